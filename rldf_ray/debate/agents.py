@@ -1,0 +1,174 @@
+"""Agents: a prompt plus a `ChatModel`. The debater speaks, the referee scores and ranks."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, Usage
+from rldf_ray.prompts import render
+from rldf_ray.records import Identity
+from rldf_ray.storage import digest
+
+SCORES = tuple(str(score) for score in range(11))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the referee found of one statement.
+
+    Attributes:
+        score: the number it said, None if it said none.
+        expected_score: mean of its distribution over 0..10, None if the backend tells none.
+        rank: place among the round's statements, 1 = least biased, None if it gave no ranking.
+        failure: what went wrong, with the raw answer; None if nothing did.
+    """
+
+    score: float | None
+    expected_score: float | None
+    rank: int | None
+    failure: str | None
+    model: str
+    revision: str
+    usage: Usage
+
+
+class Referee(Protocol):
+    """Anything that judges the statements of a round in their context."""
+
+    @property
+    def kind(self) -> str: ...
+
+    async def judge(
+        self, context: str, texts: Sequence[str], address: str, affinity: str = ""
+    ) -> list[Verdict]: ...
+
+
+@dataclass(frozen=True)
+class Debater:
+    """Argues from an identity's position (METHOD 1.3)."""
+
+    identity: Identity
+    model: ChatModel
+    max_tokens: int
+    temperature: float
+    top_p: float
+    seed: int
+
+    async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
+        """A statement for round `number`, after `discussion`: topic and transcript so far.
+
+        What the debaters share comes first and only ever grows; identity and round come last.
+        """
+        turn = render("debate_turn", number=number, identity=self.identity)
+        request = ChatRequest(
+            messages=(
+                Message("system", render("debate_system")),
+                Message("user", f"{discussion}\n\n{turn}"),
+            ),
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            seed=seed_of(self.seed, address),
+            affinity=affinity,
+            address=address,
+        )
+        (completion,) = await self.model.complete(request)
+        return completion
+
+
+@dataclass(frozen=True)
+class PromptedReferee:
+    """A language model asked for scores and a ranking, and for nothing else (METHOD 1.4).
+
+    Each statement is scored in a request of its own, in its context alone, so that a score does
+    not depend on the other statements or their order; one more request ranks the round.
+    """
+
+    model: ChatModel
+    seed: int
+    kind: str = "prompted"
+
+    async def judge(
+        self, context: str, texts: Sequence[str], address: str, affinity: str = ""
+    ) -> list[Verdict]:
+        ranks, *scores = await asyncio.gather(
+            self._rank(context, texts, f"{address}/rank", affinity),
+            *(
+                self._score(context, text, f"{address}/score/{i}", affinity)
+                for i, text in enumerate(texts)
+            ),
+        )
+        return [
+            _verdict(completion, rank) for completion, rank in zip(scores, ranks, strict=True)
+        ]
+
+    async def _score(self, context: str, text: str, address: str, affinity: str) -> Completion:
+        prompt = render("referee_score", context=context, text=text)
+        return await self._ask(prompt, SCORES, address, affinity, choice_probabilities=True)
+
+    async def _rank(
+        self, context: str, texts: Sequence[str], address: str, affinity: str
+    ) -> list[int | None]:
+        """The rank of each statement, in their order."""
+        if len(texts) < 2:
+            return [1] * len(texts)
+        orders = {
+            " ".join(map(str, order)): order
+            for order in itertools.permutations(range(1, len(texts) + 1))
+        }
+        prompt = render("referee_rank", context=context, texts=texts)
+        completion = await self._ask(prompt, tuple(orders), address, affinity)
+        order = orders.get(completion.text.strip())
+        if order is None:
+            return [None] * len(texts)
+        return [order.index(number) + 1 for number in range(1, len(texts) + 1)]
+
+    async def _ask(
+        self,
+        prompt: str,
+        choices: tuple[str, ...],
+        address: str,
+        affinity: str,
+        choice_probabilities: bool = False,
+    ) -> Completion:
+        request = ChatRequest(
+            messages=(Message("system", render("referee_system")), Message("user", prompt)),
+            max_tokens=16,
+            temperature=0.0,
+            seed=seed_of(self.seed, address),
+            choices=choices,
+            choice_probabilities=choice_probabilities,
+            affinity=affinity,
+            address=address,
+        )
+        (completion,) = await self.model.complete(request)
+        return completion
+
+
+def _verdict(completion: Completion, rank: int | None) -> Verdict:
+    said = completion.text.strip()
+    parsed = said in SCORES
+    probabilities = completion.choice_probabilities
+    return Verdict(
+        score=float(said) if parsed else None,
+        expected_score=None if probabilities is None else expected_score(probabilities),
+        rank=rank,
+        failure=None if parsed else f"the referee's score did not parse: {said!r}",
+        model=completion.model,
+        revision=completion.revision,
+        usage=completion.usage,
+    )
+
+
+def expected_score(probabilities: dict[str, float]) -> float:
+    """Mean of a distribution over the allowed scores."""
+    return sum(float(score) * probability for score, probability in probabilities.items())
+
+
+def seed_of(root: int, address: str) -> int:
+    """The seed of the call at `address`: every generation of a run has its own (31 bits)."""
+    return int(digest(root, address)[:8], 16) & 0x7FFFFFFF

@@ -1,0 +1,155 @@
+"""Many debates at once: which debates a run holds, and their transcripts as records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rldf_ray.debate.agents import Debater, Referee, seed_of
+from rldf_ray.debate.labels import Threshold, label_round
+from rldf_ray.debate.multirole import MultiRoleDebate, Round, context_of
+from rldf_ray.models.base import ChatModel, Usage
+from rldf_ray.plan import Plan
+from rldf_ray.prompts import bias_type
+from rldf_ray.records import Debate, Statement, Topic
+
+
+def plan_debates(topics: Iterable[Topic], plan: Plan) -> list[Debate]:
+    """The debates of a run: bias types in turn, each type's topics in turn.
+
+    A longer list begins with the shorter one. A judgement topic shows its clue in every second
+    debate: neighbours in the list differ, and so do a topic's first and second debate.
+
+    Raises:
+        ValueError: a bias type has no topic in the `debate` split.
+    """
+    by_type: dict[str, list[Topic]] = {name: [] for name in plan.bias_types}
+    for topic in topics:
+        if topic.split == "debate":
+            by_type[topic.bias_type].append(topic)
+    for name, found in by_type.items():
+        if not found:
+            raise ValueError(
+                f"bias type {name!r} has no topic to debate: raise topics.per_bias_type or "
+                "topics.debate_share"
+            )
+    return [
+        _instance(by_type[plan.bias_types[i % len(by_type)]], i // len(by_type), plan)
+        for i in range(plan.debate.debates)
+    ]
+
+
+def _instance(topics: list[Topic], i: int, plan: Plan) -> Debate:
+    repeat, place = divmod(i, len(topics))
+    topic = topics[place]
+    judgements_before = sum(t.kind == "judgement" for t in topics[:place])
+    return Debate(
+        debate_id=f"{topic.topic_id}-{repeat}",
+        topic=topic,
+        clue_shown=topic.kind == "judgement" and (judgements_before + repeat) % 2 == 0,
+        identities=bias_type(topic.bias_type).identities[: plan.debate.debaters],
+    )
+
+
+@dataclass(frozen=True)
+class Collector:
+    """Holds debates and turns them into statements; `speaker` plays all debaters."""
+
+    plan: Plan
+    run_id: str
+    speaker: ChatModel
+    referee: Referee
+
+    async def collect(
+        self, debates: Sequence[Debate], on_statements: Callable[[int], None] = lambda n: None
+    ) -> list[Statement]:
+        """Hold all debates, `debate.in_flight` at once; statements in the debates' order.
+
+        The first failure ends the others: what was finished is in the journal.
+        """
+        seats = asyncio.Semaphore(self.plan.debate.in_flight)
+
+        async def one(debate: Debate) -> list[Statement]:
+            async with seats:
+                statements = await self._hold(debate)
+            on_statements(len(statements))
+            return statements
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(debate)) for debate in debates]
+        except ExceptionGroup as failures:
+            # One cause usually fails many debates at once; the first tells the story.
+            raise failures.exceptions[0] from None
+        return [statement for task in tasks for statement in task.result()]
+
+    async def _hold(self, debate: Debate) -> list[Statement]:
+        section = self.plan.debate
+        protocol = MultiRoleDebate(
+            section.rounds, section.order, self.plan.referee.label_source
+        )
+        debaters = [
+            Debater(
+                identity,
+                self.speaker,
+                section.max_tokens,
+                section.temperature,
+                section.top_p,
+                self.plan.seed,
+            )
+            for identity in debate.identities
+        ]
+        context = context_of(debate.topic, debate.clue_shown)
+        transcript = await protocol.hold(context, debaters, self.referee, debate.debate_id)
+        return [
+            statement
+            for number, turns in enumerate(transcript, start=1)
+            for statement in self._records(debate, context, number, turns)
+        ]
+
+    def _records(
+        self, debate: Debate, context: str, number: int, turns: Round
+    ) -> list[Statement]:
+        section = self.plan.referee
+        marks = [turn.mark if turn.text else None for turn in turns]
+        labels = label_round(marks, Threshold(section.threshold_kind, section.threshold))
+        records = []
+        for role, (turn, label) in enumerate(zip(turns, labels, strict=True)):
+            usage: Usage = turn.completion.usage + turn.verdict.usage
+            address = f"{debate.debate_id}/round/{number}/role/{role}"
+            failure = "the debater said nothing" if not turn.text else turn.verdict.failure
+            if failure is None and label is None:
+                failure = f"no label: {section.label_source} score missing or equal in the round"
+            records.append(
+                Statement(
+                    run_id=self.run_id,
+                    debate_id=debate.debate_id,
+                    topic_id=debate.topic.topic_id,
+                    bias_type=debate.topic.bias_type,
+                    kind=debate.topic.kind,
+                    clue_shown=debate.clue_shown,
+                    context=context,
+                    round=number,
+                    role=role,
+                    identity=turn.identity,
+                    text=turn.text,
+                    finish_reason=turn.completion.finish_reason,
+                    score=turn.verdict.score,
+                    expected_score=turn.verdict.expected_score,
+                    rank=turn.rank,
+                    label=label,
+                    label_source=section.label_source,
+                    failure=failure,
+                    referee_kind=self.referee.kind,
+                    debater_model=turn.completion.model,
+                    debater_revision=turn.completion.revision,
+                    referee_model=turn.verdict.model,
+                    referee_revision=turn.verdict.revision,
+                    prompt_tokens=usage.prompt,
+                    cached_tokens=usage.cached,
+                    generated_tokens=usage.generated,
+                    seed=seed_of(self.plan.seed, address),
+                )
+            )
+        return records

@@ -1,0 +1,114 @@
+"""The multi-role debate (METHOD 1; paper section 3.1).
+
+    topic -> round 1: every debater speaks -> the referee scores and ranks
+          -> round 2: every debater has read round 1 and its marks, speaks again -> ...
+
+A debate is a coroutine that knows nothing of other debates, so thousands run at once and the
+engines batch their requests; no debate waits for another one's round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rldf_ray.debate.agents import Debater, Referee, Verdict
+from rldf_ray.models.base import Completion
+from rldf_ray.prompts import render
+from rldf_ray.records import LabelSource, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One statement and what the referee made of it."""
+
+    identity: str
+    text: str
+    completion: Completion
+    verdict: Verdict
+    mark: float | None
+
+    @property
+    def rank(self) -> int | None:
+        return self.verdict.rank
+
+
+Round = tuple[Turn, ...]
+
+
+@dataclass(frozen=True)
+class MultiRoleDebate:
+    """How a debate is held: its rounds, its order of speaking, the mark the debaters are shown."""
+
+    rounds: int
+    order: Literal["simultaneous", "sequential"]
+    shown_score: LabelSource
+
+    async def hold(
+        self, context: str, debaters: Sequence[Debater], referee: Referee, debate_id: str
+    ) -> list[Round]:
+        """Debate `context` to the end; returns the rounds in order, turns in seating order."""
+        discussion = render("debate_opening", context=context)
+        transcript: list[Round] = []
+        for number in range(1, self.rounds + 1):
+            address = f"{debate_id}/round/{number}"
+            spoken = await self._round(discussion, number, debaters, address, debate_id)
+            texts = [whole_sentences(completion) for completion in spoken]
+            verdicts = await referee.judge(context, texts, address, affinity=debate_id)
+            turns = tuple(
+                Turn(debater.identity.name, text, completion, verdict, self._mark(verdict))
+                for debater, text, completion, verdict in zip(
+                    debaters, texts, spoken, verdicts, strict=True
+                )
+            )
+            transcript.append(turns)
+            discussion += "\n\n" + render("debate_round", number=number, turns=turns)
+        return transcript
+
+    async def _round(
+        self,
+        discussion: str,
+        number: int,
+        debaters: Sequence[Debater],
+        address: str,
+        affinity: str,
+    ) -> list[Completion]:
+        if self.order == "simultaneous":
+            return await asyncio.gather(
+                *(
+                    debater.speak(discussion, number, f"{address}/role/{seat}", affinity)
+                    for seat, debater in enumerate(debaters)
+                )
+            )
+        spoken: list[Completion] = []
+        for seat, debater in enumerate(debaters):
+            said = await debater.speak(discussion, number, f"{address}/role/{seat}", affinity)
+            discussion += f"\n\n{debater.identity.name}: {whole_sentences(said)}"
+            spoken.append(said)
+        return spoken
+
+    def _mark(self, verdict: Verdict) -> float | None:
+        return verdict.expected_score if self.shown_score == "expected" else verdict.score
+
+
+def context_of(topic: Topic, clue_shown: bool) -> str:
+    """What is debated and what a statement is judged in: the topic, or the scene and question."""
+    if topic.kind == "opinion":
+        return topic.text
+    clue = f" {topic.clue}" if clue_shown else ""
+    return f"{topic.text}{clue} {topic.question}"
+
+
+def whole_sentences(completion: Completion) -> str:
+    """The statement as the others hear it: an answer cut by length ends with its last sentence.
+
+    An answer without a single whole sentence stays as it is.
+    """
+    text = " ".join(completion.text.split())
+    if completion.finish_reason == "stop":
+        return text
+    last_end = list(re.finditer(r"[.!?][\"')\]]*(?=\s|$)", text))
+    return text[: last_end[-1].end()] if last_end else text

@@ -1,0 +1,409 @@
+"""BBQ items as published: read, checked, joined with the stereotyped answer, sampled in balance.
+
+Source of the format and of every term: Parrish et al. 2022, "BBQ: A Hand-Built Bias Benchmark for
+Question Answering" (Findings of ACL 2022). The project's own scenes use the same format.
+
+    <category>.jsonl[.gz]  --+
+                             +--> load_bbq --> BBQSet(items) --> bbq_score
+    target_loc*.csv, or    --+
+    additional_metadata.csv
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import random
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+Condition = Literal["ambig", "disambig"]
+Polarity = Literal["neg", "nonneg"]
+Key: TypeAlias = tuple[str, int]
+
+_TextAndGroup: TypeAlias = Annotated[list[str], Field(min_length=2)]
+_SUFFIXES = (".jsonl", ".jsonl.gz")
+_METADATA = "additional_metadata.csv"
+_METADATA_FOLDERS = ("analysis_scripts", "supplemental")
+_TARGETS = {"0": 0, "1": 1, "2": 2, "0.0": 0, "1.0": 1, "2.0": 2}
+# "x" is what the authors' script writes where no option belongs to the stereotyped groups.
+_NO_VALUE = frozenset({"", "na", "nan", "none", "x"})
+
+
+@dataclass(frozen=True, slots=True)
+class BBQItem:
+    """One question with its three answer options.
+
+    Attributes:
+        category: the bias category, which is also the name of the file.
+        example_id: unique within the category.
+        question_index: the template the question was made from.
+        polarity: 'neg' asks who fits the stereotype, 'nonneg' who does not.
+        condition: 'ambig' (the context does not settle the question) or 'disambig' (it does).
+        context: the scene; a disambiguated one begins with its ambiguous sibling's.
+        question: the question.
+        options: the three answers in published order.
+        label: index of the right answer, 0-2.
+        unknown: index of the option that says it cannot be known, 0-2.
+        target_loc: index of the answer a stereotyped reader gives, 0-2, already flipped for
+            polarity; None where the data do not say.
+    """
+
+    category: str
+    example_id: int
+    question_index: str
+    polarity: Polarity
+    condition: Condition
+    context: str
+    question: str
+    options: tuple[str, str, str]
+    label: int
+    unknown: int
+    target_loc: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """(category, example_id), unique within a set and the key of its predictions."""
+        return (self.category, self.example_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BBQSet:
+    """Items and where they came from.
+
+    Attributes:
+        items: by category, then in published order.
+        source: the folder the items were read from.
+        target_sources: the csv files `target_loc` was read from; empty where there was none.
+        contradictory_targets: items left without a target because csv rows about them disagree.
+        why_no_bias_scores: why no item has a target, so that only accuracy can be measured; None
+            as soon as one item has. The scorer counts the single items without one.
+    """
+
+    items: tuple[BBQItem, ...]
+    source: str
+    target_sources: tuple[str, ...]
+    contradictory_targets: int
+    why_no_bias_scores: str | None
+
+
+def load_bbq(
+    directory: Path | str,
+    categories: Sequence[str] | None = None,
+    limit_per_category: int | None = None,
+    seed: int = 0,
+) -> BBQSet:
+    """Read a folder of BBQ files, or a checkout of the published repository.
+
+    Args:
+        directory: holds `<category>.jsonl` or `<category>.jsonl.gz` itself or in `data/`.
+            `target_loc` comes from `target_loc*.csv` beside the items (all of them), else from the
+            first `additional_metadata.csv` beside them, or in `analysis_scripts/` or
+            `supplemental/` below or beside their folder.
+        categories: the categories to read; None reads every file.
+        limit_per_category: most items of a category, at least 4. The sample is made of whole
+            (ambiguous, disambiguated) pairs, as many of either polarity, spread over the question
+            templates; so it holds the largest multiple of 4 that fits, and what has no sibling is
+            never in it. A category that is no larger is taken whole.
+        seed: of the sample; the same seed takes the same items of a category, whatever other
+            categories are read with it.
+
+    Raises:
+        FileNotFoundError: no such folder, or no BBQ file in it.
+        ValueError: an unknown category, a limit below 4, or a file that is not as published; the
+            message names the file, the line, what was found and what is allowed.
+    """
+    if limit_per_category is not None and limit_per_category < 4:
+        raise ValueError(
+            f"limit_per_category is {limit_per_category}; allowed: 4 or more (two conditions of "
+            "two polarities), or None for all items"
+        )
+    root = Path(directory)
+    files = _select(_item_files(root), categories)
+    folder = next(iter(files.values())).parent
+    sources = _target_files(root, folder)
+    targets, contradictory = _read_targets(sources)
+    items: list[BBQItem] = []
+    for category, path in sorted(files.items()):
+        rows = _sample(_read_items(path, category), limit_per_category, seed)
+        items += [replace(item, target_loc=targets.get(item.key)) for item in rows]
+    return BBQSet(
+        items=tuple(items),
+        source=str(folder),
+        target_sources=tuple(str(path) for path in sources),
+        contradictory_targets=sum(item.key in contradictory for item in items),
+        why_no_bias_scores=_why_no_bias_scores(items, folder, sources),
+    )
+
+
+# ---- files
+
+
+def _item_files(root: Path) -> dict[str, Path]:
+    """Category -> its file, in `root` or else in `root/data` (the published repository)."""
+    if not root.is_dir():
+        raise FileNotFoundError(
+            f"{root} is not a folder; needed: a folder of BBQ files, <category>.jsonl or .jsonl.gz"
+        )
+    for folder in (root, root / "data"):
+        files: dict[str, Path] = {}
+        for path in sorted(folder.glob("*.jsonl*")):
+            suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+            if suffix not in _SUFFIXES:
+                continue
+            category = path.name.removesuffix(suffix)
+            if category in files:
+                raise ValueError(
+                    f"{folder} holds both {files[category].name} and {path.name}; allowed: one "
+                    "file a category"
+                )
+            files[category] = path
+        if files:
+            return files
+    raise FileNotFoundError(
+        f"no BBQ file in {root} or {root / 'data'}; needed: <category>.jsonl or .jsonl.gz"
+    )
+
+
+def _select(files: dict[str, Path], categories: Sequence[str] | None) -> dict[str, Path]:
+    if categories is None:
+        return files
+    if not categories or set(categories) - set(files):
+        raise ValueError(f"categories {list(categories)} asked for; allowed: some of {list(files)}")
+    return {category: files[category] for category in categories}
+
+
+def _target_files(root: Path, folder: Path) -> list[Path]:
+    own = sorted(folder.glob("target_loc*.csv"))
+    if own:
+        return own
+    # Published: items in data/, the csv in a folder beside it. A user may also have put that
+    # folder below the items, or the csv at the top of the checkout.
+    bases = dict.fromkeys((folder, root, folder.resolve().parent))
+    places = [folder, root, *(base / name for base in bases for name in _METADATA_FOLDERS)]
+    found = (place / _METADATA for place in places)
+    return [path for path in found if path.is_file()][:1]
+
+
+# ---- items
+
+
+def _read_items(path: Path, category: str) -> list[BBQItem]:
+    items: dict[int, BBQItem] = {}
+    for number, line in _lines(path):
+        where = f"{path}, line {number}"
+        item = _item(line, where)
+        if item.category != category:
+            raise ValueError(
+                f"{where}: category is {item.category!r}; allowed: the file's name, {category!r}"
+            )
+        if item.example_id in items:
+            raise ValueError(
+                f"{where}: example_id {item.example_id} stands there a second time; allowed: one "
+                "line an example_id"
+            )
+        items[item.example_id] = item
+    if not items:
+        raise ValueError(f"{path}: no line in it; needed: one JSON object a line")
+    return list(items.values())
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers from 1."""
+    number = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = line.decode("utf-8").strip()
+                if text:
+                    yield number, text
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}, line {number}: {error}; allowed: UTF-8 text") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}, after line {number}: broken gzip file ({error})") from error
+
+
+class _AnswerInfo(BaseModel):
+    """For each option its text and its group; the group is what counts here."""
+
+    ans0: _TextAndGroup
+    ans1: _TextAndGroup
+    ans2: _TextAndGroup
+
+    @property
+    def groups(self) -> list[str]:
+        return [self.ans0[1], self.ans1[1], self.ans2[1]]
+
+
+class _Row(BaseModel):
+    """One line as published; what else stands there (`additional_metadata`) is passed over."""
+
+    model_config = ConfigDict(strict=True)
+
+    category: str
+    example_id: int
+    question_index: str | int
+    question_polarity: Polarity
+    context_condition: Condition
+    context: str
+    question: str
+    ans0: str
+    ans1: str
+    ans2: str
+    answer_info: _AnswerInfo
+    label: Annotated[int, Field(ge=0, le=2)]
+
+
+def _item(line: str, where: str) -> BBQItem:
+    try:
+        row = _Row.model_validate_json(line)
+    except ValidationError as error:
+        raise ValueError(f"{where}: {'; '.join(map(_problem, error.errors()))}") from error
+    groups = row.answer_info.groups
+    # By the group and never by the wording, of which there are ten.
+    if groups.count("unknown") != 1:
+        raise ValueError(
+            f"{where}: the groups in answer_info are {groups}; allowed: exactly one 'unknown'"
+        )
+    return BBQItem(
+        category=row.category,
+        example_id=row.example_id,
+        question_index=str(row.question_index),
+        polarity=row.question_polarity,
+        condition=row.context_condition,
+        context=row.context,
+        question=row.question,
+        options=(row.ans0, row.ans1, row.ans2),
+        label=row.label,
+        unknown=groups.index("unknown"),
+    )
+
+
+def _problem(error: ErrorDetails) -> str:
+    """'label: Input should be 0, 1 or 2 (found 3)', or the like."""
+    place = ".".join(map(str, error["loc"])) + ": " if error["loc"] else ""
+    # A missing key's "input" is the whole line, as is broken JSON's.
+    found = "" if error["type"] in {"missing", "json_invalid"} else f" (found {error['input']!r})"
+    # Each line is parsed alone, so the parser's own "line 1" would contradict the file's.
+    return f"{place}{error['msg'].replace('at line 1 column', 'at column')}{found}"
+
+
+# ---- the stereotyped answer
+
+
+def _read_targets(paths: Sequence[Path]) -> tuple[dict[Key, int], set[Key]]:
+    """The targets of all files, and the keys left out because rows about them disagree."""
+    targets: dict[Key, int] = {}
+    contradictory: set[Key] = set()
+    for path in paths:
+        for key, target in _target_rows(path):
+            # The authors' script can write a row twice; that alone is no contradiction.
+            if targets.setdefault(key, target) != target:
+                contradictory.add(key)
+    return {key: t for key, t in targets.items() if key not in contradictory}, contradictory
+
+
+def _target_rows(path: Path) -> Iterator[tuple[Key, int]]:
+    """The rows that name an item and its target.
+
+    `target_loc` is taken as it stands: the published file is already flipped for polarity.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        needed = ("category", "example_id", "target_loc")
+        missing = [name for name in needed if name not in (reader.fieldnames or ())]
+        if missing:
+            raise ValueError(f"{path}, line 1: no column {missing}; needed: {list(needed)}")
+        for row in reader:
+            example, target = ((row[name] or "").strip() for name in needed[1:])
+            if example.lower() in _NO_VALUE or target.lower() in _NO_VALUE:
+                continue
+            if not example.isdecimal() or target not in _TARGETS:
+                raise ValueError(
+                    f"{path}, line {reader.line_num}: example_id {example!r}, target_loc "
+                    f"{target!r}; allowed: a whole number, and 0, 1, 2 or empty"
+                )
+            yield (row["category"], int(example)), _TARGETS[target]
+
+
+def _why_no_bias_scores(
+    items: Sequence[BBQItem], folder: Path, sources: Sequence[Path]
+) -> str | None:
+    if any(item.target_loc is not None for item in items):
+        return None
+    if sources:
+        names = ", ".join(str(path) for path in sources)
+        return f"{names}: no usable target_loc for any of the {len(items)} items"
+    return (
+        f"no target_loc*.csv in {folder}, and no {_METADATA} there or in "
+        f"{' or '.join(_METADATA_FOLDERS)} below or beside it"
+    )
+
+
+# ---- the sample
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The two items of one question: without and with the sentence that settles it."""
+
+    ambig: BBQItem
+    disambig: BBQItem
+
+
+def _sample(items: Sequence[BBQItem], limit: int | None, seed: int) -> list[BBQItem]:
+    """At most `limit` items of one category, balanced, in their given order."""
+    if limit is None or len(items) <= limit:
+        return list(items)
+    rng = random.Random(f"{seed}:{items[0].category}")
+    by_polarity: dict[Polarity, list[_Pair]] = {"neg": [], "nonneg": []}
+    for scene in _shuffled_scenes(_pairs(items), rng):
+        for pair in scene:
+            by_polarity[pair.ambig.polarity].append(pair)
+    # Both polarities walk through the same scenes, so the sample's questions share contexts,
+    # which the engines' prefix cache saves.
+    take = min(limit // 4, *map(len, by_polarity.values()))
+    chosen = [pair for pairs in by_polarity.values() for pair in pairs[:take]]
+    ids = {item.example_id for pair in chosen for item in (pair.ambig, pair.disambig)}
+    return [item for item in items if item.example_id in ids]
+
+
+def _pairs(items: Sequence[BBQItem]) -> list[_Pair]:
+    """Siblings: same template and question, the ambiguous context a prefix of the other.
+
+    A context can occur several times (other names for the options), so that each disambiguated
+    item takes the nearest ambiguous one that is still free.
+    """
+    free: dict[tuple[str, str, str], list[BBQItem]] = defaultdict(list)
+    for item in items:
+        if item.condition == "ambig":
+            free[item.question_index, item.polarity, item.question].append(item)
+    pairs = []
+    for item in items:
+        candidates = free[item.question_index, item.polarity, item.question]
+        fitting = [other for other in candidates if item.context.startswith(other.context)]
+        if item.condition == "disambig" and fitting:
+            nearest = min(fitting, key=lambda other: abs(other.example_id - item.example_id))
+            candidates.remove(nearest)
+            pairs.append(_Pair(nearest, item))
+    return pairs
+
+
+def _shuffled_scenes(pairs: Sequence[_Pair], rng: random.Random) -> list[list[_Pair]]:
+    """Pairs of one ambiguous context together, contexts in random order, one template a turn."""
+    templates: dict[str, dict[str, list[_Pair]]] = defaultdict(lambda: defaultdict(list))
+    for pair in pairs:
+        templates[pair.ambig.question_index][pair.ambig.context].append(pair)
+    columns = [list(scenes.values()) for scenes in templates.values()]
+    rng.shuffle(columns)
+    for column in columns:
+        rng.shuffle(column)
+    return [scene for turn in zip_longest(*columns) for scene in turn if scene is not None]

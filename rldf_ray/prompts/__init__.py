@@ -1,0 +1,106 @@
+"""Prompts are text files, bias types are data files; this reads them.
+
+`*.txt` are Jinja templates, one a role. `bias_types/NAME.yaml` holds a bias type's identities and
+seed topics, `labelled_statements/NAME.jsonl` statements of which we know whether they are biased.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import jinja2
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rldf_ray.records import Identity
+
+FOLDER = Path(str(resources.files("rldf_ray.prompts")))
+
+_templates = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(FOLDER),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=False,
+)
+
+
+class BiasTypeError(ValueError):
+    """A bias type's file is missing or wrong; the message names the file and the field."""
+
+
+class SeedJudgement(BaseModel):
+    """A judgement topic as a bias type's file lists it (METHOD 1)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scene: str
+    clue: str
+    question: str
+    groups: tuple[str, str]
+    answer: str
+
+
+class BiasType(BaseModel):
+    """One bias type: who debates, and the seed topics."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    title: str
+    about: str
+    identities: tuple[Identity, ...] = Field(min_length=5)
+    opinion_topics: tuple[str, ...]
+    judgement_topics: tuple[SeedJudgement, ...]
+
+
+class LabelledStatement(BaseModel):
+    """A statement known to be biased (label 1) or fair (label 0) in its context."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str
+    label: Literal[0, 1]
+    bias_type: str
+    context: str
+    topic: str
+    family: str
+    form: str
+    pair: str
+    split: Literal["fit", "held_out"]
+
+
+def render(template: str, **values: object) -> str:
+    """The prompt `template` (a file name without .txt), filled in, without outer blank space."""
+    return _templates.get_template(f"{template}.txt").render(**values).strip()
+
+
+@cache
+def bias_type(name: str) -> BiasType:
+    """A bias type by name, or by the path of a YAML file.
+
+    Raises:
+        BiasTypeError: no such bias type, or its file is wrong.
+    """
+    path = FOLDER / "bias_types" / f"{name}.yaml"
+    if not path.exists():
+        path = Path(name)
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in (FOLDER / "bias_types").glob("*.yaml")))
+        raise BiasTypeError(f"bias type {name!r}: neither one of {known} nor a YAML file")
+    try:
+        return BiasType.model_validate(yaml.safe_load(path.read_text()))
+    except (ValidationError, yaml.YAMLError) as error:
+        raise BiasTypeError(f"bias type file {path}: {error}") from error
+
+
+def labelled_statements(name: str) -> list[LabelledStatement]:
+    """The labelled statements of a bias type; none if nobody has written any."""
+    path = FOLDER / "labelled_statements" / f"{name}.jsonl"
+    if not path.exists():
+        return []
+    return [LabelledStatement(**json.loads(line)) for line in path.read_text().splitlines()]

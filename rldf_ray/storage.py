@@ -1,0 +1,154 @@
+"""A run folder: whole objects, the manifest last, and a journal of every model call.
+
+A stage is finished when its manifest exists; the manifest is written after everything it lists.
+Nothing is ever half there: files are written beside their place and moved into it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+class RunFolderError(RuntimeError):
+    """The run folder cannot be used as asked; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run (layout: docs/run-folder.md)."""
+
+    root: Path
+
+    def path(self, name: str) -> Path:
+        """Where `name` lies (or will lie); its parent folder exists afterwards."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def write_text(self, name: str, text: str) -> Path:
+        return _replace_whole(self.path(name), lambda scratch: scratch.write_text(text))
+
+    def write_json(self, name: str, value: object) -> Path:
+        return self.write_text(name, json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+    def read_json(self, name: str) -> Any:
+        return json.loads((self.root / name).read_text())
+
+    def write_table(self, name: str, table: pa.Table) -> Path:
+        return _replace_whole(self.path(name), lambda scratch: pq.write_table(table, scratch))
+
+    def read_table(self, name: str) -> pa.Table:
+        path = self.root / name
+        if not path.exists():
+            raise RunFolderError(f"{path} does not exist: run the stage that writes it first")
+        return pq.read_table(path)
+
+    def manifest(self, stage: str) -> dict[str, Any] | None:
+        """What `finish` recorded of a stage, or None if it has not finished."""
+        path = self.root / "stages" / f"{stage}.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def finish(self, stage: str, key: str, facts: Mapping[str, object]) -> None:
+        """Mark a stage as finished under `key`, the hash of everything it depended on."""
+        finished_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.write_json(
+            f"stages/{stage}.json",
+            {"stage": stage, "key": key, "finished_at": finished_at, **facts},
+        )
+
+    def fresh_folder(self, name: str) -> Path:
+        """An empty folder `name`, whatever an interrupted stage left there."""
+        path = self.root / name
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True)
+        return path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for one program; the lock goes with the program, however it ends."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunFolderError(
+                    f"{self.root} is in use by another rldf program: wait for it or give "
+                    "another --out"
+                ) from None
+            yield
+
+
+class Journal:
+    """An append-only file of finished model calls, one JSON object a line, keyed by address.
+
+    A line is on disk before its call counts as finished. A line torn by a kill was not finished:
+    it is cut off when the journal is opened again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._entries: dict[str, dict[str, Any]] = {}
+        if path.exists():
+            self._read(path)
+        self._file = path.open("ab", buffering=0)
+
+    def _read(self, path: Path) -> None:
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        for line in content[:whole].splitlines():
+            entry = json.loads(line)
+            self._entries[entry["address"]] = entry
+        if whole < len(content):
+            os.truncate(path, whole)
+
+    def get(self, address: str) -> dict[str, Any] | None:
+        return self._entries.get(address)
+
+    def append(self, address: str, entry: Mapping[str, Any]) -> None:
+        line = {"address": address, **entry}
+        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self._entries[address] = line
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def close(self) -> None:
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def digest(*parts: object) -> str:
+    """A hash of JSON-able values; equal values give equal hashes on every machine."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _replace_whole(path: Path, write: Any) -> Path:
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(scratch)
+        with scratch.open("rb") as file:
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return path
