@@ -1,0 +1,101 @@
+"""The reward model: a scalar for (prompt, answer), the same way in training and in scoring.
+
+The last token's hidden state goes through a linear layer to a scalar (METHOD 3). What the model
+reads is always prompt and answer in the chat template, closed as a finished answer is, and cut on
+the right; `scored_ids` builds that for the trainer, for PPO and for evaluation alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def chat_ids(tokenizer: Any, messages: Sequence[dict[str, str]], *, generate: bool) -> list[int]:
+    """Token ids of a conversation; with `generate`, up to where the assistant begins."""
+    ids: list[int] = tokenizer.apply_chat_template(
+        list(messages), add_generation_prompt=generate, tokenize=True, return_dict=False
+    )
+    return ids
+
+
+def closing_ids(tokenizer: Any) -> list[int]:
+    """What the chat template puts after an assistant's answer (end of turn)."""
+    probe = [{"role": "user", "content": "a"}]
+    begun = chat_ids(tokenizer, probe, generate=True)
+    answered = chat_ids(
+        tokenizer, [*probe, {"role": "assistant", "content": "b"}], generate=False
+    )
+    answer = tokenizer.encode("b", add_special_tokens=False)
+    return answered[len(begun) + len(answer) :]
+
+
+def scored_ids(
+    prompt_ids: Sequence[int], answer_ids: Sequence[int], closing: Sequence[int], max_length: int
+) -> list[int]:
+    """What the reward model reads, at most `max_length` ids, the answer cut on the right.
+
+    `answer_ids` may or may not end with the end-of-turn token. The closing ids are kept, so that
+    the scalar is always read at the same place.
+    """
+    answer = list(answer_ids)
+    if answer and closing and answer[-1] == closing[0]:
+        answer.pop()
+    room = max(0, max_length - len(prompt_ids) - len(closing))
+    return [*prompt_ids, *answer[:room], *closing][:max_length]
+
+
+class RewardModel:
+    """A reward model of a folder, for scoring alone.
+
+    Args:
+        folder: written by `train/reward.py`.
+        device: "cpu" or "cuda".
+        max_length: longest input, tokens.
+    """
+
+    def __init__(self, folder: str | Path, device: str, max_length: int) -> None:
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        self._model: Any = AutoModelForSequenceClassification.from_pretrained(
+            folder, num_labels=1, dtype="auto"
+        )
+        self._model.eval().requires_grad_(False).to(device)
+        self._closing = closing_ids(self.tokenizer)
+        self._device = device
+        self._max_length = max_length
+
+    def score(
+        self, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], batch: int = 8
+    ) -> Tensor:
+        """Rewards of answers given as token ids, [B] float32 on the CPU; higher is less biased."""
+        inputs = [
+            scored_ids(prompt, answer, self._closing, self._max_length)
+            for prompt, answer in zip(prompts, answers, strict=True)
+        ]
+        rewards = [self._forward(inputs[i : i + batch]) for i in range(0, len(inputs), batch)]
+        return torch.cat(rewards) if rewards else torch.empty(0)
+
+    @torch.no_grad()
+    def _forward(self, inputs: Sequence[list[int]]) -> Tensor:
+        ids, attention = padded(inputs, self.tokenizer.pad_token_id)
+        logits: Tensor = self._model(
+            input_ids=ids.to(self._device), attention_mask=attention.to(self._device)
+        ).logits
+        return logits[:, 0].float().cpu()
+
+
+def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Right-padded ids [B, T] int64 and their attention mask [B, T] int64."""
+    longest = max(len(sequence) for sequence in sequences)
+    ids = torch.full((len(sequences), longest), pad_id, dtype=torch.long)
+    attention = torch.zeros_like(ids)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.long)
+        attention[row, : len(sequence)] = 1
+    return ids, attention

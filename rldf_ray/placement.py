@@ -1,0 +1,110 @@
+"""The one planner: where engines and trainers go, and whether the plan fits what Ray reports.
+
+It decides before anything starts. On a machine without GPUs engines and trainers take turns on all
+cores; where GPUs suffice, PPO's engines and workers have devices of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rldf_ray.plan import Plan
+
+BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+class PlacementError(RuntimeError):
+    """The plan does not fit; the message names the missing resource and the field to change."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What Ray reports of the cluster: CPUs, GPUs, memory in GiB."""
+
+    cpus: float
+    gpus: float
+    memory_gib: float
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What Ray reserves, and the threads a CPU process computes with.
+
+    Attributes:
+        device: "cuda" or "cpu".
+        engine_cpus, engine_gpus: reserved for each vLLM engine.
+        worker_cpus, worker_gpus: reserved for each training worker.
+        threads: torch threads of a CPU training worker.
+    """
+
+    device: str
+    engines: int
+    engine_cpus: float
+    engine_gpus: float
+    workers: int
+    worker_cpus: float
+    worker_gpus: float
+    threads: int
+
+    def describe(self) -> str:
+        """The decision in one line."""
+        where = "GPUs" if self.device == "cuda" else "CPU"
+        return (
+            f"{where}: {self.engines} engine(s) with {self.engine_cpus:g} CPU and "
+            f"{self.engine_gpus:g} GPU each, {self.workers} training worker(s) with "
+            f"{self.worker_cpus:g} CPU and {self.worker_gpus:g} GPU each, {self.threads} threads"
+        )
+
+
+def place(plan: Plan, resources: Resources) -> Placement:
+    """Decide for `plan`.
+
+    Raises:
+        PlacementError: PPO needs its engines and workers at once, and there is no room for both.
+    """
+    engines, workers = plan.engines.count, plan.train.workers
+    if resources.gpus >= 1:
+        needed = engines * plan.engines.tensor_parallel + workers
+        if needed > resources.gpus:
+            raise PlacementError(
+                f"the plan needs {needed} GPUs ({engines} engines x "
+                f"{plan.engines.tensor_parallel} + {workers} workers), Ray reports "
+                f"{resources.gpus:g}: lower engines.count, engines.tensor_parallel or "
+                "train.workers, or add GPUs"
+            )
+        return Placement(
+            "cuda", engines, 1, plan.engines.tensor_parallel, workers, 1, 1, threads=1
+        )
+    if engines + workers > resources.cpus:
+        raise PlacementError(
+            f"the plan needs {engines + workers} CPUs (engines.count={engines} + "
+            f"train.workers={workers}), Ray reports {resources.cpus:g}: lower them"
+        )
+    share = resources.cpus / (engines + workers)
+    # Engines and workers take turns, so each worker computes with the whole of its share of cores.
+    threads = max(1, int(resources.cpus // workers))
+    return Placement("cpu", engines, min(1, share), 0, workers, min(1, share), 0, threads)
+
+
+def memory_needed_gib(plan: Plan, parameters: float) -> float:
+    """Peak resident memory of PPO, the hungriest stage, GiB, over all processes (an estimate).
+
+    Actor and critic take weights, gradients and two Adam moments; reference and reward model
+    weights alone; engines weights and KV cache; each process a base of libraries.
+    """
+    size = BYTES[plan.train.dtype]
+    trained = 2 * parameters * (size + size + 8) if size == 4 else 2 * parameters * 16
+    frozen = 2 * parameters * size
+    engine = parameters * BYTES[plan.engines.dtype] / 2**30 + plan.engines.kv_cache_gib + 1.2
+    base = 1.5 + 0.8 * plan.train.workers
+    return (trained + frozen) / 2**30 + plan.engines.count * engine + base
+
+
+def check_memory(plan: Plan, parameters: float, resources: Resources) -> None:
+    """Raise PlacementError where PPO on CPU will not fit in memory."""
+    needed = memory_needed_gib(plan, parameters)
+    if resources.gpus < 1 and needed > resources.memory_gib:
+        raise PlacementError(
+            f"PPO needs about {needed:.1f} GiB of memory, there are {resources.memory_gib:.1f}: "
+            "choose a smaller model, lower engines.kv_cache_gib or engines.count, or add memory"
+        )

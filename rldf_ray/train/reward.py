@@ -1,0 +1,90 @@
+"""The reward model (METHOD 3): -log sigmoid(R(x, y_good) - R(x, y_bad)), by TRL's trainer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rldf_ray.train.worker import OnProgress, TrainJob, run_training
+
+
+def train_reward(job: TrainJob, on_progress: OnProgress) -> list[dict[str, Any]]:
+    """Fit a reward model on `folders["data"]`/pairs.parquet into `folders["out"]`/model.
+
+    Topics are held out by hash; the accuracy on their pairs is logged as `eval_accuracy`.
+
+    Raises:
+        TrainingError: a worker failed.
+    """
+    return run_training(_loop, job, on_progress)
+
+
+def held_out_topics(topics: Sequence[str], share: float) -> set[str]:
+    """The topics whose pairs measure the reward model instead of training it.
+
+    The `share` of topics with the smallest hashes; none if that would leave nothing to train on.
+    """
+    ordered = sorted(set(topics), key=lambda t: hashlib.sha256(f"held/{t}".encode()).hexdigest())
+    number = round(len(ordered) * share)
+    return set(ordered[:number]) if number < len(ordered) else set()
+
+
+def _loop(config: dict[str, Any]) -> None:
+    from datasets import Dataset
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from trl import RewardConfig, RewardTrainer
+
+    from rldf_ray.models.reward_score import closing_ids
+    from rldf_ray.train.trl_progress import LogProgress
+    from rldf_ray.train.worker import dtype_of, prepare_worker, trainer_arguments
+
+    job: TrainJob = config["job"]
+    prepare_worker(job)
+    section, out = job.plan.reward, Path(job.folders["out"])
+    tokenizer = AutoTokenizer.from_pretrained(job.folders["model"])
+    closing = closing_ids(tokenizer)
+    arguments = RewardConfig(max_length=section.max_length, **trainer_arguments(job, section))
+    model = AutoModelForSequenceClassification.from_pretrained(
+        job.folders["model"], num_labels=1, dtype=dtype_of(job.plan.train)
+    )
+    model.config.pad_token_id = tokenizer.pad_token_id
+    pairs = Dataset.from_parquet(str(Path(job.folders["data"]) / "pairs.parquet"))
+    held_out = held_out_topics(pairs["topic_id"], section.held_out_share)
+    # TRL drops pairs longer than max_length; given ids, it takes them as we cut them.
+    encoded = pairs.map(
+        lambda row: _encode(row, tokenizer, closing, section.max_length),
+        remove_columns=[c for c in pairs.column_names if c != "topic_id"],
+    )
+    train = encoded.filter(lambda row: row["topic_id"] not in held_out)
+    test = encoded.filter(lambda row: row["topic_id"] in held_out)
+    trainer = RewardTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=train.remove_columns("topic_id"),
+        eval_dataset=test.remove_columns("topic_id") if len(test) else None,
+        processing_class=tokenizer,
+        callbacks=[LogProgress(str(out))],
+    )
+    trainer.train()
+    if len(test):
+        trainer.evaluate()
+    trainer.save_model(str(out / "model"))
+
+
+def _encode(
+    row: dict[str, Any], tokenizer: Any, closing: list[int], max_length: int
+) -> dict[str, list[int]]:
+    from rldf_ray.models.reward_score import chat_ids, scored_ids
+
+    prompt = chat_ids(tokenizer, row["prompt"], generate=True)
+    return {
+        f"{side}_ids": scored_ids(
+            prompt,
+            tokenizer.encode(row[side][0]["content"], add_special_tokens=False),
+            closing,
+            max_length,
+        )
+        for side in ("chosen", "rejected")
+    }

@@ -1,0 +1,22 @@
+"""TRL's trainers tell the driver how far they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import TrainerCallback
+
+from rldf_ray.train.worker import log_step
+
+
+class LogProgress(TrainerCallback):  # type: ignore[misc]
+    """Appends what a trainer logs to the job's progress file, from rank 0."""
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        if not state.is_world_process_zero or not logs:
+            return
+        figures = {k: v for k, v in logs.items() if isinstance(v, int | float)}
+        log_step(self._out, {"step": state.global_step, "steps": state.max_steps, **figures})

@@ -1,0 +1,68 @@
+"""New policy weights from the trainer into the engines, through shared memory of one machine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from rldf_ray.models.pool import EnginePool
+
+
+def full_weights(model: torch.nn.Module) -> dict[str, Tensor]:
+    """All weights of a model on the CPU, gathered parameter by parameter where ZeRO-3 split them.
+
+    A collective: every rank calls it. Tied weights appear once, under the name saved models use.
+    """
+    import deepspeed
+
+    weights: dict[str, Tensor] = {}
+    tied = set(getattr(model, "_tied_weights_keys", None) or ())
+    for name, parameter in model.named_parameters():
+        if name in tied:
+            continue
+        if hasattr(parameter, "ds_id"):
+            with deepspeed.zero.GatheredParameters([parameter]):
+                weights[name] = parameter.detach().cpu().clone()
+        else:
+            weights[name] = parameter.detach().cpu().contiguous()
+    return weights
+
+
+class SharedMemorySync:
+    """Writes the weights once into memory-backed storage; every engine of the machine reads them."""
+
+    def __init__(self, pool: EnginePool, folder: Path) -> None:
+        self._pool = pool
+        self._folder = folder
+
+    def sync(self, weights: dict[str, Tensor], revision: str) -> None:
+        """Returns when every engine answers with these weights; ModelError if one does not."""
+        save_file(weights, self._folder / "model.safetensors", metadata={"format": "pt"})
+        self._pool.sync_weights(str(self._folder), revision)
+
+
+@contextmanager
+def shared_memory_sync(pool: EnginePool) -> Iterator[SharedMemorySync]:
+    """A `SharedMemorySync` whose memory is given back at the end."""
+    shared = Path("/dev/shm")
+    folder = Path(
+        tempfile.mkdtemp(prefix="rldf-weights-", dir=shared if shared.is_dir() else None)
+    )
+    try:
+        yield SharedMemorySync(pool, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def save_model(model: Any, tokenizer: Any, weights: dict[str, Tensor], folder: Path) -> None:
+    """A Hugging Face folder of `weights`, which plain transformers and plain vLLM load."""
+    model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
+    tokenizer.save_pretrained(folder)

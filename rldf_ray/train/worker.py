@@ -1,0 +1,203 @@
+"""What SFT, reward model and PPO share: a Ray Train worker group with DeepSpeed in it.
+
+    driver --(TrainJob)--> TorchTrainer --> worker 0..n-1: loop(job)
+       ^                                        |
+       +------- progress.jsonl of rank 0 <------+
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rldf_ray.placement import Placement
+from rldf_ray.plan import Plan, TrainSection
+
+PROGRESS = "progress.jsonl"
+
+
+class TrainingError(RuntimeError):
+    """A training job failed; the message has the worker's own reason."""
+
+
+@dataclass(frozen=True)
+class TrainJob:
+    """Everything a training loop needs, sent to every worker.
+
+    Attributes:
+        folders: named folders on storage all workers reach (inputs and the output, "out").
+        extra: what one loop alone needs.
+    """
+
+    plan: Plan
+    placement: Placement
+    folders: Mapping[str, str]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+OnProgress = Callable[[int, int], None]
+
+
+def run_training(
+    loop: Callable[[dict[str, Any]], None], job: TrainJob, on_progress: OnProgress
+) -> list[dict[str, Any]]:
+    """Run `loop` on a Ray Train worker group; returns what rank 0 logged, a dict a step.
+
+    Args:
+        on_progress: called from a thread with (steps done, steps in all).
+
+    Raises:
+        TrainingError: a worker failed.
+    """
+    from ray.train import RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    out = Path(job.folders["out"])
+    trainer = TorchTrainer(
+        loop,
+        train_loop_config={"job": job},
+        torch_config=TorchConfig(backend="nccl" if job.placement.device == "cuda" else "gloo"),
+        scaling_config=ScalingConfig(
+            num_workers=job.placement.workers,
+            use_gpu=job.placement.device == "cuda",
+            resources_per_worker=_resources(job.placement),
+        ),
+        run_config=RunConfig(name="ray_train", storage_path=str(out)),
+    )
+    with _following(out / PROGRESS, on_progress):
+        try:
+            trainer.fit()
+        except Exception as error:
+            raise TrainingError(_reason(error)) from error
+    return read_progress(out)
+
+
+def _resources(placement: Placement) -> dict[str, float]:
+    resources: dict[str, float] = {"CPU": placement.worker_cpus}
+    if placement.worker_gpus:
+        resources["GPU"] = placement.worker_gpus
+    return resources
+
+
+def _reason(error: BaseException) -> str:
+    """The worker's last word, without Ray's stack."""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else type(error).__name__
+
+
+def prepare_worker(job: TrainJob) -> int:
+    """Called first in every loop: seeds, threads, device; returns the rank."""
+    import ray.train
+
+    if job.placement.device == "cpu":
+        os.environ["DS_ACCELERATOR"] = "cpu"
+        torch.set_num_threads(job.placement.threads)
+    rank: int = ray.train.get_context().get_world_rank()
+    random.seed(job.plan.seed + rank)
+    torch.manual_seed(job.plan.seed + rank)
+    return rank
+
+
+def dtype_of(section: TrainSection) -> torch.dtype:
+    return torch.float32 if section.dtype == "float32" else torch.bfloat16
+
+
+def deepspeed_config(
+    section: TrainSection, *, micro_batch: int, accumulation: int, max_grad_norm: float
+) -> dict[str, Any]:
+    """The DeepSpeed configuration of a plan; the optimizer is made by the caller."""
+    zero: dict[str, Any] = {
+        "stage": section.zero_stage,
+        "stage3_gather_16bit_weights_on_model_save": True,
+    }
+    if section.offload and section.zero_stage >= 2:
+        zero["offload_optimizer"] = {"device": "cpu"}
+        if section.zero_stage == 3:
+            zero["offload_param"] = {"device": "cpu"}
+    return {
+        "train_micro_batch_size_per_gpu": micro_batch,
+        "gradient_accumulation_steps": accumulation,
+        "gradient_clipping": max_grad_norm,
+        "bf16": {"enabled": section.dtype == "bfloat16"},
+        "zero_optimization": zero,
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "steps_per_print": 10**9,
+        "wall_clock_breakdown": False,
+    }
+
+
+def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
+    """Arguments SFT and reward model give to TRL's trainers alike."""
+    train, cpu = job.plan.train, job.placement.device == "cpu"
+    accumulation = section.batch_size // (section.micro_batch * train.workers)
+    return {
+        "output_dir": str(Path(job.folders["out"]) / "trainer"),
+        "per_device_train_batch_size": section.micro_batch,
+        "per_device_eval_batch_size": section.micro_batch,
+        "gradient_accumulation_steps": accumulation,
+        "num_train_epochs": section.epochs,
+        "learning_rate": section.learning_rate,
+        "lr_scheduler_type": "cosine",
+        # Below 1 it is a share of all steps.
+        "warmup_steps": train.warmup_share,
+        "weight_decay": train.weight_decay,
+        "optim": "adamw_torch",
+        "use_cpu": cpu,
+        "bf16": train.dtype == "bfloat16",
+        "gradient_checkpointing": train.gradient_checkpointing,
+        "seed": job.plan.seed,
+        "data_seed": job.plan.seed,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": [],
+        "disable_tqdm": True,
+        "dataloader_pin_memory": not cpu,
+        "deepspeed": deepspeed_config(
+            train, micro_batch=section.micro_batch, accumulation=accumulation, max_grad_norm=1.0
+        ),
+    }
+
+
+def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:
+    """Append one step's figures to the job's progress file (rank 0 alone calls this)."""
+    with (Path(out) / PROGRESS).open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def read_progress(out: str | Path) -> list[dict[str, Any]]:
+    """All whole lines of a job's progress file."""
+    path = Path(out) / PROGRESS
+    if not path.exists():
+        return []
+    text = path.read_text()
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+@contextmanager
+def _following(path: Path, on_progress: OnProgress) -> Iterator[None]:
+    """Report the last line of a progress file while the job runs."""
+    done = threading.Event()
+
+    def follow() -> None:
+        while not done.wait(0.5):
+            entries = read_progress(path.parent)
+            if entries:
+                on_progress(entries[-1]["step"], entries[-1]["steps"])
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
