@@ -72,9 +72,7 @@ def place(plan: Plan, resources: Resources) -> Placement:
                 f"{resources.gpus:g}: lower engines.count, engines.tensor_parallel or "
                 "train.workers, or add GPUs"
             )
-        return Placement(
-            "cuda", engines, 1, plan.engines.tensor_parallel, workers, 1, 1, threads=1
-        )
+        return Placement("cuda", engines, 1, plan.engines.tensor_parallel, workers, 1, 1, threads=1)
     if engines + workers > resources.cpus:
         raise PlacementError(
             f"the plan needs {engines + workers} CPUs (engines.count={engines} + "

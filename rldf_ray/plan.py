@@ -20,7 +20,7 @@ from rldf_ray.storage import digest
 
 
 class PlanError(ValueError):
-    """A plan that cannot run; the message names every wrong field, its value and what is allowed."""
+    """A plan that cannot run; the message names every wrong field, its value, what is allowed."""
 
 
 class Section(BaseModel):
@@ -40,19 +40,25 @@ class Endpoint(Section):
     timeout_s: float = described(60.0, "limit of one request", unit="s", gt=0)
     retries: int = described(6, "tries after a 429, 5xx or dropped connection", ge=0)
     in_flight: int = described(16, "requests under way at once", ge=1)
+    prompt_price: float | None = described(
+        None, "price of prompt tokens; null leaves the cost unknown", unit="USD a million", ge=0
+    )
+    generated_price: float | None = described(
+        None, "price of generated tokens", unit="USD a million", ge=0
+    )
 
 
 class Topics(Section):
-    per_bias_type: int = described(
-        2000, "topics for each bias type", source="paper 4.1", ge=1
-    )
+    per_bias_type: int = described(2000, "topics for each bias type", source="paper 4.1", ge=1)
     seeds_per_bias_type: int | None = described(
         None, "how many of them come from the bias type's file at most; null is all it has", ge=0
     )
     judgement_share: float = described(0.5, "share of judgement topics", ge=0, le=1)
     similarity: float = described(
-        0.85, "a topic at least this similar to an earlier one is dropped (token-set ratio)",
-        gt=0, le=1,
+        0.85,
+        "a topic at least this similar to an earlier one is dropped (token-set ratio)",
+        gt=0,
+        le=1,
     )
     batch: int = described(5, "topics asked for in one request", ge=1, le=50)
     tries: int = described(4, "requests made for each batch still missing before giving up", ge=1)
@@ -73,8 +79,10 @@ class Topics(Section):
 
 class DebateSection(Section):
     debates: int = described(
-        5000, "debate instances over all bias types; topics are debated in turn",
-        source="paper 5, dataset size", ge=1,
+        5000,
+        "debate instances over all bias types; topics are debated in turn",
+        source="paper 5, dataset size",
+        ge=1,
     )
     debaters: int = described(3, "debaters in a debate", source="paper 4.1", ge=2, le=5)
     rounds: int = described(5, "rounds in a debate", source="paper 4.1", ge=1)
@@ -89,16 +97,22 @@ class DebateSection(Section):
 
 class RefereeSection(Section):
     label_source: Literal["said", "expected"] = described(
-        "said", "which score labels a statement: the one said, or the referee's expectation",
+        "said",
+        "which score labels a statement: the one said, or the referee's expectation",
         source="paper 3.1 (said)",
     )
     threshold_kind: Literal["absolute", "relative"] = described(
-        "absolute", "high bias is above `threshold`, or above the mean of its round",
+        "absolute",
+        "high bias is above `threshold`, or above the mean of its round",
         source="paper 3.1 (absolute)",
     )
     threshold: float = described(
-        3.0, "absolute: a score above it is high bias", unit="score 0-10", source="paper 3.1",
-        ge=0, le=10,
+        3.0,
+        "absolute: a score above it is high bias",
+        unit="score 0-10",
+        source="paper 3.1",
+        ge=0,
+        le=10,
     )
 
 
@@ -137,9 +151,7 @@ class RewardSection(Section):
 class PPOSection(Section):
     episodes: int = described(5000, "answers generated and trained on in all", ge=1)
     rollout_batch: int = described(64, "answers generated at once by one policy", ge=1)
-    batch_size: int = described(
-        4, "answers an optimizer step", source="paper 4.1", ge=1
-    )
+    batch_size: int = described(4, "answers an optimizer step", source="paper 4.1", ge=1)
     micro_batch: int = described(4, "answers a forward pass of one worker", ge=1)
     epochs: int = described(1, "passes over one rollout", source="paper 4.1", ge=1)
     learning_rate: float = described(5e-6, "of the actor", source="paper 4.1", gt=0)
@@ -186,9 +198,7 @@ class EnginesSection(Section):
         None, "tokens in a KV block (prefixes are shared by block); null is vLLM's choice"
     )
     enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
-    request_timeout_s: float = described(
-        600.0, "limit of one request to an engine", unit="s", gt=0
-    )
+    request_timeout_s: float = described(600.0, "limit of one request to an engine", unit="s", gt=0)
 
 
 class EvaluateSection(Section):
@@ -211,7 +221,8 @@ class Plan(Section):
     bias_types: tuple[str, ...] = described(
         ("age", "nationality", "institution", "beauty", "profession"),
         "bias types, each a file in rldf_ray/prompts/bias_types or a path to one of yours",
-        source="paper 4.1", min_length=1,
+        source="paper 4.1",
+        min_length=1,
     )
     model: str = described(
         "embedded", "the model to be debiased: 'embedded', a Hugging Face folder or a hub id"
@@ -219,7 +230,8 @@ class Plan(Section):
     teacher: str | None = described(
         None,
         "who debates and referees: null is the model itself (self-reflection); 'vllm:MODEL' or "
-        "'openai:MODEL' is a stronger one (teacher-student)",
+        "'openai:MODEL' is a stronger one (teacher-student); 'scripted:SECONDS' is no model "
+        "at all: made-up sentences after a delay, to try a setup",
         source="paper 3.1",
     )
     endpoint: Endpoint = Field(default_factory=Endpoint)
@@ -244,8 +256,8 @@ class Plan(Section):
     @field_validator("teacher")
     @classmethod
     def _teacher_names_a_backend(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("vllm:", "openai:")):
-            raise ValueError("allowed: null, 'vllm:MODEL' or 'openai:MODEL'")
+        if value is not None and not value.startswith(("vllm:", "openai:", "scripted:")):
+            raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
         return value
 
     @model_validator(mode="after")
@@ -294,9 +306,7 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
     known = presets()
     path = known.get(name_or_path, Path(name_or_path))
     if not path.is_file():
-        raise PlanError(
-            f"plan {name_or_path!r}: neither a preset ({', '.join(known)}) nor a file"
-        )
+        raise PlanError(f"plan {name_or_path!r}: neither a preset ({', '.join(known)}) nor a file")
     try:
         values = yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:

@@ -1,6 +1,6 @@
 """The nouns of the project and their Arrow schemas. Everything on disk is a table of one of these.
 
-    Topic -> Debate -> Statement (a row of the transcripts) -> sft, pairs, prompts
+Topic -> Debate -> Statement (a row of the transcripts) -> sft, pairs, prompts
 """
 
 from __future__ import annotations

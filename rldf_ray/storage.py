@@ -6,6 +6,7 @@ Nothing is ever half there: files are written beside their place and moved into 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -118,8 +119,21 @@ class Journal:
         return self._entries.get(address)
 
     def append(self, address: str, entry: Mapping[str, Any]) -> None:
+        """Remember a finished call.
+
+        Raises:
+            OSError: it could not be written whole; the file is then as it was before.
+        """
         line = {"address": address, **entry}
-        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        content = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        before = self._file.seek(0, os.SEEK_END)
+        try:
+            if self._file.write(content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._file.name)
+        except OSError:
+            # A torn line in the middle would swallow the next one and make the file unreadable.
+            os.truncate(self._file.fileno(), before)
+            raise
         self._entries[address] = line
 
     def __len__(self) -> int:

@@ -95,16 +95,16 @@ class PromptedReferee:
     async def judge(
         self, context: str, texts: Sequence[str], address: str, affinity: str = ""
     ) -> list[Verdict]:
-        ranks, *scores = await asyncio.gather(
+        ranks, scores = await asyncio.gather(
             self._rank(context, texts, f"{address}/rank", affinity),
-            *(
-                self._score(context, text, f"{address}/score/{i}", affinity)
-                for i, text in enumerate(texts)
+            asyncio.gather(
+                *(
+                    self._score(context, text, f"{address}/score/{i}", affinity)
+                    for i, text in enumerate(texts)
+                )
             ),
         )
-        return [
-            _verdict(completion, rank) for completion, rank in zip(scores, ranks, strict=True)
-        ]
+        return [_verdict(score, rank) for score, rank in zip(scores, ranks, strict=True)]
 
     async def _score(self, context: str, text: str, address: str, affinity: str) -> Completion:
         prompt = render("referee_score", context=context, text=text)

@@ -86,9 +86,7 @@ class Collector:
 
     async def _hold(self, debate: Debate) -> list[Statement]:
         section = self.plan.debate
-        protocol = MultiRoleDebate(
-            section.rounds, section.order, self.plan.referee.label_source
-        )
+        protocol = MultiRoleDebate(section.rounds, section.order, self.plan.referee.label_source)
         debaters = [
             Debater(
                 identity,
@@ -108,9 +106,7 @@ class Collector:
             for statement in self._records(debate, context, number, turns)
         ]
 
-    def _records(
-        self, debate: Debate, context: str, number: int, turns: Round
-    ) -> list[Statement]:
+    def _records(self, debate: Debate, context: str, number: int, turns: Round) -> list[Statement]:
         section = self.plan.referee
         marks = [turn.mark if turn.text else None for turn in turns]
         labels = label_round(marks, Threshold(section.threshold_kind, section.threshold))

@@ -29,6 +29,4 @@ def label_round(scores: Sequence[float | None], threshold: Threshold) -> list[La
     if not known or min(known) == max(known):
         return [None] * len(scores)
     mean = sum(known) / len(known)
-    return [
-        None if s is None or s == mean else "high" if s > mean else "low" for s in scores
-    ]
+    return [None if s is None or s == mean else "high" if s > mean else "low" for s in scores]

@@ -198,7 +198,7 @@ def judgement_topics(answer: str, name: str, section: Topics) -> Iterator[Topic 
         yield "not the JSON asked for"
         return
     problem = judgement_problem(record)
-    yield problem if problem else _judgement(record, name, section, "written")
+    yield problem or _judgement(record, name, section, "written")
 
 
 def judgement_problem(record: SeedJudgement) -> str | None:

@@ -3,7 +3,8 @@
 An answer may take several tokens, and one answer may begin another ("1" and "10"). The answers are
 laid out as a trie of tokens; at each node where more than one continuation is allowed, the model's
 next-token distribution is renormalised over the allowed ones. That is the distribution guided
-decoding samples from, so the most probable path is what guided greedy decoding would say.
+decoding samples from. Guided greedy decoding takes the likeliest token at every node (`said`),
+which need not lead to the likeliest answer.
 """
 
 from __future__ import annotations

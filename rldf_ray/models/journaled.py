@@ -12,7 +12,8 @@ from rldf_ray.storage import Journal, digest
 class JournaledModel:
     """`model`, remembering every call in `journal` under the request's address.
 
-    A call is repeated only if the request under its address has changed.
+    A call is repeated only if the request under its address has changed. `usage` sums the tokens
+    of all answers given, remembered ones included: it is what the results cost, over all starts.
     """
 
     def __init__(self, model: ChatModel, journal: Journal) -> None:
@@ -20,6 +21,7 @@ class JournaledModel:
         self._journal = journal
         self.reused = 0
         self.made = 0
+        self.usage = Usage()
 
     @property
     def name(self) -> str:
@@ -30,13 +32,17 @@ class JournaledModel:
         entry = self._journal.get(request.address)
         if entry is not None and entry["request"] == request_digest:
             self.reused += 1
-            return tuple(_completion(sample) for sample in entry["samples"])
+            return self._counted(tuple(_completion(sample) for sample in entry["samples"]))
         samples = await self._model.complete(request)
         self._journal.append(
             request.address,
             {"request": request_digest, "samples": [asdict(sample) for sample in samples]},
         )
         self.made += 1
+        return self._counted(samples)
+
+    def _counted(self, samples: tuple[Completion, ...]) -> tuple[Completion, ...]:
+        self.usage = sum((sample.usage for sample in samples), self.usage)
         return samples
 
 

@@ -1,6 +1,6 @@
 """vLLM engines on a Ray cluster behind the one `ChatModel` interface.
 
-    debates --> EnginePool --(affinity by debate, spill when full)--> VllmActor 0..n-1
+debates --> EnginePool --(affinity by debate, spill when full)--> VllmActor 0..n-1
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def engines(
     """
     actor_class = ray.remote(VllmActor)
     actors = [
-        actor_class.options(
-            num_cpus=num_cpus, num_gpus=num_gpus, max_concurrency=1000
-        ).remote(settings)
+        actor_class.options(num_cpus=num_cpus, num_gpus=num_gpus, max_concurrency=1000).remote(
+            settings
+        )
         for _ in range(count)
     ]
     try:

@@ -27,9 +27,7 @@ def closing_ids(tokenizer: Any) -> list[int]:
     """What the chat template puts after an assistant's answer (end of turn)."""
     probe = [{"role": "user", "content": "a"}]
     begun = chat_ids(tokenizer, probe, generate=True)
-    answered = chat_ids(
-        tokenizer, [*probe, {"role": "assistant", "content": "b"}], generate=False
-    )
+    answered = chat_ids(tokenizer, [*probe, {"role": "assistant", "content": "b"}], generate=False)
     answer = tokenizer.encode("b", add_special_tokens=False)
     return answered[len(begun) + len(answer) :]
 

@@ -82,9 +82,9 @@ class VllmActor:
         self._request_ids = count()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(settings.model)
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
-        options: dict[str, Any] = {} if settings.block_size is None else {
-            "block_size": settings.block_size
-        }
+        options: dict[str, Any] = (
+            {} if settings.block_size is None else {"block_size": settings.block_size}
+        )
         self._engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(
                 model=settings.model,

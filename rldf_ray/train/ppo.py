@@ -73,7 +73,11 @@ def _loop(config: dict[str, Any]) -> None:
     prompts = pq.read_table(Path(job.folders["data"]) / "prompts.parquet").to_pylist()
     prompts = [row for row in prompts if row["split"] == "ppo"]
     order = prompt_order(len(prompts), section.episodes, seed)
-    pool, out, steps = job.extra["pool"], job.folders["out"], section.episodes // section.rollout_batch
+    pool, out, steps = (
+        job.extra["pool"],
+        job.folders["out"],
+        section.episodes // section.rollout_batch,
+    )
     with shared_memory_sync(pool) as engines:
         for step in range(steps):
             first = step * section.rollout_batch
@@ -95,10 +99,10 @@ def _loop(config: dict[str, Any]) -> None:
 
 
 class PPO:
-    """Actor, critic, frozen reference and reward model of one worker, and the step over a rollout."""
+    """Actor, critic, frozen reference and reward model of one worker, and the PPO step."""
 
     def __init__(self, job: TrainJob) -> None:
-        from transformers import AutoModelForCausalLM, AutoModelForTokenClassification
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForTokenClassification
 
         self.section, self.seed = job.plan.ppo, job.plan.seed
         self.workers = job.plan.train.workers
@@ -107,8 +111,10 @@ class PPO:
         actor = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
         reference = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
         # The critic begins as the reward model, which already tells good from bad endings.
+        critic_config = AutoConfig.from_pretrained(job.folders["reward"], num_labels=1)
+        critic_config.classifier_dropout = 0.0
         critic = AutoModelForTokenClassification.from_pretrained(
-            job.folders["reward"], num_labels=1, dtype=dtype, classifier_dropout=0.0
+            job.folders["reward"], config=critic_config, dtype=dtype
         )
         self.actor = self._engine(job, actor, self.section.learning_rate)
         self.critic = self._engine(job, critic, self.section.critic_learning_rate)
@@ -219,7 +225,11 @@ class PPO:
             self.actor.backward((policy_loss * scale).float())
             self.actor.step()
             value_loss, value_stat = ppo_math.value_loss(
-                self._values(e.batch), e.old_values, e.returns, e.batch.mask, self.section.value_clip
+                self._values(e.batch),
+                e.old_values,
+                e.returns,
+                e.batch.mask,
+                self.section.value_clip,
             )
             self.critic.backward((value_loss * scale).float())
             self.critic.step()

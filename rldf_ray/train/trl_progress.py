@@ -9,7 +9,7 @@ from transformers import TrainerCallback
 from rldf_ray.train.worker import log_step
 
 
-class LogProgress(TrainerCallback):  # type: ignore[misc]
+class LogProgress(TrainerCallback):
     """Appends what a trainer logs to the job's progress file, from rank 0."""
 
     def __init__(self, out: str) -> None:

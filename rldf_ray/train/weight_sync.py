@@ -37,7 +37,7 @@ def full_weights(model: torch.nn.Module) -> dict[str, Tensor]:
 
 
 class SharedMemorySync:
-    """Writes the weights once into memory-backed storage; every engine of the machine reads them."""
+    """Writes the weights once into memory; every engine of the machine reads them there."""
 
     def __init__(self, pool: EnginePool, folder: Path) -> None:
         self._pool = pool
@@ -53,9 +53,7 @@ class SharedMemorySync:
 def shared_memory_sync(pool: EnginePool) -> Iterator[SharedMemorySync]:
     """A `SharedMemorySync` whose memory is given back at the end."""
     shared = Path("/dev/shm")
-    folder = Path(
-        tempfile.mkdtemp(prefix="rldf-weights-", dir=shared if shared.is_dir() else None)
-    )
+    folder = Path(tempfile.mkdtemp(prefix="rldf-weights-", dir=shared if shared.is_dir() else None))
     try:
         yield SharedMemorySync(pool, folder)
     finally:

@@ -1,8 +1,8 @@
 """What SFT, reward model and PPO share: a Ray Train worker group with DeepSpeed in it.
 
-    driver --(TrainJob)--> TorchTrainer --> worker 0..n-1: loop(job)
-       ^                                        |
-       +------- progress.jsonl of rank 0 <------+
+driver --(TrainJob)--> TorchTrainer --> worker 0..n-1: loop(job)
+   ^                                        |
+   +------- progress.jsonl of rank 0 <------+
 """
 
 from __future__ import annotations

@@ -1,0 +1,239 @@
+"""The `rldf` command: plans, runs, single stages, reports."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rldf_ray.console import Story
+from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
+
+app = typer.Typer(
+    help="Less biased language models from multi-role debates.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+plans = typer.Typer(help="Look at plans.", no_args_is_help=True)
+trains = typer.Typer(help="One training stage on a run folder.", no_args_is_help=True)
+app.add_typer(plans, name="plan")
+app.add_typer(trains, name="train")
+
+story = Story()
+
+PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
+Out = Annotated[Path, typer.Option("--out", help="the run folder, new or begun before")]
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
+]
+AsJSON = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
+Redo = Annotated[bool, typer.Option("--redo", help="do it again, and what depends on it")]
+BBQ = Annotated[str | None, typer.Option("--bbq", metavar="DIR", help="a folder with BBQ's files")]
+PlanOption = Annotated[
+    str | None, typer.Option("--plan", help="begin the folder with this plan (preset or file)")
+]
+
+
+@app.command("run")
+def run_command(plan: PlanName, out: Out, set_: Set = [], bbq: BBQ = None) -> None:  # noqa: B006
+    """Run everything: debates, data, SFT, reward model, PPO, evaluation, report."""
+    overrides = [*set_, *([f"evaluate.bbq={json.dumps(str(Path(bbq).resolve()))}"] if bbq else [])]
+    loaded = load_plan(plan, overrides)
+    from rldf_ray import pipeline
+
+    pipeline.run(loaded, out, story)
+    _print_summary(out, as_json=False)
+
+
+def _stages(
+    out: Path, names: tuple[str, ...], plan: str | None, overrides: list[str], redo: bool
+) -> None:
+    from rldf_ray import pipeline
+
+    pipeline.run(_plan_of(out, plan, overrides), out, story, only=names, redo=redo)
+
+
+def _plan_of(out: Path, plan: str | None, overrides: list[str]) -> Plan:
+    """The folder's own plan, or the one it shall begin with."""
+    saved = out / "plan.yaml"
+    if plan is None and not saved.exists():
+        raise PlanError(f"{out} has no plan.yaml: give --plan to begin a run there")
+    return load_plan(plan if plan is not None else str(saved), overrides)
+
+
+@app.command()
+def debate(out: Folder, plan: PlanOption = None, set_: Set = [], redo: Redo = False) -> None:  # noqa: B006
+    """Topics, the referee's audit and the debates."""
+    _stages(out, ("topics", "audit", "debates"), plan, set_, redo)
+
+
+@app.command()
+def data(out: Folder, redo: Redo = False) -> None:
+    """SFT, pairs and prompts from the transcripts."""
+    _stages(out, ("data",), None, [], redo)
+
+
+@trains.command()
+def sft(out: Folder, redo: Redo = False) -> None:
+    """Supervised fine-tuning on low-bias statements."""
+    _stages(out, ("sft",), None, [], redo)
+
+
+@trains.command()
+def reward(out: Folder, redo: Redo = False) -> None:
+    """The reward model."""
+    _stages(out, ("reward",), None, [], redo)
+
+
+@trains.command()
+def ppo(out: Folder, redo: Redo = False) -> None:
+    """PPO from the SFT model against the reward model."""
+    _stages(out, ("ppo",), None, [], redo)
+
+
+@app.command("eval")
+def eval_command(out: Folder, redo: Redo = False, as_json: AsJSON = False) -> None:
+    """Evaluate base, SFT and policy on the plan's items and held-out prompts."""
+    _stages(out, ("eval",), None, [], redo)
+    _print_summary(out, as_json)
+
+
+@app.command()
+def report(out: Folder, as_json: AsJSON = False) -> None:
+    """Write the report again and print its main table."""
+    from rldf_ray.report.build import write_report
+    from rldf_ray.storage import RunFolder
+
+    write_report(RunFolder(out), _plan_of(out, None, []))
+    _print_summary(out, as_json)
+
+
+@app.command()
+def doctor(
+    plan: Annotated[str, typer.Argument(metavar="[PLAN]")] = "quickstart",
+    out: Annotated[Path, typer.Option("--out", help="where the run would be")] = Path("runs"),
+    set_: Set = [],  # noqa: B006
+    as_json: AsJSON = False,
+) -> None:
+    """What is installed, what Ray reports, and whether a plan fits; says what to change."""
+    from rldf_ray.doctor import examine
+
+    checks = examine(load_plan(plan, set_), out)
+    if as_json:
+        print(json.dumps([asdict(check) for check in checks], indent=2))
+    else:
+        table = Table("", "check", "found", show_header=False, box=None)
+        for check in checks:
+            table.add_row("ok" if check.ok else "NO", check.name, check.found)
+        story.console.print(table)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+@plans.command()
+def show(plan: PlanName, set_: Set = [], as_json: AsJSON = False) -> None:  # noqa: B006
+    """Print a plan with every field filled in."""
+    loaded = load_plan(plan, set_)
+    print(loaded.model_dump_json(indent=2) if as_json else loaded.to_yaml(), end="")
+
+
+@plans.command()
+def validate(plan: PlanName, set_: Set = []) -> None:  # noqa: B006
+    """Check a plan's fields, types and values."""
+    loaded = load_plan(plan, set_)
+    print(f"{plan}: valid, digest {loaded.digest()}")
+
+
+@plans.command()
+def fields(as_json: AsJSON = False) -> None:
+    """Every field with type, unit, default and its source in the paper."""
+    found = list(plan_fields())
+    if as_json:
+        print(json.dumps([asdict(field) for field in found], indent=2, default=str))
+        return
+    table = Table("field", "type", "default", "unit", "source", "meaning")
+    for field in found:
+        default = "null" if field.default is None else str(field.default)
+        table.add_row(field.path, field.type, default, field.unit, field.source, field.description)
+    story.console.print(table, soft_wrap=False)
+
+
+def _print_summary(out: Path, as_json: bool) -> None:
+    """The report's main table and its notes."""
+    found: dict[str, Any] = json.loads((out / "report.json").read_text())
+    if as_json:
+        print(json.dumps(found["evaluation"], indent=2))
+        return
+    if found["evaluation"] is not None:
+        table = Table(
+            "model", "accuracy", "ambiguous", "disambiguated", "s_AMB", "s_DIS", "reward (own)"
+        )
+        for name, model in found["evaluation"]["models"].items():
+            overall, own = model["multiple_choice"]["overall"], model["reward"]
+            figures = [
+                overall[key]
+                for key in ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
+            ]
+            table.add_row(name, *map(_figure, figures), _figure(own and own["mean"]))
+        story.say(f"\n{found['evaluation']['set']}")
+        story.console.print(table)
+    for note in found["notes"]:
+        story.say(f"- {note}")
+    totals = found["totals"]
+    story.say(
+        f"{totals['seconds']:.0f} s in all, peak memory {totals['peak_pss_gib'] or 0:.1f} GiB "
+        f"(PSS); {out / 'report.html'}"
+    )
+
+
+def _figure(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3f}"
+
+
+def _expected_errors() -> tuple[type[Exception], ...]:
+    """The errors whose message is the whole story; imported late, as they bring Ray with them."""
+    from rldf_ray.models.base import ModelError
+    from rldf_ray.placement import PlacementError
+    from rldf_ray.prompts import BiasTypeError
+    from rldf_ray.storage import RunFolderError
+
+    found: list[type[Exception]] = [
+        PlanError,
+        ModelError,
+        PlacementError,
+        BiasTypeError,
+        RunFolderError,
+    ]
+    for module, name in (
+        ("rldf_ray.stages", "StageError"),
+        ("rldf_ray.preflight", "PreflightError"),
+        ("rldf_ray.train.worker", "TrainingError"),
+    ):
+        if module in sys.modules:
+            found.append(getattr(sys.modules[module], name))
+    return tuple(found)
+
+
+def main(command: Callable[[], None] = app) -> None:
+    """Entry point: an expected error is one message on stderr and exit status 1."""
+    try:
+        command()
+    except KeyboardInterrupt:
+        print("interrupted; the same command continues from what was finished", file=sys.stderr)
+        sys.exit(130)
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except Exception as error:
+        if not isinstance(error, _expected_errors()):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

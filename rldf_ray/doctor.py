@@ -1,0 +1,113 @@
+"""`rldf doctor`: what is here, and whether a plan fits; every line says what to change."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from rldf_ray.environment import versions
+from rldf_ray.models.embedded import resolve_model
+from rldf_ray.placement import Resources, check_memory, memory_needed_gib, place
+from rldf_ray.plan import Plan
+from rldf_ray.preflight import (
+    check_bias_types,
+    check_disk,
+    check_endpoint,
+    check_items,
+    check_model,
+    parameters_of,
+)
+
+IMPORTED = ("ray", "torch", "transformers", "trl", "deepspeed", "vllm", "datasets")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at; `found` says what was found or what to change."""
+
+    name: str
+    ok: bool
+    found: str
+
+
+def examine(plan: Plan, out: Path) -> list[Check]:
+    """All checks; none of them starts an engine or a training job."""
+    resources = reported_resources()
+    return [
+        _check("packages", _packages),
+        _check("bias types", lambda: check_bias_types(plan)),
+        _check("model", lambda: check_model(plan)),
+        _check("evaluation items", lambda: check_items(plan)),
+        _check("endpoint", lambda: _reachable(plan)),
+        _check("disk", lambda: check_disk(plan, out)),
+        Check(
+            "resources",
+            True,
+            f"{resources.cpus:g} CPUs, {resources.gpus:g} GPUs, {resources.memory_gib:.1f} GiB",
+        ),
+        _check("placement", lambda: place(plan, resources).describe()),
+        _check("memory", lambda: _memory(plan, resources)),
+    ]
+
+
+def reported_resources() -> Resources:
+    """What Ray would report: the cluster's resources if one is running, else this machine's."""
+    address = os.environ.get("RAY_ADDRESS")
+    if address:
+        from rldf_ray.cluster import ray_cluster
+
+        with ray_cluster(Path("/tmp") / f"rldf-doctor-{os.getpid()}") as resources:
+            return resources
+    import ray._private.accelerators as accelerators
+    from ray._private.utils import get_num_cpus
+
+    gpus = accelerators.get_accelerator_manager_for_resource("GPU")
+    count = gpus.get_current_node_num_accelerators() if gpus is not None else 0
+    return Resources(get_num_cpus(), count, psutil.virtual_memory().available / 2**30)
+
+
+def _check(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except Exception as error:  # noqa: BLE001 - whatever is wrong is what doctor reports
+        return Check(name, False, str(error))
+
+
+def _packages() -> str:
+    for name in IMPORTED:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise RuntimeError(f"{name} does not import ({error}): run `make install`") from error
+    return ", ".join(f"{name} {version}" for name, version in versions().items())
+
+
+def _memory(plan: Plan, resources: Resources) -> str:
+    parameters = parameters_of(resolve_model(plan.model))
+    check_memory(plan, parameters, resources)
+    needed = memory_needed_gib(plan, parameters)
+    return f"PPO needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
+
+
+def _reachable(plan: Plan) -> str:
+    """Where the plan has an endpoint: whether it answers and knows the model."""
+    found = check_endpoint(plan)
+    if not (plan.teacher or "").startswith("openai:"):
+        return found
+    import openai
+
+    key = os.environ.get(plan.endpoint.api_key_env, "none")
+    client = openai.OpenAI(base_url=plan.endpoint.base_url, api_key=key, timeout=10, max_retries=0)
+    model = (plan.teacher or "").removeprefix("openai:")
+    try:
+        known = [entry.id for entry in client.models.list()]
+    except openai.OpenAIError as error:
+        raise RuntimeError(f"{found} does not answer: {type(error).__name__}: {error}") from error
+    if model not in known:
+        raise RuntimeError(f"{found} does not have {model!r}; it has {', '.join(known[:10])}")
+    return f"{found} answers and has {model}"

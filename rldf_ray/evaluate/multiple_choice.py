@@ -1,0 +1,94 @@
+"""Base, SFT and policy on the same multiple-choice items: predictions, scores, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.evaluate.bbq_data import BBQSet, load_bbq
+from rldf_ray.evaluate.bbq_score import score
+from rldf_ray.evaluate.ranking import best_option
+from rldf_ray.evaluate.stats import paired_difference, share_estimate
+from rldf_ray.plan import Plan
+
+SCENES = Path(__file__).parent / "scenes"
+SCENES_NAME = "everyday scenes (written for this project, in BBQ's file format)"
+
+ITEM_SCHEMA = pa.schema(
+    [
+        ("model", pa.string()),
+        ("category", pa.string()),
+        ("example_id", pa.int64()),
+        ("condition", pa.string()),
+        ("polarity", pa.string()),
+        ("prediction", pa.int64()),
+        ("label", pa.int64()),
+        ("target_loc", pa.int64()),
+        ("scores", pa.list_(pa.float64())),
+    ]
+)
+
+OptionScores = Sequence[tuple[float, ...]]
+
+
+def load_items(plan: Plan) -> BBQSet:
+    """The plan's multiple-choice items: BBQ from its folder, or the small set shipped here."""
+    section = plan.evaluate
+    return load_bbq(section.bbq or SCENES, None, section.items_per_category, plan.seed)
+
+
+def set_name(plan: Plan) -> str:
+    return f"BBQ ({Path(plan.evaluate.bbq).name})" if plan.evaluate.bbq else SCENES_NAME
+
+
+def items_table(items: BBQSet, scores: Mapping[str, OptionScores]) -> pa.Table:
+    """One row a model and item; columns of ITEM_SCHEMA."""
+    rows = [
+        {
+            "model": model,
+            "category": item.category,
+            "example_id": item.example_id,
+            "condition": item.condition,
+            "polarity": item.polarity,
+            "prediction": best_option(option_scores),
+            "label": item.label,
+            "target_loc": item.target_loc,
+            "scores": list(option_scores),
+        }
+        for model, found in scores.items()
+        for item, option_scores in zip(items.items, found, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
+
+
+def summarise(items: BBQSet, scores: OptionScores) -> dict[str, Any]:
+    """BBQ's scores of one model, the overall accuracy with its interval."""
+    predictions = {
+        item.key: best_option(found) for item, found in zip(items.items, scores, strict=True)
+    }
+    summary = score(items.items, predictions).as_dict()
+    right = sum(predictions[item.key] == item.label for item in items.items)
+    estimate = share_estimate(right, len(items.items))
+    overall: Any = summary["overall"]
+    if estimate is not None:
+        overall |= {"accuracy_low": estimate.low, "accuracy_high": estimate.high}
+    return summary
+
+
+def difference(
+    items: BBQSet, before: OptionScores, after: OptionScores, seed: int
+) -> dict[str, Any] | None:
+    """Change of accuracy from one model to another on the same items."""
+    estimate = paired_difference(_right(items, before), _right(items, after), seed)
+    return None if estimate is None else asdict(estimate)
+
+
+def _right(items: BBQSet, scores: OptionScores) -> list[float]:
+    return [
+        float(best_option(found) == item.label)
+        for item, found in zip(items.items, scores, strict=True)
+    ]

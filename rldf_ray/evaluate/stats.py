@@ -1,0 +1,72 @@
+"""Means, shares and AUC with 95 % bootstrap intervals (percentile), seeded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its 95 % interval; the interval is None where it cannot be had."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+def mean_estimate(values: Sequence[float], seed: int) -> Estimate | None:
+    """Mean of a sample; None of an empty one."""
+    if not values:
+        return None
+    data = np.asarray(values, dtype=float)
+    if len(data) < 2 or data.min() == data.max():
+        return Estimate(float(data.mean()), None, None, len(data))
+    interval = stats.bootstrap(
+        (data,),
+        np.mean,
+        n_resamples=RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return Estimate(float(data.mean()), float(interval.low), float(interval.high), len(data))
+
+
+def auc_estimate(labels: Sequence[int], scores: Sequence[float], seed: int) -> Estimate | None:
+    """Area under the ROC curve: the chance that a biased statement scores above a fair one.
+
+    Equal scores count half. None unless both labels occur.
+    """
+    y, x = np.asarray(labels), np.asarray(scores, dtype=float)
+    if len(set(labels)) < 2:
+        return None
+    generator = np.random.default_rng(seed)
+    resampled = []
+    for _ in range(RESAMPLES):
+        rows = generator.integers(0, len(y), len(y))
+        if y[rows].min() != y[rows].max():
+            resampled.append(roc_auc_score(y[rows], x[rows]))
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    return Estimate(float(roc_auc_score(y, x)), float(low), float(high), len(y))
+
+
+def share_estimate(successes: int, n: int) -> Estimate | None:
+    """A share with its Wilson interval; None of nothing."""
+    if n == 0:
+        return None
+    interval = stats.binomtest(successes, n).proportion_ci(method="wilson")
+    return Estimate(successes / n, float(interval.low), float(interval.high), n)
+
+
+def paired_difference(
+    before: Sequence[float], after: Sequence[float], seed: int
+) -> Estimate | None:
+    """Mean of after - before over the same items; the interval resamples items."""
+    return mean_estimate([b - a for a, b in zip(before, after, strict=True)], seed)

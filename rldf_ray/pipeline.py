@@ -1,0 +1,156 @@
+"""The whole story: debates make data, data makes a reward model, PPO makes a less biased policy.
+
+    topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval -> report
+
+A stage that has finished is never done again: its manifest is in the run folder. What a killed
+stage had finished is in the journal, and the stage goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import yaml
+
+from rldf_ray import stages
+from rldf_ray.cluster import ray_cluster
+from rldf_ray.console import Story
+from rldf_ray.environment import versions
+from rldf_ray.memory import watch_memory
+from rldf_ray.models.embedded import resolve_model
+from rldf_ray.placement import check_memory, place
+from rldf_ray.plan import Plan
+from rldf_ray.preflight import check_inputs, parameters_of
+from rldf_ray.report.build import write_report
+from rldf_ray.report.model_card import export_model
+from rldf_ray.stages import Facts, Run, StageError
+from rldf_ray.storage import RunFolder, RunFolderError
+
+STAGES: dict[str, Callable[[Run], Facts]] = {
+    "topics": stages.topics,
+    "audit": stages.audit,
+    "debates": stages.debates,
+    "data": stages.data,
+    "sft": stages.sft,
+    "reward": stages.reward,
+    "ppo": stages.ppo,
+    "eval": stages.evaluate,
+}
+SPEAKING = ("topics", "audit", "debates")
+
+
+def run(
+    plan: Plan, out: Path, story: Story, only: Sequence[str] = tuple(STAGES), redo: bool = False
+) -> None:
+    """Do the stages in `only` that have not finished, and write the report.
+
+    Args:
+        redo: do them again even if they have finished; what depends on them is then redone too.
+
+    Raises:
+        RunFolderError: the folder is in use, or holds a run of another plan.
+        PlacementError, ModelError, TrainingError, StageError: with what to do about it.
+    """
+    folder = RunFolder(out)
+    with folder.locked():
+        _settle_plan(plan, folder)
+        if redo:
+            _forget(folder, only[0])
+        _check_order(folder, only)
+        todo = [name for name in only if folder.manifest(name) is None]
+        for name in only:
+            if name not in todo:
+                story.say(f"{name}: finished before")
+        if todo:
+            check_inputs(plan, out)
+            _do(todo, plan, folder, story)
+        if folder.manifest("ppo"):
+            export_model(folder, plan)
+        write_report(folder, plan)
+        story.say(f"report: {out / 'report.html'}")
+
+
+def _do(todo: Sequence[str], plan: Plan, folder: RunFolder, story: Story) -> None:
+    """The unfinished stages, on Ray, engines and trainers taking turns."""
+    story.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
+    with ray_cluster(folder.root / "logs") as resources:
+        placement = place(plan, resources)
+        check_memory(plan, parameters_of(resolve_model(plan.model)), resources)
+        story.say(f"placement: {placement.describe()}")
+        current = Run(plan, folder, placement, story, plan.digest())
+        try:
+            for name in todo:
+                if name not in SPEAKING:
+                    current.end_speaker()
+                _stage(name, current)
+        finally:
+            current.end_speaker()
+
+
+def _stage(name: str, current: Run) -> None:
+    current.story.say(f"{name}: started")
+    began = time.monotonic()
+    with watch_memory() as peak:
+        facts = STAGES[name](current)
+    seconds = time.monotonic() - began
+    current.folder.finish(
+        name,
+        current.run_id,
+        {
+            "seconds": round(seconds, 1),
+            "peak_pss_gib": round(peak.gib, 2),
+            "versions": versions(),
+            **facts,
+        },
+    )
+    current.story.say(f"{name}: done in {seconds:.0f} s, peak memory {peak.gib:.1f} GiB")
+
+
+def _settle_plan(plan: Plan, folder: RunFolder) -> None:
+    """The folder's plan is this plan; a folder of another plan is refused, not overwritten."""
+    path = folder.root / "plan.yaml"
+    if not path.exists():
+        folder.write_text("plan.yaml", plan.to_yaml())
+        return
+    theirs = yaml.safe_load(path.read_text())
+    ours = plan.model_dump(mode="json")
+    differing = [
+        f"{section}.{name}" if name else section for section, name in _differences(theirs, ours)
+    ]
+    if differing:
+        raise RunFolderError(
+            f"{folder.root} holds a run of another plan (differs in {', '.join(differing)}): "
+            "give another --out, or the plan it was begun with (its plan.yaml)"
+        )
+
+
+def _differences(theirs: dict[str, object], ours: dict[str, object]) -> list[tuple[str, str]]:
+    found = []
+    for section in sorted(theirs.keys() | ours.keys()):
+        a, b = theirs.get(section), ours.get(section)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += [(section, n) for n in sorted(a.keys() | b.keys()) if a.get(n) != b.get(n)]
+        elif a != b:
+            found.append((section, ""))
+    return found
+
+
+def _forget(folder: RunFolder, stage: str) -> None:
+    """Drop the manifests of a stage and of everything after it."""
+    names = list(STAGES)
+    for name in names[names.index(stage) :]:
+        (folder.root / f"stages/{name}.json").unlink(missing_ok=True)
+
+
+def _check_order(folder: RunFolder, only: Sequence[str]) -> None:
+    names = list(STAGES)
+    for name in only:
+        for earlier in names[: names.index(name)]:
+            # The audit is a measurement; nothing reads it but the report.
+            if earlier not in only and earlier != "audit" and folder.manifest(earlier) is None:
+                raise StageError(
+                    f"{name} needs {earlier}, which has not finished in {folder.root}: "
+                    f"`rldf run` does all stages in order"
+                )

