@@ -100,9 +100,13 @@ def ppo(out: Folder, redo: Redo = False) -> None:
 
 
 @app.command("eval")
-def eval_command(out: Folder, redo: Redo = False, as_json: AsJSON = False) -> None:
-    """Evaluate base, SFT and policy on the plan's items and held-out prompts."""
-    _stages(out, ("eval",), None, [], redo)
+def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJSON = False) -> None:
+    """Evaluate base, SFT and policy on the plan's items, or on BBQ, and on held-out prompts."""
+    from rldf_ray import pipeline
+
+    plan = _plan_of(out, None, [])
+    other_items = Path(bbq).resolve() if bbq else None
+    pipeline.run(plan, out, story, only=("eval",), redo=redo, bbq=other_items)
     _print_summary(out, as_json)
 
 

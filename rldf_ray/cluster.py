@@ -26,10 +26,13 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     # vLLM's engine core is a child of its actor's process: nothing of it may outlive the actor.
     os.environ.setdefault("RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray lets its workers run last; on a machine of their own the work is theirs.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     import ray
 
     ray.init(
-        address=os.environ.get("RAY_ADDRESS"),
+        # Without an address Ray would also join whatever was started on this machine.
+        address=os.environ.get("RAY_ADDRESS", "local"),
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,

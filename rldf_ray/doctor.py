@@ -107,7 +107,13 @@ def _reachable(plan: Plan) -> str:
     try:
         known = [entry.id for entry in client.models.list()]
     except openai.OpenAIError as error:
-        raise RuntimeError(f"{found} does not answer: {type(error).__name__}: {error}") from error
+        # The error's own text may repeat part of the key.
+        status = getattr(error, "status_code", None)
+        raise RuntimeError(
+            f"{found} does not answer as it should: {type(error).__name__}"
+            + (f", status {status}" if status else "")
+            + f"; check endpoint.base_url and the key in {plan.endpoint.api_key_env}"
+        ) from error
     if model not in known:
         raise RuntimeError(f"{found} does not have {model!r}; it has {', '.join(known[:10])}")
     return f"{found} answers and has {model}"

@@ -21,7 +21,7 @@ from rldf_ray.environment import versions
 from rldf_ray.memory import watch_memory
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.placement import check_memory, place
-from rldf_ray.plan import Plan
+from rldf_ray.plan import HOW_FIELDS, Plan
 from rldf_ray.preflight import check_inputs, parameters_of
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
@@ -42,12 +42,18 @@ SPEAKING = ("topics", "audit", "debates")
 
 
 def run(
-    plan: Plan, out: Path, story: Story, only: Sequence[str] = tuple(STAGES), redo: bool = False
+    plan: Plan,
+    out: Path,
+    story: Story,
+    only: Sequence[str] = tuple(STAGES),
+    redo: bool = False,
+    bbq: Path | None = None,
 ) -> None:
     """Do the stages in `only` that have not finished, and write the report.
 
     Args:
         redo: do them again even if they have finished; what depends on them is then redone too.
+        bbq: evaluate on BBQ's files in this folder instead of the plan's items.
 
     Raises:
         RunFolderError: the folder is in use, or holds a run of another plan.
@@ -56,7 +62,10 @@ def run(
     folder = RunFolder(out)
     with folder.locked():
         _settle_plan(plan, folder)
-        if redo:
+        if bbq is not None:
+            items = plan.evaluate.model_copy(update={"bbq": str(bbq)})
+            plan = plan.model_copy(update={"evaluate": items})
+        if redo or bbq is not None:
             _forget(folder, only[0])
         _check_order(folder, only)
         todo = [name for name in only if folder.manifest(name) is None]
@@ -111,29 +120,27 @@ def _stage(name: str, current: Run) -> None:
 def _settle_plan(plan: Plan, folder: RunFolder) -> None:
     """The folder's plan is this plan; a folder of another plan is refused, not overwritten."""
     path = folder.root / "plan.yaml"
-    if not path.exists():
-        folder.write_text("plan.yaml", plan.to_yaml())
-        return
-    theirs = yaml.safe_load(path.read_text())
-    ours = plan.model_dump(mode="json")
-    differing = [
-        f"{section}.{name}" if name else section for section, name in _differences(theirs, ours)
-    ]
-    if differing:
-        raise RunFolderError(
-            f"{folder.root} holds a run of another plan (differs in {', '.join(differing)}): "
-            "give another --out, or the plan it was begun with (its plan.yaml)"
-        )
+    if path.exists():
+        theirs = yaml.safe_load(path.read_text())
+        differing = set(_differences(theirs, plan.model_dump(mode="json"))) - set(HOW_FIELDS)
+        if differing:
+            raise RunFolderError(
+                f"{folder.root} holds a run of another plan (differs in "
+                f"{', '.join(sorted(differing))}): give another --out, or the plan it was begun "
+                "with (its plan.yaml)"
+            )
+    folder.write_text("plan.yaml", plan.to_yaml())
 
 
-def _differences(theirs: dict[str, object], ours: dict[str, object]) -> list[tuple[str, str]]:
+def _differences(theirs: dict[str, object], ours: dict[str, object]) -> list[str]:
+    """Paths of the fields in which two plans differ."""
     found = []
-    for section in sorted(theirs.keys() | ours.keys()):
-        a, b = theirs.get(section), ours.get(section)
+    for name in sorted(theirs.keys() | ours.keys()):
+        a, b = theirs.get(name), ours.get(name)
         if isinstance(a, dict) and isinstance(b, dict):
-            found += [(section, n) for n in sorted(a.keys() | b.keys()) if a.get(n) != b.get(n)]
+            found += [f"{name}.{n}" for n in sorted(a.keys() | b.keys()) if a.get(n) != b.get(n)]
         elif a != b:
-            found.append((section, ""))
+            found.append(name)
     return found
 
 

@@ -90,7 +90,7 @@ def memory_needed_gib(plan: Plan, parameters: float) -> float:
     Actor and critic take weights, gradients and two Adam moments; reference and reward model
     weights alone; engines weights and KV cache; each process a base of libraries.
     """
-    size = BYTES[plan.train.dtype]
+    size = BYTES[plan.ppo.dtype]
     trained = 2 * parameters * (size + size + 8) if size == 4 else 2 * parameters * 16
     frozen = 2 * parameters * size
     engine = parameters * BYTES[plan.engines.dtype] / 2**30 + plan.engines.kv_cache_gib + 1.2

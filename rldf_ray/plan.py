@@ -19,6 +19,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from rldf_ray.storage import digest
 
 
+# How a run is carried out, not what it computes: these may change when a run is continued.
+HOW_FIELDS = (
+    "debate.in_flight",
+    "endpoint.timeout_s",
+    "endpoint.retries",
+    "endpoint.in_flight",
+    "engines.count",
+    "engines.kv_cache_gib",
+    "engines.max_num_seqs",
+    "engines.gpu_memory_utilization",
+    "engines.request_timeout_s",
+)
+
+
 class PlanError(ValueError):
     """A plan that cannot run; the message names every wrong field, its value, what is allowed."""
 
@@ -56,7 +70,7 @@ class Topics(Section):
     judgement_share: float = described(0.5, "share of judgement topics", ge=0, le=1)
     similarity: float = described(
         0.85,
-        "a topic at least this similar to an earlier one is dropped (token-set ratio)",
+        "a topic at least this similar to an earlier one is dropped (token-sort ratio)",
         gt=0,
         le=1,
     )
@@ -174,13 +188,20 @@ class PPOSection(Section):
     max_tokens: int = described(256, "longest answer", unit="tokens", ge=4)
     temperature: float = described(1.0, "sampling temperature of rollouts", gt=0, le=2)
     max_grad_norm: float = described(1.0, "gradient clipping", gt=0)
+    dtype: Literal["float32", "bfloat16"] = described(
+        "bfloat16",
+        "precision of policy, reference, critic and rollouts; bfloat16 alone moves the ratios of "
+        "small models further than an update does, so they want float32",
+    )
 
 
 class TrainSection(Section):
     workers: int = described(1, "Ray Train workers, one device each", ge=1)
     zero_stage: Literal[0, 1, 2, 3] = described(2, "DeepSpeed ZeRO stage")
     offload: bool = described(False, "keep optimizer state in CPU memory (ZeRO 2 and 3)")
-    dtype: Literal["float32", "bfloat16"] = described("bfloat16", "precision of training")
+    dtype: Literal["float32", "bfloat16"] = described(
+        "bfloat16", "precision of SFT and reward model training"
+    )
     gradient_checkpointing: bool = described(False, "recompute activations in the backward pass")
     weight_decay: float = described(0.0, "AdamW weight decay", ge=0)
     warmup_share: float = described(0.03, "share of steps of linear warm-up", ge=0, lt=1)
@@ -282,10 +303,13 @@ class Plan(Section):
             )
         return self
 
-    def digest(self, *sections: str) -> str:
-        """A hash of the named top-level fields (all, if none is named)."""
+    def digest(self) -> str:
+        """A hash of everything that shapes the results; `HOW_FIELDS` do not."""
         values = self.model_dump(mode="json")
-        return digest({name: values[name] for name in sections or values})
+        for path in HOW_FIELDS:
+            section, _, field = path.partition(".")
+            del values[section][field]
+        return digest(values)
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import Literal
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ class Topic:
 
 def topic_id(bias_type: str, text: str) -> str:
     """A topic's id depends on what it says alone, so it is the same in every run."""
-    return f"{bias_type}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"{PurePath(bias_type).stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ from rldf_ray.preference_data import (
     prompts_table,
     sft_table,
 )
-from rldf_ray.prompts import labelled_statements
 from rldf_ray.records import (
     STATEMENT_SCHEMA,
     TOPIC_SCHEMA,
@@ -152,10 +151,14 @@ def topics(run: Run) -> Facts:
 
 def audit(run: Run) -> Facts:
     """The referee on statements whose label is known -> eval/referee.parquet."""
-    from rldf_ray.evaluate.referee_audit import audit_referee, audit_summary
+    from rldf_ray.evaluate.referee_audit import (
+        audit_referee,
+        audit_summary,
+        held_out_statements,
+    )
 
     before = run.speaker().usage
-    number = sum(len(labelled_statements(name)) for name in run.plan.bias_types)
+    number = sum(len(held_out_statements(name)) for name in run.plan.bias_types)
     with run.story.bar("labelled statements", number) as bar:
         audited = asyncio.run(
             audit_referee(
@@ -184,7 +187,10 @@ def audit(run: Run) -> Facts:
 def debates(run: Run) -> Facts:
     """Multi-role debates, refereed -> data/transcripts.parquet."""
     before = run.speaker().usage
-    planned = plan_debates(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
+    try:
+        planned = plan_debates(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
+    except ValueError as error:
+        raise StageError(str(error)) from error
     section = run.plan.debate
     number = len(planned) * section.debaters * section.rounds
     collector = Collector(run.plan, run.run_id, run.speaker(), referee(run))
@@ -273,7 +279,7 @@ def ppo(run: Run) -> Facts:
 
     sft_model = str(run.folder.root / "sft/model")
     folders = {"sft": sft_model, "reward": str(run.folder.root / "reward/model")}
-    with policy_engines(run, sft_model, "sft", run.plan.train.dtype) as pool:
+    with policy_engines(run, sft_model, "sft", run.plan.ppo.dtype) as pool:
         facts = _train(run, "ppo", train_ppo, folders, {"pool": pool})
     history = facts["history"]
     facts["episodes"] = run.plan.ppo.episodes
@@ -363,7 +369,7 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         folder,
         items.items,
         device=placement.device,
-        dtype=plan.train.dtype,
+        dtype=plan.engines.dtype,
         threads=placement.threads,
         batch=plan.evaluate.batch_size,
     ):
@@ -387,7 +393,7 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
     answers: dict[str, Any] = {}
     with (
         run.story.bar("held-out answers", len(prompts) * len(folders)) as bar,
-        policy_engines(run, folders["base"], "base", run.plan.train.dtype) as pool,
+        policy_engines(run, folders["base"], "base", run.plan.engines.dtype) as pool,
     ):
         for name, folder in folders.items():
             if name != "base":

@@ -43,7 +43,7 @@ class RunFolder:
         return _replace_whole(self.path(name), lambda scratch: scratch.write_text(text))
 
     def write_json(self, name: str, value: object) -> Path:
-        return self.write_text(name, json.dumps(value, indent=2, sort_keys=True) + "\n")
+        return self.write_text(name, json.dumps(value, indent=2) + "\n")
 
     def read_json(self, name: str) -> Any:
         return json.loads((self.root / name).read_text())

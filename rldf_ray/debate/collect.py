@@ -72,9 +72,7 @@ class Collector:
 
         async def one(debate: Debate) -> list[Statement]:
             async with seats:
-                statements = await self._hold(debate)
-            on_statements(len(statements))
-            return statements
+                return await self._hold(debate, on_statements)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -84,7 +82,7 @@ class Collector:
             raise failures.exceptions[0] from None
         return [statement for task in tasks for statement in task.result()]
 
-    async def _hold(self, debate: Debate) -> list[Statement]:
+    async def _hold(self, debate: Debate, on_statements: Callable[[int], None]) -> list[Statement]:
         section = self.plan.debate
         protocol = MultiRoleDebate(section.rounds, section.order, self.plan.referee.label_source)
         debaters = [
@@ -99,7 +97,9 @@ class Collector:
             for identity in debate.identities
         ]
         context = context_of(debate.topic, debate.clue_shown)
-        transcript = await protocol.hold(context, debaters, self.referee, debate.debate_id)
+        transcript = await protocol.hold(
+            context, debaters, self.referee, debate.debate_id, on_statements
+        )
         return [
             statement
             for number, turns in enumerate(transcript, start=1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,9 +48,18 @@ class MultiRoleDebate:
     shown_score: LabelSource
 
     async def hold(
-        self, context: str, debaters: Sequence[Debater], referee: Referee, debate_id: str
+        self,
+        context: str,
+        debaters: Sequence[Debater],
+        referee: Referee,
+        debate_id: str,
+        on_round: Callable[[int], None] = lambda statements: None,
     ) -> list[Round]:
-        """Debate `context` to the end; returns the rounds in order, turns in seating order."""
+        """Debate `context` to the end; returns the rounds in order, turns in seating order.
+
+        Args:
+            on_round: told the number of statements of every round that has been judged.
+        """
         discussion = render("debate_opening", context=context)
         transcript: list[Round] = []
         for number in range(1, self.rounds + 1):
@@ -65,6 +74,7 @@ class MultiRoleDebate:
                 )
             )
             transcript.append(turns)
+            on_round(len(turns))
             discussion += "\n\n" + render("debate_round", number=number, turns=turns)
         return transcript
 

@@ -21,13 +21,21 @@ class Audited:
     verdict: Verdict
 
 
+def held_out_statements(bias_type: str) -> list[LabelledStatement]:
+    """The labelled statements no referee was fitted to."""
+    return [s for s in labelled_statements(bias_type) if s.split == "held_out"]
+
+
 async def audit_referee(
     referee: Referee,
     bias_types: Sequence[str],
     in_flight: int,
     on_statement: Callable[[], None] = lambda: None,
 ) -> list[Audited]:
-    """Every labelled statement of the bias types, judged alone in its context."""
+    """The held-out labelled statements of the bias types, each judged alone in its context.
+
+    The other half is for fitting a referee; a prompted one is not fitted.
+    """
     seats = asyncio.Semaphore(in_flight)
 
     async def one(statement: LabelledStatement, place: int) -> Audited:
@@ -43,7 +51,7 @@ async def audit_referee(
         *(
             one(statement, place)
             for name in bias_types
-            for place, statement in enumerate(labelled_statements(name))
+            for place, statement in enumerate(held_out_statements(name))
         )
     )
 
@@ -58,19 +66,16 @@ def audit_summary(
         scored = [(label, score) for label, score in known if score is not None]
         return auc_estimate([y for y, _ in scored], [s for _, s in scored], seed)
 
-    held_out = [a for a in audited if a.statement.split == "held_out"]
-    fit = [a for a in audited if a.statement.split == "fit"]
     names = sorted({a.statement.bias_type for a in audited})
-    said = auc(held_out, "said")
-    estimate = auc(held_out)
+    said = auc(audited, "said")
+    estimate = auc(audited)
     return {
         "kind": kind,
         "model": audited[0].verdict.model if audited else None,
         "label_source": label_source,
         "held_out": as_auc(estimate),
-        "fit": as_auc(auc(fit)),
         "by_bias_type": {
-            name: as_auc(auc([a for a in held_out if a.statement.bias_type == name]))
+            name: as_auc(auc([a for a in audited if a.statement.bias_type == name]))
             for name in names
         },
         "said_auc": said.value if said else None,

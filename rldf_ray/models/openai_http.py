@@ -23,6 +23,7 @@ from openai import (
     APITimeoutError,
     AsyncOpenAI,
     BadRequestError,
+    DefaultAsyncHttpxClient,
     UnprocessableEntityError,
 )
 from openai.types.chat import ChatCompletion
@@ -122,7 +123,7 @@ class OpenAIModel:
     async def close(self) -> None:
         """Close the connections; a later request opens new ones."""
         line, self._line = self._line, None
-        if line is not None:
+        if line is not None and line.loop is asyncio.get_running_loop():
             await line.client.close()
 
     def _current_line(self) -> _Line:
@@ -134,6 +135,8 @@ class OpenAIModel:
                 base_url=self._endpoint.base_url,
                 timeout=self._endpoint.timeout_s,
                 max_retries=0,
+                # The package's own would, once dropped, close its sockets in the wrong loop.
+                http_client=DefaultAsyncHttpxClient(),
             )
             self._url = str(client.base_url)
             self._line = _Line(loop, client, asyncio.Semaphore(self._endpoint.in_flight))

@@ -27,7 +27,6 @@ class EngineSettings:
         tensor_parallel: GPUs the model is split over.
         block_size: tokens in a KV block; prefixes are shared in whole blocks.
         enforce_eager: skip compilation (starts in a third of the time, decodes a little slower).
-        omp_threads: threads of a CPU engine; None lets vLLM bind all visible cores.
     """
 
     model: str
@@ -40,7 +39,6 @@ class EngineSettings:
     tensor_parallel: int = 1
     block_size: int | None = None
     enforce_eager: bool = True
-    omp_threads: int | None = None
     seed: int = 0
 
 
@@ -70,8 +68,8 @@ class VllmActor:
     def __init__(self, settings: EngineSettings) -> None:
         if settings.kv_cache_gib is not None:
             os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(settings.kv_cache_gib)
-        if settings.omp_threads is not None:
-            os.environ["OMP_NUM_THREADS"] = str(settings.omp_threads)
+            # By default vLLM leaves a core to others; engine and trainer take turns here.
+            os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
         from transformers import AutoTokenizer
         from vllm.engine.arg_utils import AsyncEngineArgs

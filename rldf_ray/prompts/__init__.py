@@ -81,7 +81,7 @@ def render(template: str, **values: object) -> str:
 
 @cache
 def bias_type(name: str) -> BiasType:
-    """A bias type by name, or by the path of a YAML file.
+    """A bias type by name, or by the path of a YAML file; its `name` is what the plan calls it.
 
     Raises:
         BiasTypeError: no such bias type, or its file is wrong.
@@ -93,9 +93,10 @@ def bias_type(name: str) -> BiasType:
         known = ", ".join(sorted(p.stem for p in (FOLDER / "bias_types").glob("*.yaml")))
         raise BiasTypeError(f"bias type {name!r}: neither one of {known} nor a YAML file")
     try:
-        return BiasType.model_validate(yaml.safe_load(path.read_text()))
+        found = BiasType.model_validate(yaml.safe_load(path.read_text()))
     except (ValidationError, yaml.YAMLError) as error:
         raise BiasTypeError(f"bias type file {path}: {error}") from error
+    return found.model_copy(update={"name": name})
 
 
 def labelled_statements(name: str) -> list[LabelledStatement]:

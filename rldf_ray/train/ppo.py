@@ -107,7 +107,7 @@ class PPO:
         self.section, self.seed = job.plan.ppo, job.plan.seed
         self.workers = job.plan.train.workers
         self.device = job.placement.device
-        dtype = dtype_of(job.plan.train)
+        dtype = dtype_of(self.section)
         actor = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
         reference = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
         # The critic begins as the reward model, which already tells good from bad endings.
@@ -140,6 +140,7 @@ class PPO:
             optimizer=optimizer,
             config=deepspeed_config(
                 train,
+                dtype_of(section),
                 micro_batch=section.micro_batch,
                 accumulation=self._accumulation,
                 max_grad_norm=section.max_grad_norm,
@@ -251,13 +252,22 @@ class PPO:
         }
 
     def _logprobs(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Log-probability of every next token and the entropy there, both [B, T-1]."""
-        logits = model(input_ids=batch.ids, attention_mask=batch.attention).logits[:, :-1]
+        """Log-probability of every next token and the entropy there, both [B, T-1].
+
+        Columns that are no answer's in any row are 0: their logits are never computed.
+        """
+        first = int(batch.mask.any(0).float().argmax())
+        logits = model(
+            input_ids=batch.ids,
+            attention_mask=batch.attention,
+            logits_to_keep=batch.ids.shape[1] - first,
+        ).logits[:, :-1]
         temperature = self.section.temperature
-        logprobs = ppo_math.token_logprobs(logits, batch.ids[:, 1:], temperature)
+        logprobs = ppo_math.token_logprobs(logits, batch.ids[:, first + 1 :], temperature)
         with torch.no_grad():
             entropy = ppo_math.token_entropy(logits.detach(), temperature)
-        return logprobs, entropy
+        before = (first, 0)
+        return torch.nn.functional.pad(logprobs, before), torch.nn.functional.pad(entropy, before)
 
     def _values(self, batch: Batch) -> Tensor:
         """The critic's value before every next token, [B, T-1]."""

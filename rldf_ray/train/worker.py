@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from rldf_ray.placement import Placement
-from rldf_ray.plan import Plan, TrainSection
+from rldf_ray.plan import Plan, PPOSection, TrainSection
 
 PROGRESS = "progress.jsonl"
 
@@ -107,12 +107,17 @@ def prepare_worker(job: TrainJob) -> int:
     return rank
 
 
-def dtype_of(section: TrainSection) -> torch.dtype:
+def dtype_of(section: TrainSection | PPOSection) -> torch.dtype:
     return torch.float32 if section.dtype == "float32" else torch.bfloat16
 
 
 def deepspeed_config(
-    section: TrainSection, *, micro_batch: int, accumulation: int, max_grad_norm: float
+    section: TrainSection,
+    dtype: torch.dtype,
+    *,
+    micro_batch: int,
+    accumulation: int,
+    max_grad_norm: float,
 ) -> dict[str, Any]:
     """The DeepSpeed configuration of a plan; the optimizer is made by the caller."""
     zero: dict[str, Any] = {
@@ -127,7 +132,7 @@ def deepspeed_config(
         "train_micro_batch_size_per_gpu": micro_batch,
         "gradient_accumulation_steps": accumulation,
         "gradient_clipping": max_grad_norm,
-        "bf16": {"enabled": section.dtype == "bfloat16"},
+        "bf16": {"enabled": dtype == torch.bfloat16},
         "zero_optimization": zero,
         "zero_allow_untested_optimizer": True,
         "zero_force_ds_cpu_optimizer": False,
@@ -163,7 +168,11 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
         "disable_tqdm": True,
         "dataloader_pin_memory": not cpu,
         "deepspeed": deepspeed_config(
-            train, micro_batch=section.micro_batch, accumulation=accumulation, max_grad_norm=1.0
+            train,
+            dtype_of(train),
+            micro_batch=section.micro_batch,
+            accumulation=accumulation,
+            max_grad_norm=1.0,
         ),
     }
 

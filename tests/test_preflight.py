@@ -1,0 +1,66 @@
+"""What is missing is said before anything expensive starts."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rldf_ray import preflight
+from rldf_ray.plan import load_plan
+from rldf_ray.preflight import PreflightError, check_inputs
+
+
+@pytest.fixture(autouse=True)
+def model_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"dtype": "float32"}')
+    (folder / "model.safetensors").write_bytes(b"0" * 4096)
+    return folder
+
+
+def plan_of(model: Path, *overrides: str):  # type: ignore[no-untyped-def]
+    return load_plan("smoke", [f"model={model}", *overrides])
+
+
+def test_a_good_plan_passes(model_folder: Path, tmp_path: Path) -> None:
+    check_inputs(plan_of(model_folder), tmp_path / "out")
+
+
+def test_parameters_are_counted_from_the_weights(model_folder: Path) -> None:
+    assert preflight.parameters_of(str(model_folder)) == 1024
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("model=/nowhere/model", "/nowhere/model"),
+        ("teacher=vllm:/nowhere/teacher", "/nowhere/teacher"),
+        ("bias_types=[shoes]", "shoes"),
+        ("evaluate.bbq=/nowhere/bbq", "/nowhere/bbq"),
+    ],
+)
+def test_a_missing_input_is_named(
+    model_folder: Path, tmp_path: Path, override: str, named: str
+) -> None:
+    with pytest.raises(PreflightError, match=named):
+        check_inputs(plan_of(model_folder, override), tmp_path / "out")
+
+
+def test_a_missing_key_names_its_variable(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(PreflightError, match="OPENAI_API_KEY"):
+        check_inputs(plan_of(model_folder, "teacher=openai:some-model"), tmp_path / "out")
+
+
+def test_a_full_disk_is_named_with_what_is_needed(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=2**20))
+    with pytest.raises(PreflightError, match=r"0\.0 GiB free, the run writes up to 0\.5"):
+        check_inputs(plan_of(model_folder), tmp_path / "out")
