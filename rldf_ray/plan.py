@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rldf_ray.storage import digest
 
-
 # How a run is carried out, not what it computes: these may change when a run is continued.
 HOW_FIELDS = (
     "debate.in_flight",

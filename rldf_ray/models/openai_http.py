@@ -45,6 +45,7 @@ LONGEST_WAIT_S = 30.0
 LONGEST_RETRY_AFTER_S = 300.0
 TOP_LOGPROBS = 20
 MOST_MISSED = 0.01
+MOST_REASON = 300
 NO_KEY = "none"
 
 _ADVICE = {
@@ -236,7 +237,9 @@ class OpenAIModel:
 
     def _what(self, error: BaseException | None) -> str:
         if isinstance(error, APIStatusError):
-            return f"status {error.status_code}{_reason(error)}"
+            # Cut only once the key is gone: a part of it would not be found any more.
+            reason = self._without_key(_reason(error))[:MOST_REASON]
+            return f"status {error.status_code}" + (f" ({reason})" if reason else "")
         if isinstance(error, TimeoutError | APITimeoutError):
             return f"timeout after {self._endpoint.timeout_s:g} s (endpoint.timeout_s)"
         cause = (error and error.__cause__) or error
@@ -248,8 +251,11 @@ class OpenAIModel:
         return f"model {self._model} at {shown}"
 
     def _error(self, text: str) -> ModelError:
+        return ModelError(self._without_key(text))
+
+    def _without_key(self, text: str) -> str:
         """A server may repeat the key in what it says; it must not reach a log."""
-        return ModelError(text if self._key == NO_KEY else text.replace(self._key, "[key]"))
+        return text if self._key == NO_KEY else text.replace(self._key, "[key]")
 
 
 def choice_distribution(
@@ -353,8 +359,7 @@ def _reason(error: APIStatusError) -> str:
         return ""
     body = error.body
     said = body.get("message") if isinstance(body, dict) else body
-    text = " ".join(str(said or "").split())
-    return f" ({text[:300]})" if text else ""
+    return " ".join(str(said or "").split())
 
 
 def _is_chat_completion(reply: Any) -> bool:

@@ -133,7 +133,7 @@ class PPO:
         if train.gradient_checkpointing:
             model.gradient_checkpointing_enable()
         optimizer = torch.optim.AdamW(
-            model.parameters(), lr=learning_rate, weight_decay=train.weight_decay
+            model.parameters(), lr=learning_rate, weight_decay=train.weight_decay, fused=True
         )
         engine, *_ = deepspeed.initialize(
             model=model,
@@ -189,7 +189,8 @@ class PPO:
             )
             moments += ppo_math.moments(advantages, b.mask)
             made.append((advantages, returns))
-            kls.append(ppo_math.kl_estimate(old[i], ref[i], "k1").masked_fill(~b.mask, 0).sum(1))
+            # What is reported and steered is k3: like k1 unbiased, but never below zero.
+            kls.append(ppo_math.kl_estimate(old[i], ref[i], "k3").masked_fill(~b.mask, 0).sum(1))
         moments = _all_reduce(moments)
         experience = [
             Experience(

@@ -156,7 +156,7 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
         # Below 1 it is a share of all steps.
         "warmup_steps": train.warmup_share,
         "weight_decay": train.weight_decay,
-        "optim": "adamw_torch",
+        "optim": "adamw_torch_fused",
         "use_cpu": cpu,
         "bf16": train.dtype == "bfloat16",
         "gradient_checkpointing": train.gradient_checkpointing,

@@ -591,6 +591,13 @@ async def test_a_final_refusal_is_told_at_once(server: Server, status: int, told
 
 
 @pytest.mark.asyncio
+async def test_a_long_reason_is_not_cut_within_the_key(server: Server) -> None:
+    server.otherwise = lambda body: refusal(400, f"{'x' * 290}{KEY}{'y' * 300}")
+    text = await failed(model_of(server))
+    assert "sk-" not in text and "[key]" in text and len(text) < 600
+
+
+@pytest.mark.asyncio
 async def test_a_refused_key_is_not_even_told_in_part(server: Server) -> None:
     server.otherwise = lambda body: refusal(401, f"wrong key sk-sec***{KEY[-4:]}")
     text = await failed(model_of(server))
