@@ -13,6 +13,15 @@ from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.records import Statement, Topic
 
+SMALL = (
+    "seed=0",
+    "bias_types=[age, profession]",
+    "topics={per_bias_type: 14, seeds_per_bias_type: 12, tries: 1}",
+    "debate={debates: 6, debaters: 3, rounds: 2, max_tokens: 32}",
+    "referee={label_source: said, threshold_kind: absolute}",
+    "data={pairing: same_topic}",
+)
+
 Answer = Callable[[ChatRequest], str | Completion | None]
 
 
@@ -77,8 +86,9 @@ def probabilities(**chances: float) -> dict[str, float]:
     return {score: chances.get(f"_{score}", 0.0) for score in SCORES}
 
 
-def plan_with(*overrides: str, base: str = "smoke") -> Plan:
-    return load_plan(base, overrides)
+def plan_with(*overrides: str) -> Plan:
+    """A small plan that does not depend on how a preset is tuned."""
+    return load_plan("smoke", [*SMALL, *overrides])
 
 
 def opinion(number: int, bias_type: str = "age", **changes: Any) -> Topic:

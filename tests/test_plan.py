@@ -175,12 +175,30 @@ def test_overriding_a_preset_leaves_the_preset_alone() -> None:
         ("debate.rounds", ["'debate.rounds'", "FIELD=VALUE"]),
         ("=5", ["'=5'", "FIELD=VALUE"]),
         ("debate.rounds=[1", ["debate.rounds=[1", "not valid YAML"]),
-        ("topics.debate_share=0.9", ["topics", "debate_share + ppo_share", "1.35", "below 1"]),
-        ("sft.batch_size=33", ["sft.batch_size=33", "multiple of", "sft.micro_batch=8"]),
-        ("reward.batch_size=9", ["reward.batch_size=9", "multiple of", "reward.micro_batch=8"]),
-        ("train.workers=3", ["train.workers=3", "sft.batch_size=8", "multiple of"]),
-        ("ppo.rollout_batch=6", ["ppo.rollout_batch=6", "multiple of", "ppo.batch_size=4"]),
-        ("ppo.episodes=65", ["ppo.episodes=65", "multiple of", "ppo.rollout_batch=16"]),
+        (
+            "topics={debate_share: 0.9, ppo_share: 0.45}",
+            ["topics", "debate_share + ppo_share", "1.35", "below 1"],
+        ),
+        (
+            "sft={batch_size: 33, micro_batch: 8}",
+            ["sft.batch_size=33", "multiple of", "sft.micro_batch=8", "train.workers=1"],
+        ),
+        (
+            "reward={batch_size: 9, micro_batch: 2}",
+            ["reward.batch_size=9", "multiple of", "reward.micro_batch=2", "train.workers=1"],
+        ),
+        (
+            "ppo={rollout_batch: 6, batch_size: 4, episodes: 12}",
+            ["ppo.rollout_batch=6", "multiple of", "ppo.batch_size=4"],
+        ),
+        (
+            "ppo={rollout_batch: 16, batch_size: 4, episodes: 65}",
+            ["ppo.episodes=65", "multiple of", "ppo.rollout_batch=16"],
+        ),
+        (
+            "train={workers: 3}",
+            ["train.workers=3", "multiple of", "batch_size="],
+        ),
     ],
 )
 def test_an_error_names_the_field_the_value_and_what_is_allowed(

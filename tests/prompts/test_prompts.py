@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jinja2
 import pytest
+import yaml
 from rapidfuzz import fuzz
 
 from rldf_ray.debate.topics import judgement_problem
@@ -139,7 +140,8 @@ def test_a_bias_type_is_called_as_its_file_and_lists_the_papers_identities_first
 ) -> None:
     about = bias_type(name)
     names = [identity.name for identity in about.identities]
-    assert about.name == name
+    content = yaml.safe_load((FOLDER / "bias_types" / f"{name}.yaml").read_text())
+    assert about.name == content["name"] == name
     assert len(names) == len(set(names)) == 5
     for found, expected in zip(names[:3], FIRST_THREE[name], strict=True):
         assert re.search(rf"\b{expected}\b", found), found
@@ -233,10 +235,12 @@ def test_a_bias_type_needs_five_identities(tmp_path: Path) -> None:
         bias_type(str(path))
 
 
-def test_a_bias_type_can_be_a_file_of_ones_own(tmp_path: Path) -> None:
+def test_a_bias_type_can_be_a_file_of_ones_own_and_is_called_as_the_plan_calls_it(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text((FOLDER / "bias_types" / "age.yaml").read_text().replace("age", "mine", 1))
-    assert bias_type(str(path)).name == "mine"
+    path.write_text((FOLDER / "bias_types" / "age.yaml").read_text())
+    assert bias_type(str(path)).name == str(path)
     assert bias_type(str(path)).identities == bias_type("age").identities
 
 

@@ -1,0 +1,76 @@
+"""The reward model reads the same ids in training, in PPO and in evaluation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rldf_ray.models.embedded import embedded_model_folder
+from rldf_ray.models.reward_score import (
+    RewardModel,
+    chat_ids,
+    closing_ids,
+    padded,
+    scored_ids,
+)
+
+MESSAGES = [{"role": "user", "content": "Who should lead the team?"}]
+ANSWER = "The one who knows the work best."
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(embedded_model_folder())
+
+
+def test_scored_ids_are_the_finished_conversation(tokenizer: Any) -> None:
+    prompt = chat_ids(tokenizer, MESSAGES, generate=True)
+    answer = tokenizer.encode(ANSWER, add_special_tokens=False)
+    whole = chat_ids(
+        tokenizer, [*MESSAGES, {"role": "assistant", "content": ANSWER}], generate=False
+    )
+    closing = closing_ids(tokenizer)
+    assert scored_ids(prompt, answer, closing, 512) == whole
+    # An answer that the engine ended carries the end-of-turn token already.
+    assert scored_ids(prompt, [*answer, tokenizer.eos_token_id], closing, 512) == whole
+
+
+def test_cut_on_the_right_keeps_prompt_and_closing() -> None:
+    found = scored_ids([1, 2, 3], [4, 5, 6, 7], [8, 9], 7)
+    assert found == [1, 2, 3, 4, 5, 8, 9]
+    assert scored_ids([1, 2, 3], [4], [8, 9], 4) == [1, 2, 3, 8]
+
+
+def test_padding_is_on_the_right() -> None:
+    ids, attention = padded([[1, 2, 3], [4]], 0)
+    assert ids.tolist() == [[1, 2, 3], [4, 0, 0]]
+    assert attention.tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+def test_scores_do_not_depend_on_what_shares_a_batch(tokenizer: Any, tmp_path: Path) -> None:
+    from transformers import LlamaConfig, LlamaForSequenceClassification
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_labels=1,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    LlamaForSequenceClassification(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = RewardModel(tmp_path, "cpu", 128)
+    prompt = chat_ids(tokenizer, MESSAGES, generate=True)
+    answers = [tokenizer.encode(text, add_special_tokens=False) for text in (ANSWER, "Nobody.")]
+    together = model.score([prompt, prompt], answers)
+    alone = torch.cat([model.score([prompt], [answer]) for answer in answers])
+    assert together.tolist() == pytest.approx(alone.tolist(), abs=1e-5)
+    assert together[0] != together[1]
