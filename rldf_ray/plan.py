@@ -211,7 +211,7 @@ class EnginesSection(Section):
     dtype: Literal["float32", "bfloat16", "float16"] = described("bfloat16", "of the engines")
     max_model_len: int = described(4096, "prompt plus answer", unit="tokens", ge=128)
     max_num_seqs: int = described(64, "requests decoded together", ge=1)
-    kv_cache_gib: int = described(1, "KV cache of a CPU engine", unit="GiB", ge=1)
+    kv_cache_gib: float = described(1.0, "KV cache of a CPU engine", unit="GiB", gt=0)
     gpu_memory_utilization: float = described(0.85, "share of a GPU an engine takes", gt=0, lt=1)
     tensor_parallel: int = described(1, "GPUs an engine is split over", ge=1)
     block_size: int | None = described(

@@ -101,3 +101,8 @@ def test_a_topics_id_depends_on_its_type_and_text_alone_and_never_changes() -> N
 
 def test_asdict_of_a_topic_has_no_column_the_schema_lacks() -> None:
     assert set(asdict(judgement(1))) == set(TOPIC_SCHEMA.names)
+
+
+def test_the_id_of_a_topic_does_not_depend_on_where_its_types_file_lies() -> None:
+    assert topic_id("/home/a/mine.yaml", "T") == topic_id("types/mine.yaml", "T")
+    assert topic_id("types/age.yaml", "T") == topic_id("age", "T")

@@ -34,7 +34,7 @@ class EngineSettings:
     dtype: str = "bfloat16"
     max_model_len: int = 2048
     max_num_seqs: int = 64
-    kv_cache_gib: int | None = 1
+    kv_cache_gib: float | None = 1.0
     gpu_memory_utilization: float = 0.85
     tensor_parallel: int = 1
     block_size: int | None = None
@@ -66,10 +66,8 @@ class VllmActor:
     """Answers chat requests with a vLLM engine; made a Ray actor by `pool.py`."""
 
     def __init__(self, settings: EngineSettings) -> None:
-        if settings.kv_cache_gib is not None:
-            os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(settings.kv_cache_gib)
-            # By default vLLM leaves a core to others; engine and trainer take turns here.
-            os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
+        # By default vLLM leaves a core to others; engine and trainer take turns on a CPU.
+        os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
         from transformers import AutoTokenizer
         from vllm.engine.arg_utils import AsyncEngineArgs
@@ -80,9 +78,11 @@ class VllmActor:
         self._request_ids = count()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(settings.model)
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
-        options: dict[str, Any] = (
-            {} if settings.block_size is None else {"block_size": settings.block_size}
-        )
+        options: dict[str, Any] = {}
+        if settings.block_size is not None:
+            options["block_size"] = settings.block_size
+        if settings.kv_cache_gib is not None:
+            options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
         self._engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(
                 model=settings.model,

@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 # Mid-tones with a contrast of at least 3 to white and to near-black, apart for the colour-blind.
@@ -148,20 +148,19 @@ def _draw_curve(axes: Axes, curve: Curve, place: int) -> None:
     axes.plot(xs, ys, linewidth=1.8, markersize=4.5, label=_short(curve.label), **style)
 
 
-def _style(place: int) -> dict[str, str]:
+def _style(place: int) -> dict[str, Any]:
     return {"color": PALETTE[place % len(PALETTE)], "marker": MARKERS[place % len(MARKERS)]}
 
 
 def _legend(figure: Figure, axes: Axes, series: int) -> None:
     if series > 1:
-        handles: Sequence[Line2D]
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
 
 
 @contextmanager
 def _canvas(height: float) -> Iterator[tuple[Figure, Axes]]:
-    settings = {
+    settings: dict[Any, Any] = {
         "axes.edgecolor": INK,
         "axes.labelcolor": INK,
         "axes.spines.right": False,
@@ -198,13 +197,16 @@ def _inline(figure: Figure, name: str, words: str) -> str:
     figure.savefig(output, format="svg", transparent=True, metadata=nothing)
     text = output.getvalue()
     svg = text[text.index("<svg") :].rstrip()
+    # Its style element would apply to the whole page; the root's style says the same of the figure.
+    svg = re.sub(r"<style\b.*?</style>", "", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = svg.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
     svg = svg.replace(INK, "currentColor")
     opening, rest = svg.split(">", 1)
     opening = re.sub(r'\s(?:width|height|version|xmlns(?::\w+)?)="[^"]*"', "", opening)
     label = html.escape(words, quote=True)
-    return f'{opening} role="img" aria-label="{label}">{rest}'
+    style = "stroke-linejoin: round; stroke-linecap: butt"
+    return f'{opening} style="{style}" role="img" aria-label="{label}">{rest}'
 
 
 def _dots_in_words(title: str, rows: Sequence[str], series: Sequence[Dots], axis: Axis) -> str:

@@ -1,0 +1,135 @@
+"""report.html: one self-contained page of a run, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pyarrow as pa
+import yaml
+from markupsafe import Markup
+
+from rldf_ray.report.figures import Axis, Curve, Dots, Estimate, dot_plot, line_plot
+
+SAMPLE_DEBATES = 4
+SAMPLE_ANSWERS = 8
+PPO_CURVES = ("reward", "kl", "clip_fraction", "entropy", "policy_loss", "value_loss")
+
+_templates = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def render_page(
+    report: Mapping[str, Any],
+    statements: pa.Table,
+    answers: pa.Table,
+    metrics: pa.Table,
+    items: pa.Table,
+) -> str:
+    """The page; a part whose stage has not run is shown as not available."""
+    return _templates.get_template("page.html.jinja").render(
+        report=report,
+        figures=[Markup(figure) for figure in _figures(report, metrics)],
+        debates=sample_debates(statements.to_pylist()),
+        answers=side_by_side(answers.to_pylist()),
+        ranked=items.num_rows,
+        plan=yaml.safe_dump(report["plan"], sort_keys=False),
+    )
+
+
+def sample_debates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """A few whole debates: the first of each bias type, both kinds of topics."""
+    debates: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        debates.setdefault(row["debate_id"], []).append(row)
+    chosen: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for debate in debates.values():
+        chosen.setdefault((debate[0]["bias_type"], debate[0]["kind"]), debate)
+    return list(chosen.values())[:SAMPLE_DEBATES]
+
+
+def side_by_side(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The models' answers to the same held-out prompts."""
+    prompts: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        entry = prompts.setdefault(row["prompt_id"], {"prompt": row["prompt"], "models": {}})
+        entry["models"][row["model"]] = row
+    return list(prompts.values())[:SAMPLE_ANSWERS]
+
+
+def _figures(report: Mapping[str, Any], metrics: pa.Table) -> list[str]:
+    return [
+        *_evaluation_figures(report),
+        *_referee_figure(report),
+        *_score_figure(report),
+        *_training_figures(metrics),
+    ]
+
+
+def _evaluation_figures(report: Mapping[str, Any]) -> list[str]:
+    evaluation = report["evaluation"]
+    if evaluation is None:
+        return []
+    scores = {name: m["multiple_choice"]["categories"] for name, m in evaluation["models"].items()}
+    rows = list(next(iter(scores.values())))
+    series = [
+        Dots(name, {row: Estimate(found[row]["accuracy"]) for row in rows})
+        for name, found in scores.items()
+    ]
+    axis = Axis("accuracy", limits=(0.0, 1.0), percent=True, reference=1 / 3)
+    return [dot_plot("accuracy", "Accuracy by category", rows, series, axis)]
+
+
+def _referee_figure(report: Mapping[str, Any]) -> list[str]:
+    audit = report["referee"]
+    if audit is None:
+        return []
+    found = {
+        name: Estimate(e["auc"], e["auc_low"], e["auc_high"])
+        for name, e in audit["by_bias_type"].items()
+        if e is not None
+    }
+    axis = Axis("AUC on held-out labelled statements", limits=(0.0, 1.0), reference=0.5)
+    title = "Referee: AUC by bias type"
+    return [dot_plot("referee", title, list(found), [Dots("AUC", found)], axis)] if found else []
+
+
+def _score_figure(report: Mapping[str, Any]) -> list[str]:
+    debates = report["debates"]
+    if debates is None:
+        return []
+    expected = report["plan"]["referee"]["label_source"] == "expected"
+    field = "mean_expected" if expected else "mean_score"
+    points: dict[str, list[tuple[float, float]]] = {}
+    for row in debates["by_round"]:
+        if row[field] is not None:
+            points.setdefault(row["bias_type"], []).append((row["round"], row[field]))
+    curves = [Curve(name, found) for name, found in points.items()]
+    y = Axis("expected score" if expected else "said score")
+    title = "Mean score by round"
+    return [line_plot("rounds", title, curves, Axis("round"), y)] if curves else []
+
+
+def _training_figures(metrics: pa.Table) -> list[str]:
+    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for row in metrics.to_pylist():
+        points.setdefault((row["stage"], row["metric"]), []).append((row["step"], row["value"]))
+    wanted = [("sft", "loss"), ("reward", "loss"), *(("ppo", name) for name in PPO_CURVES)]
+    return [
+        line_plot(
+            f"{stage}-{metric}",
+            f"{stage}: {metric}",
+            [Curve(metric, points[stage, metric])],
+            Axis("step"),
+            Axis(f"{stage}: {metric}"),
+        )
+        for stage, metric in wanted
+        if (stage, metric) in points
+    ]
