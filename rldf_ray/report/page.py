@@ -36,7 +36,7 @@ def render_page(
     """The page; a part whose stage has not run is shown as not available."""
     return _templates.get_template("page.html.jinja").render(
         report=report,
-        figures=[Markup(figure) for figure in _figures(report, metrics)],
+        figures=[(title, Markup(svg)) for title, svg in _figures(report, metrics)],
         debates=sample_debates(statements.to_pylist()),
         answers=side_by_side(answers.to_pylist()),
         ranked=items.num_rows,
@@ -64,7 +64,7 @@ def side_by_side(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(prompts.values())[:SAMPLE_ANSWERS]
 
 
-def _figures(report: Mapping[str, Any], metrics: pa.Table) -> list[str]:
+def _figures(report: Mapping[str, Any], metrics: pa.Table) -> list[tuple[str, str]]:
     return [
         *_evaluation_figures(report),
         *_referee_figure(report),
@@ -73,7 +73,7 @@ def _figures(report: Mapping[str, Any], metrics: pa.Table) -> list[str]:
     ]
 
 
-def _evaluation_figures(report: Mapping[str, Any]) -> list[str]:
+def _evaluation_figures(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     evaluation = report["evaluation"]
     if evaluation is None:
         return []
@@ -84,10 +84,11 @@ def _evaluation_figures(report: Mapping[str, Any]) -> list[str]:
         for name, found in scores.items()
     ]
     axis = Axis("accuracy", limits=(0.0, 1.0), percent=True, reference=1 / 3)
-    return [dot_plot("accuracy", "Accuracy by category", rows, series, axis)]
+    title = "Accuracy by category"
+    return [(title, dot_plot("accuracy", title, rows, series, axis))]
 
 
-def _referee_figure(report: Mapping[str, Any]) -> list[str]:
+def _referee_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     audit = report["referee"]
     if audit is None:
         return []
@@ -98,10 +99,11 @@ def _referee_figure(report: Mapping[str, Any]) -> list[str]:
     }
     axis = Axis("AUC on held-out labelled statements", limits=(0.0, 1.0), reference=0.5)
     title = "Referee: AUC by bias type"
-    return [dot_plot("referee", title, list(found), [Dots("AUC", found)], axis)] if found else []
+    series = [Dots("AUC", found)]
+    return [(title, dot_plot("referee", title, list(found), series, axis))] if found else []
 
 
-def _score_figure(report: Mapping[str, Any]) -> list[str]:
+def _score_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     debates = report["debates"]
     if debates is None:
         return []
@@ -114,21 +116,24 @@ def _score_figure(report: Mapping[str, Any]) -> list[str]:
     curves = [Curve(name, found) for name, found in points.items()]
     y = Axis("expected score" if expected else "said score")
     title = "Mean score by round"
-    return [line_plot("rounds", title, curves, Axis("round"), y)] if curves else []
+    return [(title, line_plot("rounds", title, curves, Axis("round"), y))] if curves else []
 
 
-def _training_figures(metrics: pa.Table) -> list[str]:
+def _training_figures(metrics: pa.Table) -> list[tuple[str, str]]:
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in metrics.to_pylist():
         points.setdefault((row["stage"], row["metric"]), []).append((row["step"], row["value"]))
     wanted = [("sft", "loss"), ("reward", "loss"), *(("ppo", name) for name in PPO_CURVES)]
     return [
-        line_plot(
-            f"{stage}-{metric}",
+        (
             f"{stage}: {metric}",
-            [Curve(metric, points[stage, metric])],
-            Axis("step"),
-            Axis(f"{stage}: {metric}"),
+            line_plot(
+                f"{stage}-{metric}",
+                f"{stage}: {metric}",
+                [Curve(metric, points[stage, metric])],
+                Axis("step"),
+                Axis(metric),
+            ),
         )
         for stage, metric in wanted
         if (stage, metric) in points
