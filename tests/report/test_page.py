@@ -1,0 +1,122 @@
+"""The page of a run: whole or half-way, with nothing in it that a model wrote as markup."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rldf_ray.evaluate.held_out import ANSWER_SCHEMA
+from rldf_ray.evaluate.multiple_choice import ITEM_SCHEMA
+from rldf_ray.plan import load_plan
+from rldf_ray.records import STATEMENT_SCHEMA
+from rldf_ray.report.build import METRIC_SCHEMA, build_report, write_report
+from rldf_ray.report.page import render_page
+from rldf_ray.storage import RunFolder
+
+EVIL = "<script>alert('x')</script>"
+
+
+class Outline(HTMLParser):
+    """Counts tags and collects addresses a browser would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: dict[str, int] = {}
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.fetched += [v or "" for k, v in attrs if k in ("src", "srcset") or tag == "link"]
+
+
+def outline(page: str) -> Outline:
+    found = Outline()
+    found.feed(page)
+    return found
+
+
+def statement(**changes: Any) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(STATEMENT_SCHEMA.names)
+    row |= {
+        "debate_id": "d1",
+        "bias_type": "age",
+        "kind": "opinion",
+        "context": "Gardening",
+        "round": 1,
+        "identity": "20-year-old",
+        "text": "Gardens are for all.",
+    }
+    return row | changes
+
+
+def page_of(statements: list[dict[str, Any]], metrics: list[dict[str, Any]] = []) -> str:  # noqa: B006
+    table = pa.Table.from_pylist(statements, schema=STATEMENT_SCHEMA)
+    report = build_report(load_plan("smoke"), {}, table)
+    return render_page(
+        report,
+        table,
+        ANSWER_SCHEMA.empty_table(),
+        pa.Table.from_pylist(metrics, schema=METRIC_SCHEMA),
+        ITEM_SCHEMA.empty_table(),
+    )
+
+
+def test_a_run_that_has_only_begun_says_what_is_not_available() -> None:
+    page = page_of([])
+    assert "Not available: the evaluation has not run" in page
+    assert "Not available: no debate has been held" in page
+    assert "The models were not evaluated" in page
+
+
+def test_what_a_model_wrote_is_text() -> None:
+    page = page_of([statement(text=EVIL, context=EVIL)])
+    assert "script" not in outline(page).tags
+    assert "&lt;script&gt;" in page
+
+
+def test_a_missing_score_is_not_shown_as_zero() -> None:
+    page = page_of([statement(score=None, expected_score=None, failure="did not parse")])
+    assert "did not parse" in page
+    assert 'said <span class="absent">not available</span>' in page
+
+
+def test_the_page_fetches_nothing() -> None:
+    assert outline(page_of([statement()])).fetched == []
+
+
+def test_training_curves_are_figures_with_words() -> None:
+    metrics = [
+        {"stage": "ppo", "step": step, "metric": "kl", "value": 0.1 * step} for step in (1, 2, 3)
+    ]
+    page = page_of([], metrics)
+    assert outline(page).tags["svg"] == 1
+    assert "aria-label" in page
+    assert "ppo: kl" in page
+
+
+def test_equal_input_gives_equal_bytes() -> None:
+    metrics = [{"stage": "sft", "step": 1, "metric": "loss", "value": 2.0}]
+    table = pa.Table.from_pylist([statement()], schema=STATEMENT_SCHEMA)
+    report = build_report(load_plan("smoke"), {}, table)
+    pages = {
+        render_page(
+            report,
+            table,
+            ANSWER_SCHEMA.empty_table(),
+            pa.Table.from_pylist(metrics, schema=METRIC_SCHEMA),
+            ITEM_SCHEMA.empty_table(),
+        )
+        for _ in range(2)
+    }
+    assert len(pages) == 1
+
+
+def test_a_report_is_written_for_an_unfinished_folder(tmp_path: Path) -> None:
+    report = write_report(RunFolder(tmp_path), load_plan("smoke"))
+    assert report["evaluation"] is None
+    assert report["totals"]["seconds"] == pytest.approx(0)
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
