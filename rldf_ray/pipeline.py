@@ -59,7 +59,8 @@ def run(
         RunFolderError: the folder is in use, or holds a run of another plan.
         PlacementError, ModelError, TrainingError, StageError: with what to do about it.
     """
-    folder = RunFolder(out)
+    # Absolute, as workers of the cluster have working directories of their own.
+    folder = RunFolder(out.resolve())
     with folder.locked():
         _settle_plan(plan, folder)
         if bbq is not None:

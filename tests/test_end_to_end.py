@@ -20,7 +20,12 @@ RLDF = str(Path(sys.executable).with_name("rldf"))
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("smoke") / "run"
     done = subprocess.run(  # noqa: PLW1510
-        [RLDF, "run", "smoke", "--out", str(out)], capture_output=True, text=True, timeout=900
+        # A relative folder, as people write it.
+        [RLDF, "run", "smoke", "--out", "run"],
+        cwd=out.parent,
+        capture_output=True,
+        text=True,
+        timeout=900,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     print(done.stdout)
