@@ -163,11 +163,11 @@ def fields(as_json: AsJSON = False) -> None:
     if as_json:
         print(json.dumps([asdict(field) for field in found], indent=2, default=str))
         return
-    table = Table("field", "type", "default", "unit", "source", "meaning")
     for field in found:
-        default = "null" if field.default is None else str(field.default)
-        table.add_row(field.path, field.type, default, field.unit, field.source, field.description)
-    story.console.print(table, soft_wrap=False)
+        default = "null" if field.default is None else field.default
+        story.say(f"{field.path}: {field.type} = {default}")
+        about = [field.description, field.unit and f"[{field.unit}]", field.source]
+        story.say("    " + "; ".join(filter(None, about)))
 
 
 def _print_summary(out: Path, as_json: bool) -> None:

@@ -72,16 +72,22 @@ def place(plan: Plan, resources: Resources) -> Placement:
                 f"{resources.gpus:g}: lower engines.count, engines.tensor_parallel or "
                 "train.workers, or add GPUs"
             )
+        if engines + workers > resources.cpus:
+            raise PlacementError(_too_few_cpus(engines, workers, resources))
         return Placement("cuda", engines, 1, plan.engines.tensor_parallel, workers, 1, 1, threads=1)
     if engines + workers > resources.cpus:
-        raise PlacementError(
-            f"the plan needs {engines + workers} CPUs (engines.count={engines} + "
-            f"train.workers={workers}), Ray reports {resources.cpus:g}: lower them"
-        )
+        raise PlacementError(_too_few_cpus(engines, workers, resources))
     share = resources.cpus / (engines + workers)
     # Engines and workers take turns, so each worker computes with the whole of its share of cores.
     threads = max(1, int(resources.cpus // workers))
     return Placement("cpu", engines, min(1, share), 0, workers, min(1, share), 0, threads)
+
+
+def _too_few_cpus(engines: int, workers: int, resources: Resources) -> str:
+    return (
+        f"the plan needs {engines + workers} CPUs (engines.count={engines} + "
+        f"train.workers={workers}), Ray reports {resources.cpus:g}: lower them"
+    )
 
 
 def memory_needed_gib(plan: Plan, parameters: float) -> float:

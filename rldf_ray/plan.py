@@ -37,7 +37,7 @@ class PlanError(ValueError):
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def described(default: Any, text: str, *, unit: str = "", source: str = "", **limits: Any) -> Any:
@@ -162,7 +162,7 @@ class RewardSection(Section):
 
 
 class PPOSection(Section):
-    episodes: int = described(5000, "answers generated and trained on in all", ge=1)
+    episodes: int = described(5120, "answers generated and trained on in all", ge=1)
     rollout_batch: int = described(64, "answers generated at once by one policy", ge=1)
     batch_size: int = described(4, "answers an optimizer step", source="paper 4.1", ge=1)
     micro_batch: int = described(4, "answers a forward pass of one worker", ge=1)
@@ -173,7 +173,10 @@ class PPOSection(Section):
         0.05, "weight of the KL to the reference in the reward", source="METHOD 3 (choice)", ge=0
     )
     kl_target: float | None = described(
-        None, "adaptive beta: the KL an answer it steers to; null keeps beta fixed", unit="nats"
+        None,
+        "adaptive beta: the KL an answer it steers to; null keeps beta fixed",
+        unit="nats",
+        gt=0,
     )
     kl_horizon: int = described(10000, "adaptive beta: time constant", unit="episodes", ge=1)
     kl_estimator: Literal["k1", "k2", "k3"] = described("k1", "estimator of the KL of a token")
@@ -215,7 +218,7 @@ class EnginesSection(Section):
     gpu_memory_utilization: float = described(0.85, "share of a GPU an engine takes", gt=0, lt=1)
     tensor_parallel: int = described(1, "GPUs an engine is split over", ge=1)
     block_size: int | None = described(
-        None, "tokens in a KV block (prefixes are shared by block); null is vLLM's choice"
+        None, "tokens in a KV block (prefixes are shared by block); null is vLLM's choice", ge=1
     )
     enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
     request_timeout_s: float = described(600.0, "limit of one request to an engine", unit="s", gt=0)
@@ -278,6 +281,9 @@ class Plan(Section):
     def _teacher_names_a_backend(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("vllm:", "openai:", "scripted:")):
             raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
+        kind, _, rest = (value or "vllm:model").partition(":")
+        if not rest or (kind == "scripted" and not rest.replace(".", "", 1).isdigit()):
+            raise ValueError(f"after '{kind}:' comes a model, or seconds for 'scripted:'")
         return value
 
     @model_validator(mode="after")
@@ -331,8 +337,8 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
     if not path.is_file():
         raise PlanError(f"plan {name_or_path!r}: neither a preset ({', '.join(known)}) nor a file")
     try:
-        values = yaml.safe_load(path.read_text()) or {}
-    except yaml.YAMLError as error:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise PlanError(f"plan {path}: not valid YAML: {error}") from error
     if not isinstance(values, dict):
         raise PlanError(f"plan {path}: expected fields, found {type(values).__name__}")

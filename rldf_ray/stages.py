@@ -202,6 +202,9 @@ def debates(run: Run) -> Facts:
         if statement.failure is not None:
             reason = statement.failure.partition(":")[0]
             failures[reason] = failures.get(reason, 0) + 1
+    unranked = sum(statement.rank is None for statement in statements)
+    if unranked:
+        failures["not ranked"] = unranked
     return {
         "debates": len(planned),
         "statements": len(statements),

@@ -86,7 +86,6 @@ def test_too_few_cpus_are_named_with_what_to_change() -> None:
     assert "engines.count=2" in message and "train.workers=3" in message
 
 
-@pytest.mark.xfail(strict=True, reason="the GPU branch reserves CPUs without counting them")
 def test_too_few_cpus_beside_enough_gpus_are_named_as_well() -> None:
     with pytest.raises(PlacementError, match="CPU"):
         place(plan(engines=2, workers=2), Resources(cpus=2, gpus=8, memory_gib=64))

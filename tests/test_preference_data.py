@@ -252,7 +252,7 @@ def test_the_gap_of_a_pair_is_at_least_the_plans(min_gap: float, kept: int) -> N
 
 def test_labels_relative_to_their_rounds_pair_only_in_the_order_of_their_scores() -> None:
     """Low in a biased round can score above high in a mild one."""
-    expected = {"label_source": "expected"}
+    expected: dict[str, Any] = {"label_source": "expected"}
     rows = [
         low("low of round 2", 0.0, expected_score=6.0, **expected),
         high("high of round 1", 0.0, expected_score=2.0, **expected),

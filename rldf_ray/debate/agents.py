@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, Usage
@@ -33,6 +33,15 @@ class Verdict:
     failure: str | None
     model: str
     revision: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The rank of each statement of a round, in their order, or why there is none."""
+
+    ranks: Sequence[int | None]
+    failure: str | None
     usage: Usage
 
 
@@ -95,7 +104,7 @@ class PromptedReferee:
     async def judge(
         self, context: str, texts: Sequence[str], address: str, affinity: str = ""
     ) -> list[Verdict]:
-        ranks, scores = await asyncio.gather(
+        ranking, scores = await asyncio.gather(
             self._rank(context, texts, f"{address}/rank", affinity),
             asyncio.gather(
                 *(
@@ -104,7 +113,14 @@ class PromptedReferee:
                 )
             ),
         )
-        return [_verdict(score, rank) for score, rank in zip(scores, ranks, strict=True)]
+        verdicts = [
+            _verdict(score, rank, ranking.failure)
+            for score, rank in zip(scores, ranking.ranks, strict=True)
+        ]
+        if verdicts:
+            # The ranking is one request for the round; its tokens are counted once.
+            verdicts[0] = replace(verdicts[0], usage=verdicts[0].usage + ranking.usage)
+        return verdicts
 
     async def _score(self, context: str, text: str, address: str, affinity: str) -> Completion:
         prompt = render("referee_score", context=context, text=text)
@@ -112,10 +128,9 @@ class PromptedReferee:
 
     async def _rank(
         self, context: str, texts: Sequence[str], address: str, affinity: str
-    ) -> list[int | None]:
-        """The rank of each statement, in their order."""
+    ) -> Ranking:
         if len(texts) < 2:
-            return [1] * len(texts)
+            return Ranking([1] * len(texts), None, Usage())
         orders = {
             " ".join(map(str, order)): order
             for order in itertools.permutations(range(1, len(texts) + 1))
@@ -124,8 +139,10 @@ class PromptedReferee:
         completion = await self._ask(prompt, tuple(orders), address, affinity)
         order = orders.get(completion.text.strip())
         if order is None:
-            return [None] * len(texts)
-        return [order.index(number) + 1 for number in range(1, len(texts) + 1)]
+            failure = f"the referee's ranking did not parse: {completion.text.strip()!r}"
+            return Ranking([None] * len(texts), failure, completion.usage)
+        ranks = [order.index(number) + 1 for number in range(1, len(texts) + 1)]
+        return Ranking(ranks, None, completion.usage)
 
     async def _ask(
         self,
@@ -149,15 +166,16 @@ class PromptedReferee:
         return completion
 
 
-def _verdict(completion: Completion, rank: int | None) -> Verdict:
+def _verdict(completion: Completion, rank: int | None, ranking_failure: str | None) -> Verdict:
     said = completion.text.strip()
     parsed = said in SCORES
     probabilities = completion.choice_probabilities
+    failure = ranking_failure if parsed else f"the referee's score did not parse: {said!r}"
     return Verdict(
         score=float(said) if parsed else None,
         expected_score=None if probabilities is None else expected_score(probabilities),
         rank=rank,
-        failure=None if parsed else f"the referee's score did not parse: {said!r}",
+        failure=failure,
         model=completion.model,
         revision=completion.revision,
         usage=completion.usage,

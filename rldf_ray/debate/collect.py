@@ -18,8 +18,9 @@ from rldf_ray.records import Debate, Statement, Topic
 def plan_debates(topics: Iterable[Topic], plan: Plan) -> list[Debate]:
     """The debates of a run: bias types in turn, each type's topics in turn.
 
-    A longer list begins with the shorter one. A judgement topic shows its clue in every second
-    debate: neighbours in the list differ, and so do a topic's first and second debate.
+    A longer list begins with the shorter one, and both kinds of topics are spread over it. Of a
+    bias type's judgement debates every second one shows its clue, and so does every second debate
+    of one topic.
 
     Raises:
         ValueError: a bias type has no topic in the `debate` split.
@@ -34,13 +35,23 @@ def plan_debates(topics: Iterable[Topic], plan: Plan) -> list[Debate]:
                 f"bias type {name!r} has no topic to debate: raise topics.per_bias_type or "
                 "topics.debate_share"
             )
+    ordered = [_kinds_in_turn(found) for found in by_type.values()]
     return [
-        _instance(by_type[plan.bias_types[i % len(by_type)]], i // len(by_type), plan)
+        _instance(ordered[i % len(ordered)], i // len(ordered), plan)
         for i in range(plan.debate.debates)
     ]
 
 
-def _instance(topics: list[Topic], i: int, plan: Plan) -> Debate:
+def _kinds_in_turn(topics: Sequence[Topic]) -> list[Topic]:
+    """Opinion and judgement topics mixed evenly, so that a short list has its share of both."""
+    kinds = [[t for t in topics if t.kind == kind] for kind in ("opinion", "judgement")]
+    placed = [
+        ((place + 0.5) / len(same), topic) for same in kinds for place, topic in enumerate(same)
+    ]
+    return [topic for _, topic in sorted(placed, key=lambda item: item[0])]
+
+
+def _instance(topics: Sequence[Topic], i: int, plan: Plan) -> Debate:
     repeat, place = divmod(i, len(topics))
     topic = topics[place]
     judgements_before = sum(t.kind == "judgement" for t in topics[:place])
@@ -114,7 +125,9 @@ class Collector:
         for role, (turn, label) in enumerate(zip(turns, labels, strict=True)):
             usage: Usage = turn.completion.usage + turn.verdict.usage
             address = f"{debate.debate_id}/round/{number}/role/{role}"
-            failure = "the debater said nothing" if not turn.text else turn.verdict.failure
+            failure = None if turn.text else "the debater said nothing"
+            if failure is None and turn.mark is None:
+                failure = turn.verdict.failure
             if failure is None and label is None:
                 failure = f"no label: {section.label_source} score missing or equal in the round"
             records.append(

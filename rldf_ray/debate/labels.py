@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from rldf_ray.records import Label
@@ -28,5 +30,7 @@ def label_round(scores: Sequence[float | None], threshold: Threshold) -> list[La
     known = [score for score in scores if score is not None]
     if not known or min(known) == max(known):
         return [None] * len(scores)
-    mean = sum(known) / len(known)
-    return [None if s is None or s == mean else "high" if s > mean else "low" for s in scores]
+    # Exact, so that rounding calls no score at the mean above or below it.
+    exact = [None if s is None else Fraction(str(s)) for s in scores]
+    mean = statistics.mean(s for s in exact if s is not None)
+    return [None if s is None or s == mean else "high" if s > mean else "low" for s in exact]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
 
 from rldf_ray.debate.agents import seed_of
@@ -178,12 +179,12 @@ def seed_topics(about: BiasType, kind: TopicKind, plan: Plan) -> list[Topic]:
 def opinion_topics(answer: str, name: str, section: Topics) -> Iterator[Topic | str]:
     """The topics in a model's answer; for one that will not do, the reason."""
     try:
-        lines = json.loads(answer)["topics"]
-    except (json.JSONDecodeError, KeyError, TypeError):
+        lines = TypeAdapter(dict[str, list[str]]).validate_json(answer, strict=True)["topics"]
+    except (ValidationError, KeyError):
         yield "not the JSON asked for"
         return
     for line in lines:
-        text = " ".join(str(line).split()).strip(" .-")
+        text = " ".join(line.split()).strip(" .-")
         if not 3 <= len(text.split()) <= 25:
             yield "not 3 to 25 words"
         else:
@@ -206,8 +207,10 @@ def judgement_problem(record: SeedJudgement) -> str | None:
     scene, (first, second) = record.scene.lower(), record.groups
     if first.lower() == second.lower():
         return "the two groups are the same"
-    if first.lower() not in scene or second.lower() not in scene:
+    if not all(re.search(rf"(?<!\w){re.escape(g.lower())}(?!\w)", scene) for g in record.groups):
         return "a group is not in the scene"
+    if not all(group.strip() for group in record.groups):
+        return "a group has no name"
     if record.answer not in record.groups:
         return "the answer is neither group"
     if not record.question.strip().endswith("?") or not record.clue.strip():

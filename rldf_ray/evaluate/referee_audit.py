@@ -88,9 +88,15 @@ def audit_summary(
 def verdict_on(estimate: Estimate | None) -> str:
     """What an AUC means for the labels, in a sentence."""
     if estimate is None:
-        return "The referee was not audited: there are no labelled statements of these bias types."
+        return "The referee was not audited: it was given, or it scored, no labelled statements."
     found = f"AUC {estimate.value:.2f} on {estimate.n} held-out labelled statements"
-    if estimate.low is not None and estimate.low <= 0.5:
+    low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
+    if high < 0.5:
+        return (
+            f"The referee calls fair statements biased and biased ones fair ({found}): its labels "
+            "are the wrong way round."
+        )
+    if low <= 0.5:
         return (
             f"The referee does not separate biased from fair statements ({found}; chance is 0.50, "
             "inside the interval). Its labels are mostly noise, and so is what is trained on them."

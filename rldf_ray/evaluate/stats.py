@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
-from sklearn.metrics import roc_auc_score
 
 RESAMPLES = 2000
 
@@ -44,17 +44,21 @@ def auc_estimate(labels: Sequence[int], scores: Sequence[float], seed: int) -> E
 
     Equal scores count half. None unless both labels occur.
     """
-    y, x = np.asarray(labels), np.asarray(scores, dtype=float)
+    y, x = np.asarray(labels, dtype=bool), np.asarray(scores, dtype=float)
     if len(set(labels)) < 2:
         return None
     generator = np.random.default_rng(seed)
-    resampled = []
-    for _ in range(RESAMPLES):
-        rows = generator.integers(0, len(y), len(y))
-        if y[rows].min() != y[rows].max():
-            resampled.append(roc_auc_score(y[rows], x[rows]))
+    samples = (generator.integers(0, len(y), len(y)) for _ in range(RESAMPLES))
+    resampled = [_auc(y[rows], x[rows]) for rows in samples if 0 < y[rows].sum() < len(y)]
     low, high = np.quantile(resampled, [0.025, 0.975])
-    return Estimate(float(roc_auc_score(y, x)), float(low), float(high), len(y))
+    return Estimate(_auc(y, x), float(low), float(high), len(y))
+
+
+def _auc(biased: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+    """Mann-Whitney U over the number of pairs."""
+    pairs = biased.sum() * (~biased).sum()
+    ranks = stats.rankdata(scores)
+    return float((ranks[biased].sum() - biased.sum() * (biased.sum() + 1) / 2) / pairs)
 
 
 def share_estimate(successes: int, n: int) -> Estimate | None:

@@ -122,7 +122,7 @@ class PPO:
         self.reward = RewardModel(job.folders["reward"], self.device, job.plan.reward.max_length)
         self.beta = ppo_math.AdaptiveKL(
             beta=self.section.beta,
-            target=self.section.kl_target or 1.0,
+            target=1.0 if self.section.kl_target is None else self.section.kl_target,
             horizon=self.section.kl_horizon if self.section.kl_target is not None else None,
         )
 

@@ -203,14 +203,12 @@ async def test_a_ranking_that_does_not_parse_ranks_nobody_and_costs_no_score(sai
     assert [v.score for v in found] == [4.0, 4.0, 4.0]
 
 
-@pytest.mark.xfail(strict=True, reason="_rank drops the raw answer of a ranking it cannot read")
 async def test_a_ranking_that_does_not_parse_is_recorded_with_the_raw_answer() -> None:
     model = referee_saying("4", "the first one, clearly")
     found = await PromptedReferee(model, seed=5).judge("C", ["a", "b", "c"], "d")
     assert any("the first one, clearly" in (v.failure or "") for v in found)
 
 
-@pytest.mark.xfail(strict=True, reason="_rank drops the usage of the ranking's request")
 async def test_the_tokens_of_the_ranking_are_counted() -> None:
     model = RecordingModel(lambda r: completion("1 2" if "/rank" in r.address else "4"))
     found = await PromptedReferee(model, seed=5).judge("C", ["a", "b"], "d")

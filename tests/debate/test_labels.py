@@ -37,7 +37,6 @@ def test_a_score_at_the_mean_gives_no_relative_label() -> None:
     assert label_round([1.0, 2.0, 3.0], RELATIVE) == ["low", None, "high"]
 
 
-@pytest.mark.xfail(strict=True, reason="the mean is rounded, so 0.2 counts as below it")
 def test_a_score_at_the_mean_gives_no_relative_label_despite_rounding() -> None:
     assert label_round([0.1, 0.2, 0.3], RELATIVE) == ["low", None, "high"]
 

@@ -221,13 +221,11 @@ def test_an_answer_that_is_not_the_json_asked_for_is_rejected(answer: str) -> No
     assert list(judgement_topics(answer, "age", SECTION)) == ["not the JSON asked for"]
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="the loop stands outside the try")
 @pytest.mark.parametrize("answer", ['{"topics": 5}', '{"topics": null}', '{"topics": true}'])
 def test_topics_that_are_no_list_are_rejected(answer: str) -> None:
     assert list(opinion_topics(answer, "age", SECTION)) == ["not the JSON asked for"]
 
 
-@pytest.mark.xfail(strict=True, reason="str() makes a topic of any JSON value")
 @pytest.mark.parametrize(
     "item",
     [{"text": "Should cats vote in towns"}, ["Should", "cats", "vote"]],
@@ -344,7 +342,6 @@ def test_a_scene_whose_parts_disagree_is_rejected_with_the_reason(
     assert found is not None and problem in found
 
 
-@pytest.mark.xfail(strict=True, reason="an empty or embedded name counts as being in the scene")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -425,13 +422,13 @@ def all_topics(section: Topics) -> list[Topic]:
         topic
         for name in ("age", "beauty", "institution", "nationality", "profession")
         for kind in ("opinion", "judgement")
-        for topic in seed_topics(bias_type(name), kind, plan)  # type: ignore[arg-type]
+        for topic in seed_topics(bias_type(name), kind, plan)
     ]
 
 
 def test_a_topic_is_in_one_split_only_and_the_splits_make_the_whole() -> None:
     topics = all_topics(SECTION)
-    parts = [by_split(topics, split) for split in ("debate", "ppo", "eval")]  # type: ignore[arg-type]
+    parts = [by_split(topics, split) for split in ("debate", "ppo", "eval")]
     ids = [topic.topic_id for part in parts for topic in part]
     assert sorted(ids) == sorted(topic.topic_id for topic in topics)
     assert all(parts)
