@@ -107,7 +107,7 @@ def test_report_keeps_versions_times_memory_and_plan(report: dict[str, Any]) -> 
         "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval",
     }  # fmt: skip
     assert all(s["seconds"] >= 0 for s in report["stages"])
-    assert 0 < report["totals"]["peak_pss_gib"] < 12
+    assert 0 < report["totals"]["peak_pss_gib"] < 16
     assert report["plan"]["name"] == "smoke"
     assert report["notes"]
 
