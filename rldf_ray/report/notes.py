@@ -67,7 +67,7 @@ def _evaluation(report: Mapping[str, Any]) -> Iterator[str]:
         low, high = change["low"], change["high"]
         moved = f"{100 * change['value']:+.1f} points on {change['n']} items"
         if low is None or high is None:
-            yield f"Accuracy of {name} against base: {moved}; every item changed alike."
+            yield f"Accuracy of {name} against base: {moved}; the same on every one of them."
         elif low <= 0 <= high:
             yield (
                 f"Accuracy of {name} against base: {moved}, 95 % interval {100 * low:+.1f} to "
