@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -241,11 +241,6 @@ class VllmActor:
                 "logs folder, and the same command continues from what was finished"
             ) from error
         return final
-
-
-def with_revision(settings: EngineSettings, model: str, revision: str) -> EngineSettings:
-    """The same engine for other weights."""
-    return replace(settings, model=model, revision=revision)
 
 
 def _finish_reason(reason: str | None) -> FinishReason:
