@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from rldf_ray.storage import digest
 
@@ -15,16 +22,25 @@ HOW_FIELDS = (
     "endpoint.timeout_s",
     "endpoint.retries",
     "endpoint.in_flight",
+    "endpoint.requests_per_minute",
+    "endpoint.tokens_per_minute",
+    "endpoint.budget_usd",
+    "endpoint.budget_tokens",
     "engines.count",
     "engines.kv_cache_gib",
     "engines.max_num_seqs",
     "engines.gpu_memory_utilization",
     "engines.request_timeout_s",
+    "engines.restarts",
 )
 
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Part = Literal["topics", "debate", "referee"]
+PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
 
 
 def described(default: Any, text: str, *, unit: str = "", source: str = "", **limits: Any) -> Any:
@@ -39,7 +55,21 @@ class Endpoint(Section):
     api_key_env: str = described("OPENAI_API_KEY", "environment variable that holds the key")
     timeout_s: float = described(60.0, "limit of one request", unit="s", gt=0)
     retries: int = described(6, "tries after a 429, 5xx or dropped connection", ge=0)
-    in_flight: int = described(16, "requests under way at once", ge=1)
+    in_flight: int = described(
+        64, "most requests under way at once; how many it bears is found below that", ge=1
+    )
+    requests_per_minute: float | None = described(
+        None, "rate limit; null is none", unit="requests a minute", gt=0
+    )
+    tokens_per_minute: float | None = described(
+        None, "rate limit, prompt and answer together; null is none", unit="tokens a minute", gt=0
+    )
+    budget_usd: float | None = described(
+        None, "the run stops before its calls cost more (needs both prices)", unit="USD", gt=0
+    )
+    budget_tokens: int | None = described(
+        None, "the run stops before its calls take more, prompt and answer", unit="tokens", ge=1
+    )
     prompt_price: float | None = described(
         None, "price of prompt tokens; null leaves the cost unknown", unit="USD a million", ge=0
     )
@@ -47,8 +77,32 @@ class Endpoint(Section):
         None, "price of generated tokens", unit="USD a million", ge=0
     )
 
+    @model_validator(mode="after")
+    def _a_budget_in_money_knows_the_prices(self) -> Endpoint:
+        if self.budget_usd is not None and None in (self.prompt_price, self.generated_price):
+            raise ValueError("budget_usd needs prompt_price and generated_price")
+        return self
+
+
+def part_model(part: str) -> Any:
+    """The field that gives a part of the debate a model of its own."""
+    return described(None, f"{part}: 'vllm:MODEL', 'openai:MODEL'; null is the teacher")
+
+
+def _names_a_backend(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("vllm:", "openai:", "scripted:")):
+        raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
+    kind, _, rest = (value or "vllm:model").partition(":")
+    if not rest or (kind == "scripted" and not rest.replace(".", "", 1).isdigit()):
+        raise ValueError(f"after '{kind}:' comes a model, or seconds for 'scripted:'")
+    return value
+
+
+Backend = Annotated[str | None, AfterValidator(_names_a_backend)]
+
 
 class Topics(Section):
+    model: Backend = part_model("who writes topics")
     per_bias_type: int = described(2000, "topics for each bias type", source="paper 4.1", ge=1)
     seeds_per_bias_type: int | None = described(
         None, "how many of them come from the bias type's file at most; null is all it has", ge=0
@@ -78,6 +132,13 @@ class Topics(Section):
 
 
 class DebateSection(Section):
+    model: Backend = part_model("who plays the debaters")
+    layout: Literal["shared", "paper"] = described(
+        "shared",
+        "order of a debater's prompt: topic and transcript first and the role last, which engines "
+        "reuse for all roles, or the role first",
+        source="paper 3.1 (paper)",
+    )
     debates: int = described(
         5000,
         "debate instances over all bias types; topics are debated in turn",
@@ -96,6 +157,7 @@ class DebateSection(Section):
 
 
 class RefereeSection(Section):
+    model: Backend = part_model("who referees")
     label_source: Literal["said", "expected"] = described(
         "said",
         "which score labels a statement: the one said, or the referee's expectation",
@@ -209,6 +271,7 @@ class EnginesSection(Section):
     )
     enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
     request_timeout_s: float = described(600.0, "limit of one request to an engine", unit="s", gt=0)
+    restarts: int = described(3, "how often an engine that died is started again", ge=0)
 
 
 class EvaluateSection(Section):
@@ -237,7 +300,7 @@ class Plan(Section):
     model: str = described(
         "embedded", "the model to be debiased: 'embedded', a Hugging Face folder or a hub id"
     )
-    teacher: str | None = described(
+    teacher: Backend = described(
         None,
         "who debates and referees: null is the model itself (self-reflection); 'vllm:MODEL' or "
         "'openai:MODEL' is a stronger one (teacher-student); 'scripted:SECONDS' is no model "
@@ -263,16 +326,6 @@ class Plan(Section):
             raise ValueError("a bias type is named twice")
         return value
 
-    @field_validator("teacher")
-    @classmethod
-    def _teacher_names_a_backend(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("vllm:", "openai:", "scripted:")):
-            raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
-        kind, _, rest = (value or "vllm:model").partition(":")
-        if not rest or (kind == "scripted" and not rest.replace(".", "", 1).isdigit()):
-            raise ValueError(f"after '{kind}:' comes a model, or seconds for 'scripted:'")
-        return value
-
     @model_validator(mode="after")
     def _batches_divide(self) -> Plan:
         for name, section in (("sft", self.sft), ("reward", self.reward), ("ppo", self.ppo)):
@@ -294,6 +347,15 @@ class Plan(Section):
                 f"ppo.rollout_batch={self.ppo.rollout_batch}"
             )
         return self
+
+    def speaker_of(self, part: Part) -> str:
+        """Who plays `part`, as 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'."""
+        section = {"topics": self.topics, "debate": self.debate, "referee": self.referee}[part]
+        return section.model or self.teacher or f"vllm:{self.model}"
+
+    def speakers(self) -> tuple[str, ...]:
+        """The models that play the parts, each once."""
+        return tuple(dict.fromkeys(self.speaker_of(part) for part in PARTS))
 
     def digest(self) -> str:
         """A hash of everything that shapes the results; `HOW_FIELDS` do not."""
