@@ -350,8 +350,12 @@ class Plan(Section):
 
     def speaker_of(self, part: Part) -> str:
         """Who plays `part`, as 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'."""
-        section = {"topics": self.topics, "debate": self.debate, "referee": self.referee}[part]
-        return section.model or self.teacher or f"vllm:{self.model}"
+        own = {
+            "topics": self.topics.model,
+            "debate": self.debate.model,
+            "referee": self.referee.model,
+        }
+        return own[part] or self.teacher or f"vllm:{self.model}"
 
     def speakers(self) -> tuple[str, ...]:
         """The models that play the parts, each once."""
