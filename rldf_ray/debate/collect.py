@@ -112,6 +112,7 @@ class Collector:
                 section.temperature,
                 section.top_p,
                 self.plan.seed,
+                section.layout,
             )
             for identity in debate.identities
         ]
