@@ -28,6 +28,9 @@ app.add_typer(trains, name="train")
 
 story = Story()
 
+# The budget is spent: nothing is wrong, and the same command with a higher one continues.
+SPENT_STATUS = 3
+
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
 Out = Annotated[Path, typer.Option("--out", help="the run folder, new or begun before")]
@@ -227,7 +230,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 
 def main(command: Callable[[], None] = app) -> None:
-    """Entry point: an expected error is one message on stderr and exit status 1."""
+    """Entry point: an expected error is one message on stderr, status 1; a spent budget, 3."""
     try:
         command()
     except KeyboardInterrupt:
@@ -239,5 +242,8 @@ def main(command: Callable[[], None] = app) -> None:
     except Exception as error:
         if not isinstance(error, _expected_errors()):
             raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        from rldf_ray.models.base import BudgetSpentError
+
+        spent = isinstance(error, BudgetSpentError)
+        print(f"{'stopped' if spent else 'error'}: {error}", file=sys.stderr)
+        sys.exit(SPENT_STATUS if spent else 1)

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from rldf_ray.models.base import ChatRequest, Completion, FinishReason, ModelError, Usage
+from rldf_ray.models.base import (
+    ChatRequest,
+    Completion,
+    EngineDiedError,
+    FinishReason,
+    ModelError,
+    Usage,
+)
 from rldf_ray.models.choice_trie import ChoiceTrie
 
 
@@ -235,10 +242,8 @@ class VllmActor:
             ):
                 final = output
         except EngineDeadError as error:
-            raise ModelError(
-                f"the vLLM engine of {self._settings.model} died: {error}; its log is in the run's "
-                "logs folder, and the same command continues from what was finished"
-            ) from error
+            # The actor is alive, the process of the engine's core is not.
+            raise EngineDiedError(f"the vLLM engine's core ended: {error}") from error
         return final
 
 
