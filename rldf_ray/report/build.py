@@ -161,7 +161,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _data(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes")
+    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes", "quality")
     return None if manifest is None else {name: manifest[name] for name in names}
 
 
