@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 
@@ -108,6 +109,9 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     other_items = Path(bbq).resolve() if bbq else None
     pipeline.run(plan, out, story, only=("eval",), redo=redo, bbq=other_items)
     _print_summary(out, as_json)
+
+
+app.command("show")(show_command)
 
 
 @app.command()
