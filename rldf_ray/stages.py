@@ -85,13 +85,16 @@ def speaker(run: Run) -> Iterator[ChatModel]:
 
         yield ScriptedModel(delay_s=float(model or 0))
     else:
+        began = time.monotonic()
         with policy_engines(run, resolve_model(model), "base", run.plan.engines.dtype) as pool:
+            pool.wait_until_ready()
+            run.story.say(f"  engines up in {time.monotonic() - began:.0f} s")
             yield pool
 
 
 @contextmanager
 def policy_engines(run: Run, folder: str, revision: str, dtype: str) -> Iterator[Any]:
-    """The plan's vLLM engines on a model folder."""
+    """The plan's vLLM engines on a model folder, which start while other work is done."""
     from rldf_ray.models.pool import engines
     from rldf_ray.models.vllm_actor import EngineSettings
 
@@ -110,7 +113,6 @@ def policy_engines(run: Run, folder: str, revision: str, dtype: str) -> Iterator
         seed=run.plan.seed,
     )
     run.story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
-    began = time.monotonic()
     with engines(
         settings,
         name=folder,
@@ -119,7 +121,6 @@ def policy_engines(run: Run, folder: str, revision: str, dtype: str) -> Iterator
         num_gpus=placement.engine_gpus,
         timeout_s=section.request_timeout_s,
     ) as pool:
-        run.story.say(f"  engines up in {time.monotonic() - began:.0f} s")
         yield pool
 
 

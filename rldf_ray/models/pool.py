@@ -60,6 +60,26 @@ class EnginePool:
         finally:
             self._in_flight[engine] -= 1
 
+    def wait_until_ready(self) -> None:
+        """Returns when every engine answers.
+
+        Raises:
+            ModelError: an engine did not start; the message has the engine's own reason.
+        """
+        try:
+            ray.get([actor.ready.remote() for actor in self._actors], timeout=START_DEADLINE_S)
+        except GetTimeoutError:
+            raise ModelError(
+                f"the engines of {self._name} did not start in {START_DEADLINE_S:g} s: Ray may "
+                "have no room for them; `rldf doctor PLAN` says what fits"
+            ) from None
+        except RayActorError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise ModelError(
+                f"an engine of {self._name} did not start: {reason}; the run's logs folder has "
+                "its log"
+            ) from error
+
     def sync_weights(self, folder: str, revision: str) -> None:
         """Load new weights into every engine; returns when all of them answer with `revision`.
 
@@ -95,14 +115,13 @@ def engines(
     num_gpus: float,
     timeout_s: float,
 ) -> Iterator[EnginePool]:
-    """Start `count` engines, hand them out as one pool, and end them.
+    """Begin to start `count` engines, hand them out as one pool, and end them.
+
+    The pool is there at once: other work can be done before `wait_until_ready`.
 
     Args:
         num_cpus, num_gpus: what Ray reserves for each engine.
         timeout_s: limit of one request.
-
-    Raises:
-        ModelError: an engine did not start; the message has the engine's own reason.
     """
     actor_class = ray.remote(VllmActor)
     actors = [
@@ -112,25 +131,9 @@ def engines(
         for _ in range(count)
     ]
     try:
-        _wait_until_ready(actors, name)
         yield EnginePool(actors, name, settings.max_num_seqs, timeout_s)
     finally:
         _end(actors)
-
-
-def _wait_until_ready(actors: Sequence[Any], name: str) -> None:
-    try:
-        ray.get([actor.ready.remote() for actor in actors], timeout=START_DEADLINE_S)
-    except GetTimeoutError:
-        raise ModelError(
-            f"the engines of {name} did not start in {START_DEADLINE_S:g} s: Ray may have no room "
-            "for them; `rldf doctor PLAN` says what fits"
-        ) from None
-    except RayActorError as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise ModelError(
-            f"an engine of {name} did not start: {reason}; the run's logs folder has its log"
-        ) from error
 
 
 def _end(actors: Sequence[Any]) -> None:
