@@ -140,6 +140,19 @@ def pairs_table(
     return pa.Table.from_pylist(rows, schema=PAIR_SCHEMA)
 
 
+def sft_of_pairs(pairs: pa.Table, section: DataSection) -> pa.Table:
+    """The chosen side of every pair, each once: what there is to learn from given pairs alone."""
+    rows = {
+        (str(row["prompt"]), str(row["chosen"])): {
+            **{name: row[name] for name in SFT_SCHEMA.names if name in row},
+            "completion": row["chosen"],
+            "score": row["chosen_score"],
+        }
+        for row in pairs.to_pylist()
+    }
+    return pa.Table.from_pylist(list(rows.values())[: section.max_sft], schema=SFT_SCHEMA)
+
+
 def prompts_table(topics: Iterable[Topic]) -> pa.Table:
     """The prompts of the `ppo` and `eval` splits; a judgement topic with and without its clue."""
     rows = [

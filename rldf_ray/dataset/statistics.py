@@ -152,7 +152,7 @@ def sides_of(pairs: pa.Table) -> list[Side]:
     names: tuple[tuple[str, Label], ...] = (("chosen", "low"), ("rejected", "high"))
     sides = (
         Side(
-            row[side][0]["content"], row["topic_id"], row["bias_type"], label, row[f"{side}_score"]
+            row[side][-1]["content"], row["topic_id"], row["bias_type"], label, row[f"{side}_score"]
         )
         for row in pairs.to_pylist()
         for side, label in names
@@ -242,7 +242,7 @@ def _topics(high: Sequence[Labelled], low: Sequence[Labelled]) -> dict[str, int]
 
 
 def _answers(pairs: pa.Table, side: str) -> list[str]:
-    return [messages[0]["content"] for messages in pairs[side].to_pylist()]
+    return [messages[-1]["content"] for messages in pairs[side].to_pylist()]
 
 
 def _share_longer(chosen: Sequence[str], rejected: Sequence[str]) -> float | None:

@@ -162,7 +162,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _data(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:
     names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes", "quality")
-    return None if manifest is None else {name: manifest[name] for name in names}
+    if manifest is None:
+        return None
+    return {**{name: manifest[name] for name in names}, "imported": manifest.get("imported")}
 
 
 def _sft(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:

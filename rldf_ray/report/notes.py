@@ -32,6 +32,9 @@ def _referee(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _data(report: Mapping[str, Any]) -> Iterator[str]:
     if report["data"] is not None:
+        if report["data"]["imported"] is not None:
+            given = report["data"]["imported"]
+            yield f"The pairs were given ({given}): no debate was held for them."
         yield from report["data"]["quality"]["warnings"]
 
 

@@ -21,7 +21,10 @@ def a_report(**changes: Any) -> dict[str, Any]:
         "plan": {"referee": {"threshold_kind": "absolute"}},
         "referee": {"verdict": "The referee separates well.", "distinct_said_scores": 9},
         "debates": {"high": 40, "low": 60},
-        "data": {"quality": {"warnings": ["Length alone predicts the label."]}},
+        "data": {
+            "imported": None,
+            "quality": {"warnings": ["Length alone predicts the label."]},
+        },
         "training": {
             "reward": {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50},
             "ppo": {"episodes": 64, "steps": 16, "kl_last": 0.0123},
@@ -79,6 +82,11 @@ def test_a_run_that_has_only_begun_claims_nothing() -> None:
         "The referee was not audited, so nothing is known of how good its labels are.",
         "The models were not evaluated.",
     ]
+
+
+def test_given_pairs_are_told() -> None:
+    given = a_report(data={"imported": "mine.jsonl", "quality": {"warnings": []}})
+    assert "no debate was held" in the_note(given, "The pairs were given (mine.jsonl)")
 
 
 # ---- the referee
