@@ -12,6 +12,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rldf_ray.commands.data import export, import_
+from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 
@@ -23,7 +26,13 @@ app = typer.Typer(
 )
 plans = typer.Typer(help="Look at plans.", no_args_is_help=True)
 trains = typer.Typer(help="One training stage on a run folder.", no_args_is_help=True)
+datas = typer.Typer(
+    cls=DefaultCommandGroup,
+    help="A run's data (`rldf data RUN`), taken elsewhere, or given.",
+    no_args_is_help=True,
+)
 app.add_typer(plans, name="plan")
+app.add_typer(datas, name="data")
 app.add_typer(trains, name="train")
 
 story = Story()
@@ -78,10 +87,14 @@ def debate(out: Folder, plan: PlanOption = None, set_: Set = [], redo: Redo = Fa
     _stages(out, ("topics", "audit", "debates"), plan, set_, redo)
 
 
-@app.command()
+@datas.command("RUN")
 def data(out: Folder, redo: Redo = False) -> None:
     """SFT, pairs and prompts from the transcripts."""
     _stages(out, ("data",), None, [], redo)
+
+
+datas.command("export")(export)
+datas.command("import")(import_)
 
 
 @trains.command()
@@ -111,6 +124,9 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     other_items = Path(bbq).resolve() if bbq else None
     pipeline.run(plan, out, story, only=("eval",), redo=redo, bbq=other_items)
     _print_summary(out, as_json)
+
+
+app.command("show")(show_command)
 
 
 @app.command()
@@ -220,6 +236,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         RunFolderError,
     ]
     for module, name in (
+        ("rldf_ray.dataset", "DatasetError"),
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),

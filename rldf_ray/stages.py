@@ -23,12 +23,7 @@ from rldf_ray.debate.transcripts import StatementCounts, Transcripts
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
-from rldf_ray.preference_data import (
-    dataset_card,
-    pairs_table,
-    prompts_table,
-    sft_table,
-)
+from rldf_ray.preference_data import PreferenceData, preference_data, write_data
 from rldf_ray.records import (
     STATEMENT_SCHEMA,
     TOPIC_SCHEMA,
@@ -163,41 +158,31 @@ def data(run: Run) -> Facts:
     """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
     statements = statements_of(run.folder.read_table("data/transcripts.parquet"))
     found = topics_of(run.folder.read_table("data/topics.parquet"))
-    by_id = {topic.topic_id: topic for topic in found}
-    tables = {
-        "sft": sft_table(statements, by_id, run.plan.data),
-        "pairs": pairs_table(statements, by_id, run.plan.data),
-        "prompts": prompts_table(found),
-    }
+    made = preference_data(statements, {topic.topic_id: topic for topic in found}, run.plan.data)
+    _check_data(made)
+    facts = write_data(run.folder, run.plan, made)
+    for warning in facts["quality"]["warnings"]:
+        run.story.say(f"  {warning}")
+    return facts
+
+
+def _check_data(made: PreferenceData) -> None:
+    """Every later stage has something to work on."""
     for name in ("sft", "pairs"):
-        if tables[name].num_rows == 0:
+        if made.tables[name].num_rows == 0:
+            dropped = {name: n for name, n in made.quality.dropped.items() if n}
             raise StageError(
-                f"the debates gave no {name} data: every statement has the same label or none; "
-                "look at data/transcripts.parquet, and at referee.label_source, "
-                "referee.threshold_kind and data.min_gap in the plan"
+                f"the debates gave no {name} data: every statement has the same label or none, or "
+                f"was filtered out ({dropped or 'none was'}, of {made.quality.statements}); look "
+                "at data/transcripts.parquet, and at referee.label_source, "
+                "referee.threshold_kind, data.min_gap and data.filters in the plan"
             )
-    for name, table in tables.items():
-        run.folder.write_table(f"data/{name}.parquet", table)
-    counted = {
-        "topics": run.folder.read_table("data/topics.parquet"),
-        "transcripts": run.folder.read_table("data/transcripts.parquet"),
-        **tables,
-    }
-    card = dataset_card(counted, run.run_id, run.plan.digest())
-    run.folder.write_text("data/README.md", card + "\n")
-    splits = tables["prompts"]["split"].to_pylist()
+    splits = set(made.prompts["split"].to_pylist())
     for split in ("ppo", "eval"):
         if split not in splits:
             raise StageError(
                 f"no topic fell into the {split!r} split: raise topics.per_bias_type or its share"
             )
-    return {
-        "sft": tables["sft"].num_rows,
-        "pairs": tables["pairs"].num_rows,
-        "ppo_prompts": splits.count("ppo"),
-        "eval_prompts": splits.count("eval"),
-        "bytes": sum(table.nbytes for table in tables.values()),
-    }
 
 
 def sft(run: Run) -> Facts:
