@@ -12,6 +12,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rldf_ray.commands.bbq import bbq as bbq_command
+from rldf_ray.commands.bbq import bbq_hard
+from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 
@@ -23,8 +26,14 @@ app = typer.Typer(
 )
 plans = typer.Typer(help="Look at plans.", no_args_is_help=True)
 trains = typer.Typer(help="One training stage on a run folder.", no_args_is_help=True)
+evals = typer.Typer(
+    cls=DefaultCommandGroup,
+    help="Evaluate a run (`rldf eval RUN`), or any model on a benchmark.",
+    no_args_is_help=True,
+)
 app.add_typer(plans, name="plan")
 app.add_typer(trains, name="train")
+app.add_typer(evals, name="eval")
 
 story = Story()
 
@@ -99,7 +108,7 @@ def ppo(out: Folder, redo: Redo = False) -> None:
     _stages(out, ("ppo",), None, [], redo)
 
 
-@app.command("eval")
+@evals.command("RUN")
 def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJSON = False) -> None:
     """Evaluate base, SFT and policy on the plan's items, or on BBQ, and on held-out prompts."""
     from rldf_ray import pipeline
@@ -108,6 +117,10 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     other_items = Path(bbq).resolve() if bbq else None
     pipeline.run(plan, out, story, only=("eval",), redo=redo, bbq=other_items)
     _print_summary(out, as_json)
+
+
+evals.command("bbq")(bbq_command)
+evals.command("bbq-hard")(bbq_hard)
 
 
 @app.command()
@@ -217,6 +230,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         RunFolderError,
     ]
     for module, name in (
+        ("rldf_ray.evaluate.bbq_data", "BBQError"),
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),

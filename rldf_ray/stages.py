@@ -374,7 +374,7 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         device=placement.device,
         dtype=plan.engines.dtype,
         threads=placement.threads,
-        batch=plan.evaluate.batch_size,
+        tokens=plan.evaluate.batch_tokens,
     ):
         scores = ray.get(reference)
         found |= scores
