@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -191,15 +191,22 @@ def _print_summary(out: Path, as_json: bool) -> None:
         return
     if found["evaluation"] is not None:
         table = Table(
-            "model", "accuracy", "ambiguous", "disambiguated", "s_AMB", "s_DIS", "reward (own)"
+            "model",
+            "accuracy",
+            "ambiguous",
+            "disambiguated",
+            "s_AMB",
+            "s_DIS",
+            "reward (own)",
+            "perplexity",
         )
         for name, model in found["evaluation"]["models"].items():
-            overall, own = model["multiple_choice"]["overall"], model["reward"]
-            figures = [
-                overall[key]
-                for key in ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
-            ]
-            table.add_row(name, *map(_figure, figures), _figure(own and own["mean"]))
+            own, neutral = model["reward"], (model["perplexity"] or {}).get("value")
+            figures = _figures(model["multiple_choice"]["overall"])
+            table.add_row(name, *figures, _figure(own and own["mean"]), _figure(neutral, 1))
+        silent = found["evaluation"]["always_unknown"]
+        if silent is not None:
+            table.add_row("always unknown", *_figures(silent), "", "")
         story.say(f"\n{found['evaluation']['set']}")
         story.console.print(table)
     for note in found["notes"]:
@@ -211,8 +218,13 @@ def _print_summary(out: Path, as_json: bool) -> None:
     )
 
 
-def _figure(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}"
+def _figures(scores: Mapping[str, float | None]) -> list[str]:
+    names = ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
+    return [_figure(scores[name]) for name in names]
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return "n/a" if value is None else f"{value:.{digits}f}"
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:

@@ -131,7 +131,10 @@ def policy_engines(run: Run, folder: str, revision: str, dtype: str) -> Iterator
 def topics(run: Run) -> Facts:
     """Seeds and the model's own topics, without near-duplicates -> data/topics.parquet."""
     before = run.speaker().usage
-    found, counts = asyncio.run(TopicWriter(run.plan, run.speaker()).gather())
+    from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
+
+    evaluated = evaluation_texts(load_items(run.plan))
+    found, counts = asyncio.run(TopicWriter(run.plan, run.speaker(), evaluated).gather())
     run.folder.write_table("data/topics.parquet", table_of(found, TOPIC_SCHEMA))
     by_type: dict[str, Any] = {}
     for name in run.plan.bias_types:
@@ -143,6 +146,7 @@ def topics(run: Run) -> Facts:
             "seed": counts[name].seed,
             "written": counts[name].written,
             "duplicates_dropped": counts[name].duplicates_dropped,
+            "overlaps_dropped": counts[name].overlaps_dropped,
             "rejected": sum(rejected.values()),
             "rejected_why": rejected,
         }
@@ -331,7 +335,9 @@ def evaluate(run: Run) -> Facts:
     items = multiple_choice.load_items(run.plan)
     with run.story.bar("items ranked", len(items.items) * len(folders)) as bar:
         scores = {name: _rank(run, folder, items, bar) for name, folder in folders.items()}
+    perplexities = {name: _perplexity(run, folder) for name, folder in folders.items()}
     answers = _held_out_answers(run, folders)
+    trained_on = topics_of(run.folder.read_table("data/topics.parquet"))
     run.folder.write_table("eval/items.parquet", multiple_choice.items_table(items, scores))
     run.folder.write_table("eval/answers.parquet", answers)
     seed = run.plan.seed
@@ -343,9 +349,12 @@ def evaluate(run: Run) -> Facts:
                 name: {
                     "multiple_choice": multiple_choice.summarise(items, scores[name]),
                     "reward": reward_summary(answers, name, seed),
+                    "perplexity": perplexities[name],
                 }
                 for name in folders
             },
+            "always_unknown": multiple_choice.always_unknown(items),
+            "overlap": multiple_choice.topic_overlap(trained_on, items),
             "accuracy_change": {
                 name: multiple_choice.difference(items, scores["base"], scores[name], seed)
                 for name in ("sft", "policy")
@@ -380,6 +389,17 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         found |= scores
         bar.advance(len(scores))
     return [found[i] for i in range(len(items.items))]
+
+
+def _perplexity(run: Run, folder: str) -> dict[str, Any]:
+    """Of a model on the neutral text, computed on a worker of the cluster."""
+    import ray
+
+    from rldf_ray.evaluate.perplexity import perplexity
+
+    placement, dtype = run.placement, run.plan.engines.dtype
+    settings = {"device": placement.device, "dtype": dtype, "threads": placement.threads}
+    return asdict(ray.get(remote(perplexity, placement).remote(folder, **settings)))
 
 
 def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
