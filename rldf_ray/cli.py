@@ -14,7 +14,9 @@ from rich.table import Table
 
 from rldf_ray.commands.bbq import bbq as bbq_command
 from rldf_ray.commands.bbq import bbq_hard
+from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 
@@ -31,11 +33,20 @@ evals = typer.Typer(
     help="Evaluate a run (`rldf eval RUN`), or any model on a benchmark.",
     no_args_is_help=True,
 )
+datas = typer.Typer(
+    cls=DefaultCommandGroup,
+    help="A run's data (`rldf data RUN`), taken elsewhere, or given.",
+    no_args_is_help=True,
+)
 app.add_typer(plans, name="plan")
+app.add_typer(datas, name="data")
 app.add_typer(trains, name="train")
 app.add_typer(evals, name="eval")
 
 story = Story()
+
+# The budget is spent: nothing is wrong, and the same command with a higher one continues.
+SPENT_STATUS = 3
 
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
@@ -84,10 +95,14 @@ def debate(out: Folder, plan: PlanOption = None, set_: Set = [], redo: Redo = Fa
     _stages(out, ("topics", "audit", "debates"), plan, set_, redo)
 
 
-@app.command()
+@datas.command("RUN")
 def data(out: Folder, redo: Redo = False) -> None:
     """SFT, pairs and prompts from the transcripts."""
     _stages(out, ("data",), None, [], redo)
+
+
+datas.command("export")(export)
+datas.command("import")(import_)
 
 
 @trains.command()
@@ -121,6 +136,7 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
 
 evals.command("bbq")(bbq_command)
 evals.command("bbq-hard")(bbq_hard)
+app.command("show")(show_command)
 
 
 @app.command()
@@ -242,6 +258,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         RunFolderError,
     ]
     for module, name in (
+        ("rldf_ray.dataset", "DatasetError"),
         ("rldf_ray.evaluate.bbq_data", "BBQError"),
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),
@@ -253,7 +270,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 
 def main(command: Callable[[], None] = app) -> None:
-    """Entry point: an expected error is one message on stderr and exit status 1."""
+    """Entry point: an expected error is one message on stderr, status 1; a spent budget, 3."""
     try:
         command()
     except KeyboardInterrupt:
@@ -265,5 +282,8 @@ def main(command: Callable[[], None] = app) -> None:
     except Exception as error:
         if not isinstance(error, _expected_errors()):
             raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        from rldf_ray.models.base import BudgetSpentError
+
+        spent = isinstance(error, BudgetSpentError)
+        print(f"{'stopped' if spent else 'error'}: {error}", file=sys.stderr)
+        sys.exit(SPENT_STATUS if spent else 1)

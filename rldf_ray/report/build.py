@@ -169,8 +169,10 @@ def _evaluation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _data(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes")
-    return None if manifest is None else {name: manifest[name] for name in names}
+    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes", "quality")
+    if manifest is None:
+        return None
+    return {**{name: manifest[name] for name in names}, "imported": manifest.get("imported")}
 
 
 def _sft(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:

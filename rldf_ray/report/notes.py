@@ -12,8 +12,9 @@ WORSE = 1.1
 
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
-    """The report's notes: referee, labels, reward model, PPO, evaluation, in that order."""
-    return [*_referee(report), *_reward(report), *_ppo(report), *_evaluation(report)]
+    """The report's notes: referee, labels, data, reward model, PPO, evaluation, in that order."""
+    parts = (_referee, _data, _reward, _ppo, _evaluation)
+    return [note for part in parts for note in part(report)]
 
 
 def _referee(report: Mapping[str, Any]) -> Iterator[str]:
@@ -32,6 +33,14 @@ def _referee(report: Mapping[str, Any]) -> Iterator[str]:
             f"Labels are relative to the round: {debates['high']} statements are called high bias "
             "because the others of their round scored lower, however mild they are."
         )
+
+
+def _data(report: Mapping[str, Any]) -> Iterator[str]:
+    if report["data"] is not None:
+        if report["data"]["imported"] is not None:
+            given = report["data"]["imported"]
+            yield f"The pairs were given ({given}): no debate was held for them."
+        yield from report["data"]["quality"]["warnings"]
 
 
 def _reward(report: Mapping[str, Any]) -> Iterator[str]:

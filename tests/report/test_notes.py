@@ -29,6 +29,10 @@ def a_report(**changes: Any) -> dict[str, Any]:
         "plan": {"referee": {"threshold_kind": "absolute"}},
         "referee": {"verdict": "The referee separates well.", "distinct_said_scores": 9},
         "debates": {"high": 40, "low": 60},
+        "data": {
+            "imported": None,
+            "quality": {"warnings": ["Length alone predicts the label."]},
+        },
         "training": {
             "reward": {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50},
             "ppo": {"episodes": 64, "steps": 16, "kl_last": 0.0123},
@@ -65,25 +69,35 @@ def test_a_finished_run_is_told_in_the_order_of_its_stages() -> None:
     notes = notes_of(a_report())
     beginnings = [
         "The referee",
+        "Length alone",
         "The reward model",
         "PPO made",
         "Accuracy of policy",
         "Perplexity on",
         "Rewards on",
     ]
-    assert len(notes) == 7 and notes[-1] == LAST
+    assert len(notes) == 8 and notes[-1] == LAST
     for note, beginning in zip(notes, beginnings, strict=False):
         assert note.startswith(beginning)
 
 
 def test_a_run_that_has_only_begun_claims_nothing() -> None:
     begun = a_report(
-        referee=None, debates=None, evaluation=None, training={"reward": None, "ppo": None}
+        referee=None,
+        debates=None,
+        data=None,
+        evaluation=None,
+        training={"reward": None, "ppo": None},
     )
     assert notes_of(begun) == [
         "The referee was not audited, so nothing is known of how good its labels are.",
         "The models were not evaluated.",
     ]
+
+
+def test_given_pairs_are_told() -> None:
+    given = a_report(data={"imported": "mine.jsonl", "quality": {"warnings": []}})
+    assert "no debate was held" in the_note(given, "The pairs were given (mine.jsonl)")
 
 
 # ---- the referee
