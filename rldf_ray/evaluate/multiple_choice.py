@@ -55,7 +55,12 @@ def evaluation_texts(items: BBQSet) -> EvaluationTexts:
 def topic_overlap(topics: Sequence[Topic], items: BBQSet) -> dict[str, int]:
     """How many of a run's topics repeat the items, for report.json."""
     found = overlap_counts(topics, evaluation_texts(items))
-    return {"topics": len(topics), "items": len(items.items), **found}
+    return {
+        "topics": len(topics),
+        "items": len(items.items),
+        "ngram": found["ngram"],
+        "same_words": found["same_words"],
+    }
 
 
 def always_unknown(items: BBQSet) -> dict[str, Any]:

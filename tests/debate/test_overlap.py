@@ -18,8 +18,8 @@ ITEM = (
 EVALUATED = EvaluationTexts.of([ITEM])
 
 
-def topic(text: str, **parts: str) -> Topic:
-    return Topic("t", "age", "judgement" if parts else "opinion", text, "seed", "debate", **parts)
+def topic(text: str, clue: str | None = None, question: str | None = None) -> Topic:
+    return Topic("t", "age", "judgement", text, "seed", "debate", clue=clue, question=question)
 
 
 @pytest.mark.parametrize(

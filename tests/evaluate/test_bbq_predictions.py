@@ -24,7 +24,7 @@ def write(folder: Path, *rows: Any) -> Path:
     return path
 
 
-def row(prediction: Any, example_id: int = 0, category: str = "Age") -> dict[str, Any]:
+def row(prediction: Any, example_id: Any = 0, category: str = "Age") -> dict[str, Any]:
     return {"category": category, "example_id": example_id, "prediction": prediction}
 
 
