@@ -66,8 +66,12 @@ class Run:
 
 def topics(run: Run) -> Facts:
     """Seeds and the model's own topics, without near-duplicates -> data/topics.parquet."""
+    from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
+
     before = run.speakers.usage
-    found, counts = run.speakers.run(TopicWriter(run.plan, run.speakers.of("topics")).gather())
+    evaluated = evaluation_texts(load_items(run.plan))
+    writer = TopicWriter(run.plan, run.speakers.of("topics"), evaluated)
+    found, counts = run.speakers.run(writer.gather())
     run.folder.write_table("data/topics.parquet", table_of(found, TOPIC_SCHEMA))
     by_type: dict[str, Any] = {}
     for name in run.plan.bias_types:
@@ -79,6 +83,7 @@ def topics(run: Run) -> Facts:
             "seed": counts[name].seed,
             "written": counts[name].written,
             "duplicates_dropped": counts[name].duplicates_dropped,
+            "overlaps_dropped": counts[name].overlaps_dropped,
             "rejected": sum(rejected.values()),
             "rejected_why": rejected,
         }
@@ -262,7 +267,9 @@ def evaluate(run: Run) -> Facts:
     items = multiple_choice.load_items(run.plan)
     with run.story.bar("items ranked", len(items.items) * len(folders)) as bar:
         scores = {name: _rank(run, folder, items, bar) for name, folder in folders.items()}
+    perplexities = {name: _perplexity(run, folder) for name, folder in folders.items()}
     answers = _held_out_answers(run, folders)
+    trained_on = topics_of(run.folder.read_table("data/topics.parquet"))
     run.folder.write_table("eval/items.parquet", multiple_choice.items_table(items, scores))
     run.folder.write_table("eval/answers.parquet", answers)
     seed = run.plan.seed
@@ -274,9 +281,12 @@ def evaluate(run: Run) -> Facts:
                 name: {
                     "multiple_choice": multiple_choice.summarise(items, scores[name]),
                     "reward": reward_summary(answers, name, seed),
+                    "perplexity": perplexities[name],
                 }
                 for name in folders
             },
+            "always_unknown": multiple_choice.always_unknown(items),
+            "overlap": multiple_choice.topic_overlap(trained_on, items),
             "accuracy_change": {
                 name: multiple_choice.difference(items, scores["base"], scores[name], seed)
                 for name in ("sft", "policy")
@@ -305,12 +315,23 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         device=placement.device,
         dtype=plan.engines.dtype,
         threads=placement.threads,
-        batch=plan.evaluate.batch_size,
+        tokens=plan.evaluate.batch_tokens,
     ):
         scores = ray.get(reference)
         found |= scores
         bar.advance(len(scores))
     return [found[i] for i in range(len(items.items))]
+
+
+def _perplexity(run: Run, folder: str) -> dict[str, Any]:
+    """Of a model on the neutral text, computed on a worker of the cluster."""
+    import ray
+
+    from rldf_ray.evaluate.perplexity import perplexity
+
+    placement, dtype = run.placement, run.plan.engines.dtype
+    settings = {"device": placement.device, "dtype": dtype, "threads": placement.threads}
+    return asdict(ray.get(remote(perplexity, placement).remote(folder, **settings)))
 
 
 def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:

@@ -301,7 +301,9 @@ class EvaluateSection(Section):
         256, "held-out prompts each model answers; null is all", ge=1
     )
     max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
-    batch_size: int = described(16, "items ranked in one forward pass", ge=1)
+    batch_tokens: int = described(
+        512, "size of a forward pass when answers are ranked", unit="tokens", ge=1
+    )
 
 
 class Plan(Section):

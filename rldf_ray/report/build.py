@@ -72,7 +72,7 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
             "reward": _reward(manifests.get("reward")),
             "ppo": _ppo(manifests.get("ppo")),
         },
-        "evaluation": manifests.get("eval", {}).get("evaluation"),
+        "evaluation": _evaluation(manifests.get("eval", {}).get("evaluation")),
     }
     return {**report, "notes": notes_of(report)}
 
@@ -158,6 +158,14 @@ def _debates(statements: pa.Table, manifest: Mapping[str, Any] | None) -> dict[s
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def _evaluation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What the stage measured; null for what an earlier version did not."""
+    if found is None:
+        return None
+    models = {name: {"perplexity": None, **model} for name, model in found["models"].items()}
+    return {"always_unknown": None, "overlap": None, **found, "models": models}
 
 
 def _data(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:
