@@ -1,8 +1,8 @@
 """What a run would take, before anything is spent: calls, tokens, money and time.
 
-Calls are counted from the plan. Tokens are an upper bound: every answer as long as the plan allows,
-prompts rendered from the real templates and seeds, at 4 characters a token. An earlier run corrects
-both by what it really took, and is the only source of times: none is guessed.
+Calls are counted from the plan. Tokens are those of answers as long as the plan allows, with prompts
+rendered from the real templates and seeds, at 4 characters a token. An earlier run corrects them by
+what it really took, and is the only source of times: none is guessed.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _audit(plan: Plan) -> StageEstimate:
         if statement.split == "held_out"
     ]
     system = render("referee_system")
-    prompt = sum(
+    prompt = _score_passes(plan) * sum(
         _tokens(system, render("referee_score", context=s.context, text=s.text)) for s in found
     )
     generated = VERDICT_TOKENS * len(found)
@@ -153,7 +153,7 @@ def _debates(plan: Plan) -> StageEstimate:
     said_before = n * longest * rounds * (rounds - 1) // 2
     speaking = n * (rounds * (turn + context) + said_before)
     system = _tokens(render("referee_system"), render("referee_score", context="", text=""))
-    scoring = rounds * n * (system + context + longest)
+    scoring = _score_passes(plan) * rounds * n * (system + context + longest)
     ranking = rounds * (system + context + n * longest)
     calls = rounds * (2 * n + 1)
     generated = rounds * (n * longest + (n + 1) * VERDICT_TOKENS)
@@ -165,6 +165,11 @@ def _debates(plan: Plan) -> StageEstimate:
         generated * section.debates,
         (prompt + generated) * section.debates,
     )
+
+
+def _score_passes(plan: Plan) -> int:
+    """An engine reads a score's prompt twice, as "1" may go on to "10" (models/choice_trie.py)."""
+    return 1 if (plan.teacher or "").startswith("openai:") else 2
 
 
 def _mean_context(plan: Plan) -> int:

@@ -53,7 +53,7 @@ def test_where_seeds_are_enough_no_topic_is_written() -> None:
 
 def test_the_prompt_tokens_of_debates_bound_those_of_short_statements() -> None:
     """The scripted model says some 12 words where the plan allows 32 tokens."""
-    plan = plan_with()
+    plan = plan_with(*ENDPOINT)
     characters = sum(len(m.content) for request in held(plan) for m in request.messages)
     found = stage(plan, "debates").prompt
     assert characters / 4 < found < 2 * characters / 4
