@@ -15,6 +15,7 @@ from rich.table import Table
 from rldf_ray.commands.bbq import bbq as bbq_command
 from rldf_ray.commands.bbq import bbq_hard
 from rldf_ray.commands.data import export, import_
+from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
@@ -149,26 +150,7 @@ def report(out: Folder, as_json: AsJSON = False) -> None:
     _print_summary(out, as_json)
 
 
-@app.command()
-def doctor(
-    plan: Annotated[str, typer.Argument(metavar="[PLAN]")] = "quickstart",
-    out: Annotated[Path, typer.Option("--out", help="where the run would be")] = Path("runs"),
-    set_: Set = [],  # noqa: B006
-    as_json: AsJSON = False,
-) -> None:
-    """What is installed, what Ray reports, and whether a plan fits; says what to change."""
-    from rldf_ray.doctor import examine
-
-    checks = examine(load_plan(plan, set_), out)
-    if as_json:
-        print(json.dumps([asdict(check) for check in checks], indent=2))
-    else:
-        table = Table("", "check", "found", show_header=False, box=None)
-        for check in checks:
-            table.add_row("ok" if check.ok else "NO", check.name, check.found)
-        story.console.print(table)
-    if not all(check.ok for check in checks):
-        raise typer.Exit(1)
+app.command("doctor")(doctor_command)
 
 
 @plans.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -36,7 +36,8 @@ def export(
     """Take a run's data elsewhere, with its card and content warning."""
     folder = RunFolder(out)
     if to is not Form.hub:
-        for file in export_files(folder, Path(target), "jsonl" if to is Form.jsonl else "parquet"):
+        form: Literal["jsonl", "parquet"] = "jsonl" if to is Form.jsonl else "parquet"
+        for file in export_files(folder, Path(target), form):
             print(file)
         return
     token = os.environ.get(TOKEN)

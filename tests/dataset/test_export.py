@@ -70,9 +70,8 @@ def test_an_export_has_every_row_and_a_card_that_names_its_files(
     head = yaml.safe_load(card.split("---\n")[1])
     assert {c["data_files"] for c in head["configs"]} == {f"{name}.{form}" for name in TABLES}
     assert "Content warning" in card
-    assert (
-        f'load_dataset("{"json" if form == "jsonl" else form}", data_files="pairs.{form}")' in card
-    )
+    builder = {"jsonl": "json", "parquet": "parquet"}[form]
+    assert f'load_dataset("{builder}", data_files="pairs.{form}")' in card
 
 
 def test_an_export_overwrites_nothing(run: RunFolder, tmp_path: Path) -> None:
