@@ -19,7 +19,9 @@ from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
+from rldf_ray.object_store import ObjectStoreError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
+from rldf_ray.storage import RunFolder, RunFolderError
 
 app = typer.Typer(
     help="Less biased language models from multi-role debates.",
@@ -50,8 +52,12 @@ story = Story()
 SPENT_STATUS = 3
 
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
-Out = Annotated[Path, typer.Option("--out", help="the run folder, new or begun before")]
+Folder = Annotated[
+    str, typer.Argument(metavar="DIR", help="a run folder, or its address: s3://bucket/run")
+]
+Out = Annotated[
+    str, typer.Option("--out", help="the run folder, new or begun before; s3://bucket/run as well")
+]
 Set = Annotated[
     list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
 ]
@@ -75,19 +81,21 @@ def run_command(plan: PlanName, out: Out, set_: Set = [], bbq: BBQ = None) -> No
 
 
 def _stages(
-    out: Path, names: tuple[str, ...], plan: str | None, overrides: list[str], redo: bool
+    out: str, names: tuple[str, ...], plan: str | None, overrides: list[str], redo: bool
 ) -> None:
     from rldf_ray import pipeline
 
     pipeline.run(_plan_of(out, plan, overrides), out, story, only=names, redo=redo)
 
 
-def _plan_of(out: Path, plan: str | None, overrides: list[str]) -> Plan:
+def _plan_of(out: str, plan: str | None, overrides: list[str]) -> Plan:
     """The folder's own plan, or the one it shall begin with."""
-    saved = out / "plan.yaml"
-    if plan is None and not saved.exists():
+    if plan is not None:
+        return load_plan(plan, overrides)
+    saved = RunFolder.at(out).fetched("plan.yaml")
+    if not saved.exists():
         raise PlanError(f"{out} has no plan.yaml: give --plan to begin a run there")
-    return load_plan(plan if plan is not None else str(saved), overrides)
+    return load_plan(str(saved), overrides)
 
 
 @app.command()
@@ -144,9 +152,10 @@ app.command("show")(show_command)
 def report(out: Folder, as_json: AsJSON = False) -> None:
     """Write the report again and print its main table."""
     from rldf_ray.report.build import write_report
-    from rldf_ray.storage import RunFolder
 
-    write_report(RunFolder(out), _plan_of(out, None, []))
+    plan, folder = _plan_of(out, None, []), RunFolder.at(out)
+    with folder.locked():
+        write_report(folder, plan)
     _print_summary(out, as_json)
 
 
@@ -181,9 +190,10 @@ def fields(as_json: AsJSON = False) -> None:
         story.say("    " + "; ".join(filter(None, about)))
 
 
-def _print_summary(out: Path, as_json: bool) -> None:
+def _print_summary(out: str, as_json: bool) -> None:
     """The report's main table and its notes."""
-    found: dict[str, Any] = json.loads((out / "report.json").read_text())
+    folder = RunFolder.at(out)
+    found: dict[str, Any] = json.loads(folder.fetched("report.json").read_text())
     if as_json:
         print(json.dumps(found["evaluation"], indent=2))
         return
@@ -212,7 +222,7 @@ def _print_summary(out: Path, as_json: bool) -> None:
     totals = found["totals"]
     story.say(
         f"{totals['seconds']:.0f} s in all, peak memory {totals['peak_pss_gib'] or 0:.1f} GiB "
-        f"(PSS); {out / 'report.html'}"
+        f"(PSS); {folder.fetched('report.html')}"
     )
 
 
@@ -230,7 +240,6 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     from rldf_ray.models.base import ModelError
     from rldf_ray.placement import PlacementError
     from rldf_ray.prompts import BiasTypeError
-    from rldf_ray.storage import RunFolderError
 
     found: list[type[Exception]] = [
         PlanError,
@@ -238,6 +247,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         PlacementError,
         BiasTypeError,
         RunFolderError,
+        ObjectStoreError,
     ]
     for module, name in (
         ("rldf_ray.dataset", "DatasetError"),

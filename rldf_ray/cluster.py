@@ -7,10 +7,14 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.placement import Placement, Resources
+from rldf_ray.placement import Placement, PlacementError, Resources
+
+# A cloud's node has to be found, started and set up.
+NODE_DEADLINE_S = 1800.0
 
 
 @contextmanager
@@ -57,6 +61,41 @@ def remote(function: Callable[..., Any], placement: Placement, **options: Any) -
     return task.options(num_cpus=placement.worker_cpus, num_gpus=placement.worker_gpus, **options)
 
 
+def on_one_node(placement: Placement) -> Placement:
+    """`placement` with engines and workers on the same node, which an autoscaler may have to add.
+
+    PPO's weights go from its first worker to its engines through the memory of one node.
+
+    Raises:
+        PlacementError: no node has had room for them for `NODE_DEADLINE_S`.
+    """
+    import ray
+    from ray.util.placement_group import (
+        placement_group,
+        placement_group_table,
+        remove_placement_group,
+    )
+
+    engines, workers = placement.engines, placement.workers
+    needed = {
+        "CPU": engines * placement.engine_cpus + workers * placement.worker_cpus,
+        "GPU": engines * placement.engine_gpus + workers * placement.worker_gpus,
+    }
+    group = placement_group([{name: n for name, n in needed.items() if n}], strategy="STRICT_PACK")
+    try:
+        if not group.wait(NODE_DEADLINE_S):
+            raise PlacementError(
+                f"PPO needs a node with {needed['CPU']:g} CPUs and {needed['GPU']:g} GPUs for its "
+                f"{engines} engine(s) and {workers} worker(s), and for {NODE_DEADLINE_S:g} s no "
+                "node had them free: lower engines.count or train.workers, or add a larger node"
+            )
+        (node_id,) = placement_group_table(group)["bundles_to_node_id"].values()
+    finally:
+        remove_placement_group(group)
+    (address,) = [n["NodeManagerAddress"] for n in ray.nodes() if n["NodeID"] == node_id]
+    return replace(placement, home=f"node:{address}")
+
+
 def _worker_environment() -> dict[str, str]:
     """What actors and workers need: quiet libraries, and the package where it is not installed."""
     return {
@@ -74,11 +113,15 @@ def _worker_environment() -> dict[str, str]:
     }
 
 
-def _resources(ray: object) -> Resources:
-    reported: dict[str, float] = ray.cluster_resources()  # type: ignore[attr-defined]
+def _resources(ray: Any) -> Resources:
+    """What the nodes have, or will have: an autoscaler adds nodes when work waits for them."""
+    reported: dict[str, float] = ray.cluster_resources()
+    possible: dict[str, float] = (
+        ray._private.state.state.get_max_resources_from_cluster_config() or {}
+    )
     return Resources(
-        cpus=reported.get("CPU", 0.0),
-        gpus=reported.get("GPU", 0.0),
+        cpus=max(reported.get("CPU", 0.0), possible.get("CPU", 0.0)),
+        gpus=max(reported.get("GPU", 0.0), possible.get("GPU", 0.0)),
         memory_gib=(reported.get("memory", 0.0) + reported.get("object_store_memory", 0.0)) / 2**30,
     )
 

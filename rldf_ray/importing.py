@@ -61,8 +61,8 @@ def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
     Raises:
         DatasetError: nothing, too much or something wrong was given; or the folder has a run.
     """
-    if (folder.root / "plan.yaml").exists():
-        raise DatasetError(f"{folder.root} holds a run already: import into a new folder")
+    if folder.fetched("plan.yaml").exists():
+        raise DatasetError(f"{folder.where} holds a run already: import into a new folder")
     if given.transcripts and given.pairs:
         raise DatasetError("give --transcripts or --pairs, not both: pairs are made of transcripts")
     listed = topics_from(read_rows(given.topics, TopicRow), plan) if given.topics else None
@@ -74,7 +74,7 @@ def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
         raise DatasetError("nothing to import: give --topics, --transcripts or --pairs")
     with folder.locked():
         _begin(plan, folder, listed)
-    return Imported(len(listed), 0, 0, f"rldf debate {folder.root}")
+    return Imported(len(listed), 0, 0, f"rldf debate {folder.where}")
 
 
 def _begin_with_transcripts(
@@ -89,7 +89,7 @@ def _begin_with_transcripts(
         _begin(plan, folder, topics)
         folder.write_table("data/transcripts.parquet", table_of(statements, STATEMENT_SCHEMA))
         _finish_debates(plan, folder, statements)
-    return Imported(len(topics), len(statements), 0, f"rldf data {folder.root}")
+    return Imported(len(topics), len(statements), 0, f"rldf data {folder.where}")
 
 
 def _begin_with_pairs(
@@ -103,7 +103,7 @@ def _begin_with_pairs(
         _finish_debates(plan, folder, [])
         facts = write_data(folder, plan, _of_pairs(plan, pairs, topics))
         _finish(plan, folder, "data", {**facts, "imported": path.name})
-    return Imported(len(topics), 0, pairs.num_rows, f"rldf train sft {folder.root}")
+    return Imported(len(topics), 0, pairs.num_rows, f"rldf train sft {folder.where}")
 
 
 def _of_pairs(plan: Plan, pairs: pa.Table, topics: Iterable[Topic]) -> PreferenceData:

@@ -44,7 +44,7 @@ SPEAKING = ("topics", "audit", "debates")
 
 def run(
     plan: Plan,
-    out: Path,
+    out: str | Path,
     story: Story,
     only: Sequence[str] = tuple(STAGES),
     redo: bool = False,
@@ -53,15 +53,16 @@ def run(
     """Do the stages in `only` that have not finished, and write the report.
 
     Args:
+        out: the run folder, or its address in an object store.
         redo: do them again even if they have finished; what depends on them is then redone too.
         bbq: evaluate on BBQ's files in this folder instead of the plan's items.
 
     Raises:
         RunFolderError: the folder is in use, or holds a run of another plan.
+        ObjectStoreError: the store does not answer, or refuses.
         PlacementError, ModelError, TrainingError, StageError: with what to do about it.
     """
-    # Absolute, as workers of the cluster have working directories of their own.
-    folder = RunFolder(out.resolve())
+    folder = RunFolder.at(out)
     with folder.locked():
         _settle_plan(plan, folder)
         if bbq is not None:
@@ -75,12 +76,14 @@ def run(
             if name not in todo:
                 story.say(f"{name}: finished before")
         if todo:
-            check_inputs(plan, out)
+            check_inputs(plan, folder.root)
             _do(todo, plan, folder, story)
         if folder.manifest("ppo"):
+            folder.fetched("model")
+            folder.fetched("ppo/model")
             export_model(folder, plan)
         write_report(folder, plan)
-        story.say(f"report: {out / 'report.html'}")
+    story.say(f"report: {folder.address('report.html')}")
 
 
 def _do(todo: Sequence[str], plan: Plan, folder: RunFolder, story: Story) -> None:
@@ -128,7 +131,7 @@ def _settle_plan(plan: Plan, folder: RunFolder) -> None:
         differing = set(_differences(theirs, plan.model_dump(mode="json"))) - set(HOW_FIELDS)
         if differing:
             raise RunFolderError(
-                f"{folder.root} holds a run of another plan (differs in "
+                f"{folder.where} holds a run of another plan (differs in "
                 f"{', '.join(sorted(differing))}): give another --out, or the plan it was begun "
                 "with (its plan.yaml)"
             )
@@ -151,7 +154,7 @@ def _forget(folder: RunFolder, stage: str) -> None:
     """Drop the manifests of a stage and of everything after it."""
     names = list(STAGES)
     for name in names[names.index(stage) :]:
-        (folder.root / f"stages/{name}.json").unlink(missing_ok=True)
+        folder.remove(f"stages/{name}.json")
 
 
 def _check_order(folder: RunFolder, only: Sequence[str]) -> None:
@@ -161,6 +164,6 @@ def _check_order(folder: RunFolder, only: Sequence[str]) -> None:
             # The audit is a measurement; nothing reads it but the report.
             if earlier not in only and earlier != "audit" and folder.manifest(earlier) is None:
                 raise StageError(
-                    f"{name} needs {earlier}, which has not finished in {folder.root}: "
+                    f"{name} needs {earlier}, which has not finished in {folder.where}: "
                     f"`rldf run` does all stages in order"
                 )

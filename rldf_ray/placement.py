@@ -1,7 +1,8 @@
 """The one planner: where engines and trainers go, and whether the plan fits what Ray reports.
 
 It decides before anything starts. On a machine without GPUs engines and trainers take turns on all
-cores; where GPUs suffice, PPO's engines and workers have devices of their own.
+cores; where GPUs suffice, PPO's engines and workers have devices of their own. One engine and one
+worker can share a single GPU.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Placement:
         engine_cpus, engine_gpus: reserved for each vLLM engine.
         worker_cpus, worker_gpus: reserved for each training worker.
         threads: torch threads of a CPU training worker.
+        home: the resource only one node has, where everything has to be on that node.
     """
 
     device: str
@@ -45,6 +47,11 @@ class Placement:
     worker_cpus: float
     worker_gpus: float
     threads: int
+    home: str | None = None
+
+    def pinned(self) -> dict[str, float]:
+        """What an engine or worker asks for besides CPUs and GPUs, to be on the home node."""
+        return {self.home: 0.001} if self.home is not None else {}
 
     def describe(self) -> str:
         """The decision in one line."""
@@ -65,6 +72,8 @@ def place(plan: Plan, resources: Resources) -> Placement:
     engines, workers = plan.engines.count, plan.train.workers
     # Debates need the engines of every model that speaks, PPO those of the policy and its workers.
     speaking = engines * len([name for name in plan.speakers() if not name.startswith("openai:")])
+    if resources.gpus == 1 and speaking == engines == workers == plan.engines.tensor_parallel == 1:
+        return _on_one_gpu(plan, resources)
     if resources.gpus >= 1:
         needed = max(
             engines * plan.engines.tensor_parallel + workers,
@@ -87,6 +96,20 @@ def place(plan: Plan, resources: Resources) -> Placement:
     # Engines and workers take turns, so each worker computes with the whole of its share of cores.
     threads = max(1, int(resources.cpus // workers))
     return Placement("cpu", engines, min(1, share), 0, workers, min(1, share), 0, threads)
+
+
+def _on_one_gpu(plan: Plan, resources: Resources) -> Placement:
+    """Engine and worker on the same device; the engine takes no more of it than it is allowed."""
+    share = plan.engines.gpu_memory_utilization
+    if share > 0.5:
+        raise PlacementError(
+            f"there is one GPU, and the engine takes {share:g} of it: set "
+            "engines.gpu_memory_utilization to 0.5 or less, so that PPO's worker fits beside it, "
+            "or add a GPU"
+        )
+    if resources.cpus < 2:
+        raise PlacementError(_too_few_cpus(1, 1, resources))
+    return Placement("cuda", 1, 1, share, 1, 1, round(1 - share, 4), threads=1)
 
 
 def _too_few_cpus(engines: int, workers: int, resources: Resources) -> str:

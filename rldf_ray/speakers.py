@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from rldf_ray.console import Story
 from rldf_ray.models.base import BudgetSpentError, ChatModel, Usage
-from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.limits import Budget
 from rldf_ray.models.pool import EnginePool, engines
@@ -101,7 +100,7 @@ class Speakers:
         if kind == "vllm":
             dtype = self.plan.engines.dtype
             with policy_engines(
-                self.plan, self.placement, self.story, resolve_model(model), "base", dtype
+                self.plan, self.placement, self.story, model, "base", dtype
             ) as pool:
                 yield pool
             return
@@ -144,6 +143,7 @@ def _pool(
         count=placement.engines,
         num_cpus=placement.engine_cpus,
         num_gpus=placement.engine_gpus if isinstance(settings, EngineSettings) else 0,
+        resources=placement.pinned(),
         timeout_s=plan.engines.request_timeout_s,
         restarts=plan.engines.restarts,
     ) as pool:

@@ -6,21 +6,19 @@ topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.cluster import remote
+from rldf_ray.cluster import on_one_node, remote
 from rldf_ray.console import Bar, Story
 from rldf_ray.debate.agents import PromptedReferee
 from rldf_ray.debate.collect import Collector, plan_debates
 from rldf_ray.debate.topics import TopicWriter
 from rldf_ray.debate.transcripts import StatementCounts, Transcripts
-from rldf_ray.models.embedded import resolve_model
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
 from rldf_ray.preference_data import PreferenceData, preference_data, write_data
@@ -52,10 +50,6 @@ class Run:
     story: Story
     run_id: str
     speakers: Speakers
-
-    def model(self) -> str:
-        """Folder or hub id of the model to be debiased."""
-        return resolve_model(self.plan.model)
 
     @contextmanager
     def policy_engines(self, folder: str, revision: str, dtype: str) -> Iterator[Any]:
@@ -195,7 +189,7 @@ def sft(run: Run) -> Facts:
     from rldf_ray.train.sft import train_sft
 
     examples = run.folder.read_table("data/sft.parquet").num_rows
-    return {"examples": examples, **_train(run, "sft", train_sft, {"model": run.model()})}
+    return {"examples": examples, **_train(run, "sft", train_sft, {"model": run.plan.model})}
 
 
 def reward(run: Run) -> Facts:
@@ -208,7 +202,7 @@ def reward(run: Run) -> Facts:
     return {
         "pairs": len(topics_of_pairs) - number,
         "held_out_pairs": number,
-        **_train(run, "reward", train_reward, {"model": run.model()}),
+        **_train(run, "reward", train_reward, {"model": run.plan.model}),
     }
 
 
@@ -216,8 +210,9 @@ def ppo(run: Run) -> Facts:
     """PPO from pi_SFT against the reward model -> ppo/model, and model/ for its users."""
     from rldf_ray.train.ppo import train_ppo
 
-    sft_model = str(run.folder.root / "sft/model")
-    folders = {"sft": sft_model, "reward": str(run.folder.root / "reward/model")}
+    sft_model = run.folder.address("sft/model")
+    folders = {"sft": sft_model, "reward": run.folder.address("reward/model")}
+    run = replace(run, placement=on_one_node(run.placement))
     with run.policy_engines(sft_model, "sft", run.plan.ppo.dtype) as pool:
         facts = _train(run, "ppo", train_ppo, folders, {"pool": pool})
     history = facts["history"]
@@ -240,17 +235,17 @@ def _train(
     """One training job into the stage's own folder; a job that was cut off begins again."""
     from rldf_ray.train.worker import TrainJob
 
-    out = run.folder.fresh_folder(name)
+    run.folder.fresh_folder(name)
     job = TrainJob(
         run.plan,
         run.placement,
-        {**folders, "data": str(run.folder.root / "data"), "out": str(out)},
+        {**folders, "data": run.folder.address("data"), "out": run.folder.address(name)},
         extra or {},
     )
     with run.story.bar(f"{name} steps", 1) as bar:
         history = train(job, on_progress=bar.update)
     for scrap in ("trainer", "ray_train"):
-        shutil.rmtree(out / scrap, ignore_errors=True)
+        run.folder.remove(f"{name}/{scrap}")
     return {"history": history}
 
 
@@ -260,9 +255,9 @@ def evaluate(run: Run) -> Facts:
     from rldf_ray.evaluate.held_out import reward_summary
 
     folders = {
-        "base": run.model(),
-        "sft": str(run.folder.root / "sft/model"),
-        "policy": str(run.folder.root / "ppo/model"),
+        "base": run.plan.model,
+        "sft": run.folder.address("sft/model"),
+        "policy": run.folder.address("ppo/model"),
     }
     items = multiple_choice.load_items(run.plan)
     with run.story.bar("items ranked", len(items.items) * len(folders)) as bar:
@@ -366,7 +361,7 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
             answers[name] = (prompts, completions)
     table: pa.Table = ray.get(
         remote(score_answers, placement).remote(
-            str(run.folder.root / "reward/model"),
+            run.folder.address("reward/model"),
             answers,
             device=placement.device,
             threads=placement.threads,

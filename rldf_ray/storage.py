@@ -1,7 +1,8 @@
 """A run folder: whole objects, the manifest last, and a journal of every model call.
 
 A stage is finished when its manifest exists; the manifest is written after everything it lists.
-Nothing is ever half there: files are written beside their place and moved into it.
+Nothing is ever half there: files are written beside their place and moved into it. A run at an
+address of an object store is worked on in a local copy (mirror.py).
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from rldf_ray.mirror import Mirror
+from rldf_ray.object_store import is_address
 
 
 class RunFolderError(RuntimeError):
@@ -29,9 +33,37 @@ class RunFolderError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of one run (layout: docs/run-folder.md)."""
+    """The folder of one run (layout: docs/run-folder.md).
+
+    Attributes:
+        root: where this machine has it.
+        mirror: between `root` and the store that has the run, if one has.
+    """
 
     root: Path
+    mirror: Mirror | None = None
+
+    @classmethod
+    def at(cls, where: str | Path) -> RunFolder:
+        """The run at a folder's path, or at an address such as s3://bucket/runs/one."""
+        if is_address(where):
+            mirror = Mirror(str(where))
+            return cls(mirror.root, mirror)
+        # Absolute, as workers of the cluster have working directories of their own.
+        return cls(Path(where).resolve())
+
+    @property
+    def where(self) -> str:
+        """What people call it: its address, or its path."""
+        return self.address("").rstrip("/") if self.mirror else str(self.root)
+
+    def address(self, name: str) -> str:
+        """Where all machines of a cluster find `name`: an address, or a path they share."""
+        return self.mirror.store.address_of(name) if self.mirror else str(self.root / name)
+
+    def fetched(self, name: str) -> Path:
+        """Where `name` lies on this machine, as the store has it now."""
+        return self.mirror.fetch(name) if self.mirror else self.root / name
 
     def path(self, name: str) -> Path:
         """Where `name` lies (or will lie); its parent folder exists afterwards."""
@@ -76,18 +108,32 @@ class RunFolder:
 
     def finish(self, stage: str, key: str, facts: Mapping[str, object]) -> None:
         """Mark a stage as finished under `key`, the hash of everything it depended on."""
+        if self.mirror:
+            self.mirror.publish()
         finished_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self.write_json(
             f"stages/{stage}.json",
             {"stage": stage, "key": key, "finished_at": finished_at, **facts},
         )
+        if self.mirror:
+            self.mirror.publish()
 
     def fresh_folder(self, name: str) -> Path:
         """An empty folder `name`, whatever an interrupted stage left there."""
+        self.remove(name)
         path = self.root / name
-        shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
         return path
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, if there is one."""
+        path = self.root / name
+        if self.mirror:
+            self.mirror.remove(name)
+        elif path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -98,10 +144,11 @@ class RunFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RunFolderError(
-                    f"{self.root} is in use by another rldf program: wait for it or give "
+                    f"{self.where} is in use by another rldf program: wait for it or give "
                     "another --out"
                 ) from None
-            yield
+            with self.mirror.held() if self.mirror else nullcontext():
+                yield
 
 
 class Journal:

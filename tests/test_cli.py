@@ -50,7 +50,8 @@ class Pipeline(SimpleNamespace):
         self.calls: list[tuple[Any, ...]] = []
         self.error: BaseException | None = None
 
-    def run(self, plan: Any, out: Path, story: Any, **options: Any) -> None:
+    def run(self, plan: Any, where: str, story: Any, **options: Any) -> None:
+        out = Path(where)
         self.calls.append((plan, out, options))
         if self.error is not None:
             raise self.error

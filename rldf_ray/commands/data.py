@@ -24,7 +24,7 @@ class Form(StrEnum):
 
 
 def export(
-    out: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder")],
+    out: Annotated[str, typer.Argument(metavar="RUN", help="a run folder or address")],
     target: Annotated[
         str, typer.Argument(metavar="DEST", help="a new folder, or USER/NAME on the hub")
     ],
@@ -34,7 +34,9 @@ def export(
     ] = False,
 ) -> None:
     """Take a run's data elsewhere, with its card and content warning."""
-    folder = RunFolder(out)
+    folder = RunFolder.at(out)
+    for name in ("plan.yaml", "stages", "data"):
+        folder.fetched(name)
     if to is not Form.hub:
         form: Literal["jsonl", "parquet"] = "jsonl" if to is Form.jsonl else "parquet"
         for file in export_files(folder, Path(target), form):
@@ -53,7 +55,7 @@ def export(
 
 
 def import_(
-    out: Annotated[Path, typer.Argument(metavar="RUN", help="a new run folder")],
+    out: Annotated[str, typer.Argument(metavar="RUN", help="a new run folder or address")],
     plan: Annotated[str, typer.Option("--plan", help="begin the folder with this plan")],
     topics: Annotated[
         Path | None, typer.Option("--topics", metavar="FILE", help=".jsonl or .parquet")
@@ -72,6 +74,6 @@ def import_(
     from rldf_ray.importing import Given, import_run
 
     given = Given(topics, transcripts, pairs)
-    found = import_run(load_plan(plan, set_), RunFolder(out), given)
+    found = import_run(load_plan(plan, set_), RunFolder.at(out), given)
     print(f"{found.topics} topics, {found.statements} statements, {found.pairs} pairs; go on with")
     print(f"    {found.next_command}")

@@ -7,7 +7,6 @@ import os
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -48,7 +47,7 @@ class ShownDebate:
 
 
 def show(
-    out: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder")],
+    out: Annotated[str, typer.Argument(metavar="RUN", help="a run folder or address")],
     debate: Annotated[
         str | None, typer.Option("--debate", metavar="N", help="one debate: number or id")
     ] = None,
@@ -64,7 +63,9 @@ def show(
 ) -> None:
     """Read a run's debates: who said what, its scores, rank and label."""
     label: Label | None = None if high is None else "high" if high else "low"
-    statements = statements_of(RunFolder(out).read_table("data/transcripts.parquet"))
+    folder = RunFolder.at(out)
+    folder.fetched("data/transcripts.parquet")
+    statements = statements_of(folder.read_table("data/transcripts.parquet"))
     wanted = Wanted(debate, bias_type, number, role, label)
     debates = chosen_debates(statements, wanted)
     if not debates:

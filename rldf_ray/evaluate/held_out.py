@@ -11,6 +11,7 @@ import pyarrow as pa
 from rldf_ray.debate.agents import seed_of
 from rldf_ray.evaluate.stats import mean_estimate
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
+from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.reward_score import RewardModel
 
 ANSWER_SCHEMA = pa.schema(
@@ -67,7 +68,7 @@ def score_answers(
 
     if device == "cpu":
         torch.set_num_threads(threads)
-    reward = RewardModel(folder, device, max_length)
+    reward = RewardModel(resolve_model(folder), device, max_length)
     rows: list[dict[str, Any]] = []
     for name, (prompts, completions) in answers.items():
         scores = reward.score(

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from rldf_ray.models.embedded import resolve_model
+
 TEXT = Path(__file__).parent / "neutral_text.txt"
 WINDOW = 512
 """Tokens a model sees at once; every window begins without what came before."""
@@ -37,6 +39,7 @@ def perplexity(
 
     if device == "cpu":
         torch.set_num_threads(threads)
+    folder = resolve_model(str(folder))
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     words = TEXT.read_text(encoding="utf-8") if text is None else text
     ids: list[int] = tokenizer.encode(words, add_special_tokens=False)

@@ -20,6 +20,7 @@ from torch import Tensor
 from rldf_ray.evaluate.asking import Asked, ask
 from rldf_ray.evaluate.bbq_data import BBQError, BBQItem
 from rldf_ray.evaluate.prefix_tree import PrefixTree, TokenQuestion, chains, trees
+from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.reward_score import chat_ids
 
 MOST_DIFFERENCE = 0.5
@@ -37,8 +38,13 @@ def rank_options(
     threads: int,
     tokens: int,
 ) -> Iterator[dict[int, Scores]]:
-    """`rank_answers` of items as published, in the one prompt template of training."""
+    """`rank_answers` of items as published, in the one prompt template of training.
+
+    Args:
+        folder: anything `resolve_model` takes.
+    """
     asked = [ask(item, "rank") for item in items]
+    folder = resolve_model(str(folder))
     return rank_answers(folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens)
 
 

@@ -8,7 +8,6 @@ other model.
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -16,13 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.mirror import at_hand, cache_root
+from rldf_ray.object_store import is_address
+
 EMBEDDED = "embedded"
 NAME = "SmolLM2-135M-Instruct"
-
-
-def cache_root() -> Path:
-    """Where converted models live: `$RLDF_CACHE`, else the user's cache folder."""
-    return Path(os.environ.get("RLDF_CACHE", "~/.cache/rldf_ray")).expanduser()
 
 
 def gguf_file() -> Path:
@@ -89,13 +86,17 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 
 def resolve_model(name: str) -> str:
-    """A folder or hub id that transformers and vLLM accept; `embedded` becomes its folder.
+    """A folder or hub id that transformers and vLLM accept, on the machine that asks.
+
+    `embedded` becomes its folder there, and an address in an object store a copy of it.
 
     Raises:
         FileNotFoundError: `name` looks like a path and there is no model in it.
     """
     if name == EMBEDDED:
         return str(embedded_model_folder())
+    if is_address(name):
+        return at_hand(name)
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").exists():

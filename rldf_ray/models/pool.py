@@ -5,7 +5,7 @@ debates --> EnginePool --(seats: affinity by debate, spill when full, queue)--> 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -98,20 +98,24 @@ def engines(
     count: int,
     num_cpus: float,
     num_gpus: float,
+    resources: Mapping[str, float] | None = None,
     timeout_s: float,
     restarts: int = 0,
 ) -> Iterator[EnginePool]:
     """Start `count` engines, hand them out as one pool while they come up, and end them.
 
     Args:
-        num_cpus, num_gpus: what Ray reserves for each engine.
+        num_cpus, num_gpus, resources: what Ray reserves for each engine.
         timeout_s: limit of one request, from the moment it is sent to an engine that is up.
         restarts: how often each engine is started again after it died.
     """
     actor = VllmActor if isinstance(settings, EngineSettings) else ScriptedActor
     seats = settings.max_num_seqs + max(1, round(BACKLOG * settings.max_num_seqs))
     made: Any = ray.remote(actor).options(
-        num_cpus=num_cpus, num_gpus=num_gpus, max_concurrency=1000
+        num_cpus=num_cpus,
+        num_gpus=num_gpus,
+        resources=dict(resources or {}),
+        max_concurrency=1000,
     )
     placed = [
         Engine(f"engine {place} of {name}", lambda: made.remote(settings), restarts, timeout_s)

@@ -17,6 +17,7 @@ from rldf_ray.models.base import (
     Usage,
 )
 from rldf_ray.models.choice_trie import ChoiceTrie
+from rldf_ray.models.embedded import resolve_model
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class EngineSettings:
     """What one engine needs to start.
 
     Attributes:
-        model: Hugging Face folder or hub id.
+        model: Hugging Face folder or hub id, or what `resolve_model` makes one of where the
+            engine runs.
         revision: recorded with everything this engine says until weights are synced into it.
         dtype: "bfloat16", "float16" or "float32".
         max_model_len: prompt plus answer, tokens.
@@ -81,7 +83,8 @@ class VllmActor:
         self._settings = settings
         self._revision = settings.revision
         self._request_ids = count()
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(settings.model)
+        model = resolve_model(settings.model)
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(model)
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
         options: dict[str, Any] = {}
         if settings.block_size is not None:
@@ -90,7 +93,7 @@ class VllmActor:
             options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
         self._engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(
-                model=settings.model,
+                model=model,
                 dtype=settings.dtype,  # type: ignore[arg-type]
                 max_model_len=settings.max_model_len,
                 max_num_seqs=settings.max_num_seqs,
@@ -123,7 +126,7 @@ class VllmActor:
 
     async def sync_weights(self, folder: str, revision: str) -> None:
         """Load the weights in `folder` in place; everything said from now on is `revision`'s."""
-        await self._engine.collective_rpc("sync_weights", args=(folder,))
+        await self._engine.collective_rpc("sync_weights", args=(resolve_model(folder),))
         await self._engine.reset_prefix_cache()
         self._revision = revision
 

@@ -19,7 +19,7 @@ def export_model(folder: RunFolder, plan: Plan) -> None:
     fresh = folder.fresh_folder(".model")
     for file in sorted(source.iterdir()):
         shutil.copy2(file, fresh / file.name)
-    shutil.rmtree(target, ignore_errors=True)
+    folder.remove("model")
     fresh.rename(target)
     weights = {f.name: file_digest(f) for f in sorted(target.glob("*.safetensors"))}
     folder.write_text(

@@ -19,8 +19,10 @@ from typing import Any
 
 import torch
 
+from rldf_ray.object_store import ObjectStore, is_address
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan, PPOSection, TrainSection
+from rldf_ray.train.at_hand import UPLOAD_EVERY_S, with_folders_at_hand
 
 PROGRESS = "progress.jsonl"
 
@@ -34,7 +36,8 @@ class TrainJob:
     """Everything a training loop needs, sent to every worker.
 
     Attributes:
-        folders: named folders on storage all workers reach (inputs and the output, "out").
+        folders: named folders (inputs and the output, "out"): paths all workers reach, or addresses
+            in an object store; a loop sees local paths.
         extra: what one loop alone needs.
     """
 
@@ -61,9 +64,9 @@ def run_training(
     from ray.train import RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    out = Path(job.folders["out"])
+    out = job.folders["out"]
     trainer = TorchTrainer(
-        loop,
+        with_folders_at_hand(loop, PROGRESS),
         train_loop_config={"job": job},
         torch_config=TorchConfig(backend="nccl" if job.placement.device == "cuda" else "gloo"),
         scaling_config=ScalingConfig(
@@ -71,9 +74,9 @@ def run_training(
             use_gpu=job.placement.device == "cuda",
             resources_per_worker=_resources(job.placement),
         ),
-        run_config=RunConfig(name="ray_train", storage_path=str(out)),
+        run_config=RunConfig(name="ray_train", storage_path=out),
     )
-    with _following(out / PROGRESS, on_progress):
+    with _following(out, on_progress):
         try:
             trainer.fit()
         except Exception as error:
@@ -85,7 +88,7 @@ def _resources(placement: Placement) -> dict[str, float]:
     resources: dict[str, float] = {"CPU": placement.worker_cpus}
     if placement.worker_gpus:
         resources["GPU"] = placement.worker_gpus
-    return resources
+    return resources | placement.pinned()
 
 
 def _reason(error: BaseException) -> str:
@@ -194,23 +197,24 @@ def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:
         file.write(json.dumps(entry) + "\n")
 
 
-def read_progress(out: str | Path) -> list[dict[str, Any]]:
-    """All whole lines of a job's progress file."""
-    path = Path(out) / PROGRESS
-    if not path.exists():
-        return []
-    text = path.read_text()
+def read_progress(out: str) -> list[dict[str, Any]]:
+    """All whole lines of the progress file in a folder, or at an address."""
+    if is_address(out):
+        text = ObjectStore(out).read(PROGRESS).decode()
+    else:
+        path = Path(out) / PROGRESS
+        text = path.read_text() if path.exists() else ""
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 @contextmanager
-def _following(path: Path, on_progress: OnProgress) -> Iterator[None]:
+def _following(out: str, on_progress: OnProgress) -> Iterator[None]:
     """Report the last line of a progress file while the job runs."""
     done = threading.Event()
 
     def follow() -> None:
-        while not done.wait(0.5):
-            entries = read_progress(path.parent)
+        while not done.wait(UPLOAD_EVERY_S if is_address(out) else 0.5):
+            entries = read_progress(out)
             if entries:
                 on_progress(entries[-1]["step"], entries[-1]["steps"])
 

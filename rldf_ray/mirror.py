@@ -1,0 +1,302 @@
+"""A run in an object store, and this machine's working copy of it.
+
+Programs work on local files. What a stage has finished is uploaded, the manifest last; the journal
+goes up while it grows, in segments named by where they begin. Another machine fetches what it
+needs. A copy can be deleted at any time: the store's objects are the run.
+
+A local file is current if its size and its time are the object's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rldf_ray.object_store import Found, ObjectStore, ObjectStoreError, is_address
+
+LOCK = ".lock"
+JOURNAL = "journal/calls.jsonl"
+# Models and logs are fetched where they are used, not where a program starts.
+LARGE = ("sft/", "reward/", "ppo/", "model/", "logs/")
+# A file younger than this may still grow.
+SETTLED_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class RunInUseError(ObjectStoreError):
+    """Another program works on the run."""
+
+
+def cache_root() -> Path:
+    """What can be made or fetched again: `$RLDF_CACHE`, else a folder in the user's cache."""
+    return Path(os.environ.get("RLDF_CACHE", "~/.cache/rldf_ray")).expanduser()
+
+
+class Mirror:
+    """The objects below an address, and their copy on this machine.
+
+    Attributes:
+        root: the copy; what lies below an address lies below its folder too.
+    """
+
+    def __init__(self, address: str, beat_s: float = 10.0) -> None:
+        self.store = ObjectStore(address)
+        self.root = copy_of(address)
+        self._beat_s = beat_s
+        self._sent = 0
+        self._lost = False
+
+    def open(self) -> None:
+        """Begin with the store's objects: drop what differs, fetch everything but models."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        objects = self.store.list()
+        for name, path in self._local_files():
+            if not _current(path, objects.get(name)):
+                path.unlink()
+        self._download({n: o for n, o in objects.items() if not n.startswith(LARGE)})
+        self._open_journal([n for n in objects if n.startswith(f"{JOURNAL}/")])
+
+    def fetch(self, name: str = "") -> Path:
+        """The object or folder `name` as the store has it; returns where it lies."""
+        with self._alone():
+            objects = self.store.list(name)
+            for local, path in self._local_files(name):
+                if local not in objects:
+                    path.unlink()
+            self._download(objects)
+        return self.root / name
+
+    def publish(self, name: str = "", settled_s: float = 0.0) -> None:
+        """Upload what has changed below `name`, in the order in which it was written.
+
+        Args:
+            settled_s: leave out what was written in the last seconds.
+
+        Raises:
+            RunInUseError: another program has taken the run over.
+        """
+        self._check_held()
+        objects = self.store.list(name)
+        latest = time.time() - settled_s
+        changed = [
+            (path.stat().st_mtime_ns, local, path)
+            for local, path in self._local_files(name)
+            if not _current(path, objects.get(local)) and path.stat().st_mtime <= latest
+        ]
+        for _, local, path in sorted(changed):
+            self._upload(path, local)
+
+    def remove(self, name: str) -> None:
+        """Remove an object or folder here and there."""
+        for found in self.store.list(name):
+            self.store.delete(found)
+        path = self.root / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def publish_journal(self) -> None:
+        """Upload the calls that have finished since the last time, as one more segment."""
+        path = self.root / JOURNAL
+        if not path.exists():
+            return
+        self._check_held()
+        with path.open("rb") as file:
+            file.seek(self._sent)
+            new = file.read()
+        new = new[: new.rfind(b"\n") + 1]
+        if new:
+            self.store.write(f"{JOURNAL}/{self._sent:016d}", new)
+            self._sent += len(new)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the run for one program, and keep its journal uploaded.
+
+        A store has no lock that goes with a program. The lock here is an object that its holder
+        writes again every `beat_s` seconds. One that stays as it is for three of them is a dead
+        program's. Two programs that start within the same second can both miss each other.
+
+        Raises:
+            RunInUseError: another program shows signs of life.
+        """
+        mark = {"host": socket.gethostname(), "pid": os.getpid(), "token": uuid.uuid4().hex}
+        self._wait_for_holder()
+        self._beat(mark, 0)
+        self.open()
+        if _mark_of(self.store.read(LOCK)).get("token") != mark["token"]:
+            raise RunInUseError(_in_use(self.store.address, self.store.read(LOCK)))
+        try:
+            with _every(self._beat_s, lambda beat: self._keep_alive(mark, beat)):
+                yield
+                self.publish()
+        finally:
+            if not self._lost:
+                self.publish_journal()
+                self.store.delete(LOCK)
+
+    def _wait_for_holder(self) -> None:
+        found = self.store.read(LOCK)
+        if not found:
+            return
+        log.warning("%s has a holder; waiting for its sign of life", self.store.address)
+        time.sleep(3 * self._beat_s)
+        now = self.store.read(LOCK)
+        if now and now != found:
+            raise RunInUseError(_in_use(self.store.address, now))
+
+    def _keep_alive(self, mark: dict[str, object], beat: int) -> None:
+        holder = _mark_of(self.store.read(LOCK))
+        if holder.get("token", mark["token"]) != mark["token"]:
+            self._lost = True
+        if not self._lost:
+            self._beat(mark, beat)
+            self.publish_journal()
+
+    def _beat(self, mark: dict[str, object], beat: int) -> None:
+        self.store.write(LOCK, json.dumps({**mark, "beat": beat}).encode())
+
+    def _check_held(self) -> None:
+        if self._lost:
+            raise RunInUseError(
+                f"{self.store.address}: another program has taken the run over while this one "
+                "could not reach the store; this one stops"
+            )
+
+    def _open_journal(self, segments: list[str]) -> None:
+        """One file of all segments; a call that was not uploaded is made again."""
+        path = self.root / JOURNAL
+        path.unlink(missing_ok=True)
+        self._sent = 0
+        if not segments:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            for segment in sorted(segments):
+                if segment != f"{JOURNAL}/{self._sent:016d}":
+                    raise ObjectStoreError(
+                        f"{self.store.address}: {JOURNAL} has no segment at byte {self._sent}, the "
+                        f"next is {segment}: two programs wrote it; delete the segments from there"
+                    )
+                self._sent += file.write(self.store.read(segment))
+
+    def _download(self, objects: dict[str, Found]) -> None:
+        for name, found in objects.items():
+            path = self.root / name
+            if _hidden(name) or name.startswith(f"{JOURNAL}/") or _current(path, found):
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            scratch = path.with_name(f".{path.name}.{os.getpid()}")
+            try:
+                self.store.download(name, scratch)
+                os.utime(scratch, (found.written_s, found.written_s))
+                scratch.replace(path)
+            finally:
+                scratch.unlink(missing_ok=True)
+
+    def _upload(self, path: Path, name: str) -> None:
+        before = path.stat()
+        found = self.store.upload(path, name)
+        now = path.stat()
+        # What has grown meanwhile goes up again the next time.
+        if (
+            (now.st_mtime_ns, now.st_size)
+            == (before.st_mtime_ns, before.st_size)
+            == (
+                before.st_mtime_ns,
+                found.size,
+            )
+        ):
+            os.utime(path, (found.written_s, found.written_s))
+
+    def _local_files(self, name: str = "") -> Iterator[tuple[str, Path]]:
+        top = self.root / name
+        if top.is_file():
+            yield name, top
+        for folder, _, files in os.walk(top):
+            for file in files:
+                path = Path(folder) / file
+                local = str(path.relative_to(self.root))
+                if not _hidden(local) and not local.startswith("journal/"):
+                    yield local, path
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One process of this machine at a time fetches the same things."""
+        self.root.parent.mkdir(parents=True, exist_ok=True)
+        with self.root.with_name(f".{self.root.name}.fetching").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def copy_of(address: str) -> Path:
+    """Where this machine's copy of what lies below an address is."""
+    kind, _, rest = address.partition("://")
+    return cache_root() / "runs" / kind / rest.partition("?")[0].rstrip("/")
+
+
+def at_hand(where: str) -> str:
+    """A folder on this machine for an address, which is fetched; anything else as it is.
+
+    Raises:
+        ObjectStoreError: it cannot be fetched.
+    """
+    return str(Mirror(where).fetch()) if is_address(where) else where
+
+
+def _hidden(name: str) -> bool:
+    """Locks, scratch files, and what Ray Train keeps for itself."""
+    return any(part.startswith(".") or part == "ray_train" for part in name.split("/"))
+
+
+def _current(path: Path, found: Found | None) -> bool:
+    if found is None or not path.exists():
+        return False
+    stat = path.stat()
+    return stat.st_size == found.size and stat.st_mtime_ns == found.written_s * 10**9
+
+
+def _mark_of(content: bytes) -> dict[str, object]:
+    mark: dict[str, object] = json.loads(content) if content else {}
+    return mark
+
+
+def _in_use(address: str, content: bytes) -> str:
+    mark = _mark_of(content)
+    return (
+        f"{address} is in use by another rldf program (process {mark.get('pid')} on "
+        f"{mark.get('host')}): wait for it or give another --out"
+    )
+
+
+@contextmanager
+def _every(seconds: float, do: Callable[[int], None]) -> Iterator[None]:
+    """Call `do` with 1, 2, 3 ... from a thread for as long as the block lasts."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        beat = 0
+        while not over.wait(seconds):
+            beat += 1
+            try:
+                do(beat)
+            except ObjectStoreError as error:
+                # The next beat tries again; the end of the block raises what is still wrong.
+                log.warning("%s", error)
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

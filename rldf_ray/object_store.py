@@ -1,0 +1,159 @@
+"""Whole objects under one address of a bucket: s3://, gs://, or any scheme fsspec knows.
+
+An object is there whole or not at all; nothing is renamed and nothing is appended to.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+
+class ObjectStoreError(RuntimeError):
+    """The store does not do what was asked; the message says what to check."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An object's size in bytes, and when it was written, in whole seconds since 1970.
+
+    Whole seconds, as listing a bucket and asking for one object differ in what is beyond them.
+    """
+
+    size: int
+    written_s: int
+
+
+def is_address(where: object) -> bool:
+    """Whether a run is named by an address of a store, not by a folder."""
+    return "://" in str(where)
+
+
+class ObjectStore:
+    """The objects whose names begin with `address`, named by what follows it.
+
+    Args:
+        address: SCHEME://BUCKET/PATH, for s3 with pyarrow's options (?region=..., &endpoint_...).
+
+    Raises:
+        ObjectStoreError: no such kind of store, or its package is not installed.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address.rstrip("/")
+        with _explained(self.address):
+            self._fs, self._root = _file_system(self.address)
+
+    def address_of(self, name: str) -> str:
+        """The address of one object or of all below it."""
+        base, mark, options = self.address.partition("?")
+        return f"{base.rstrip('/')}/{name}{mark}{options}".rstrip("/")
+
+    def list(self, prefix: str = "") -> dict[str, Found]:
+        """Every object whose name is `prefix` or lies below it."""
+        below = self._at(prefix)
+        with _explained(self.address):
+            infos = self._fs.get_file_info(
+                pafs.FileSelector(below, recursive=True, allow_not_found=True)
+            )
+            if prefix:
+                infos = [*infos, self._fs.get_file_info(below)]
+        return {
+            info.path[len(self._root) + 1 :]: _found(info)
+            for info in infos
+            if info.type == pafs.FileType.File
+        }
+
+    def stat(self, name: str) -> Found | None:
+        with _explained(self.address):
+            info = self._fs.get_file_info(self._at(name))
+        return _found(info) if info.type == pafs.FileType.File else None
+
+    def read(self, name: str) -> bytes:
+        """The whole object, empty if there is none."""
+        if self.stat(name) is None:
+            return b""
+        with _explained(self.address), self._fs.open_input_stream(self._at(name)) as stream:
+            content: bytes = stream.read()
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        with _explained(self.address), self._fs.open_output_stream(self._at(name)) as stream:
+            stream.write(content)
+
+    def upload(self, source: Path, name: str) -> Found:
+        """A copy of a local file; an earlier object of this name is there until it is whole."""
+        with _explained(self.address):
+            with source.open("rb") as file, self._fs.open_output_stream(self._at(name)) as stream:
+                shutil.copyfileobj(file, stream, 2**23)
+            return _found(self._fs.get_file_info(self._at(name)))
+
+    def download(self, name: str, target: Path) -> None:
+        with (
+            _explained(self.address),
+            self._fs.open_input_stream(self._at(name)) as stream,
+            target.open("wb") as file,
+        ):
+            shutil.copyfileobj(stream, file, 2**23)
+
+    def delete(self, name: str) -> None:
+        """It is no error if there is none."""
+        if self.stat(name) is not None:
+            with _explained(self.address):
+                self._fs.delete_file(self._at(name))
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}" if name else self._root
+
+
+def _file_system(address: str) -> tuple[Any, str]:
+    try:
+        system, path = pafs.FileSystem.from_uri(address)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        if "nrecognized filesystem type" not in str(error):
+            raise
+        import fsspec
+
+        other, path = fsspec.core.url_to_fs(address)
+        system = pafs.PyFileSystem(pafs.FSSpecHandler(other))
+    return system, path.rstrip("/")
+
+
+def _found(info: Any) -> Found:
+    written = info.mtime
+    return Found(info.size, int(written.timestamp()) if written is not None else 0)
+
+
+@contextmanager
+def _explained(address: str) -> Iterator[None]:
+    """A store's own words, and what to do about them."""
+    try:
+        yield
+    except (OSError, ValueError, ImportError) as error:
+        said = " ".join(str(error).split())
+        raise ObjectStoreError(f"{address}: {said[:500]}; {_advice(address, said)}") from error
+
+
+def _advice(address: str, said: str) -> str:
+    kind, _, rest = address.partition("://")
+    bucket = rest.partition("/")[0].partition("?")[0]
+    low = said.lower()
+    if "no_such_bucket" in low or "nosuchbucket" in low or "bucket does not exist" in low:
+        return f"make the bucket {bucket!r} first, or correct its name"
+    if any(word in low for word in ("access_denied", "access denied", "credential", "forbidden")):
+        how = {
+            "s3": "AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the role of "
+            "the machine",
+            "gs": "GOOGLE_APPLICATION_CREDENTIALS, or the machine's service account",
+        }.get(kind, "the variables its fsspec package reads")
+        return f"credentials come from {how}; they must be allowed to list, read, write and delete"
+    if "protocol not known" in low or "install" in low:
+        return "allowed: s3://, gs://, or a scheme whose fsspec package is installed"
+    return "check the address, the region and the network (AWS_ENDPOINT_URL for other S3 stores)"
