@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -92,11 +93,15 @@ def check_disk(plan: Plan, out: Path) -> str:
 
 
 def parameters_of(model: str) -> float:
-    """Parameters of a model folder, from the size of its weights; 7e9 for a hub id not here yet."""
+    """Parameters of a model folder, from the size of its weights.
+
+    Of a hub id that is not here yet what its name says (Qwen1.5-1.8B), or 7e9.
+    """
     folder = Path(model)
     files = list(folder.glob("*.safetensors")) if folder.is_dir() else []
     if not files:
-        return 7e9
+        named = re.search(r"(\d+(?:\.\d+)?)b\b", model.rpartition("/")[2].lower())
+        return float(named[1]) * 1e9 if named else 7e9
     size = sum(file.stat().st_size for file in files)
     config = json.loads((folder / "config.json").read_text())
     dtype = config.get("dtype") or config.get("torch_dtype") or "float32"

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.estimate import StageEstimate, estimate, summary
+from rldf_ray.nodes import SYNTAX, arrange, parse_nodes
 from rldf_ray.plan import Plan, PlanError, load_plan
 from rldf_ray.prompts import BiasTypeError
 from rldf_ray.storage import RunFolder
@@ -33,9 +34,16 @@ def doctor(
         Path | None,
         typer.Option("--like", metavar="RUN", help="an earlier run, for its tokens and times"),
     ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option("--nodes", metavar="NODES", help=f"place the plan on nodes: {SYNTAX}"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """What is installed, whether a plan fits, and what its run would take; says what to change."""
+    if nodes is not None:
+        _print_arrangement(load_plan(plan, set_), nodes, as_json)
+        return
     from rldf_ray.doctor import examine
 
     loaded = load_plan(plan, set_)
@@ -49,6 +57,16 @@ def doctor(
         _print_estimate(console, stages, like)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
+
+
+def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
+    """Where the plan would go on nodes that need not exist."""
+    from rldf_ray.models.embedded import resolve_model
+    from rldf_ray.preflight import parameters_of
+
+    found = arrange(plan, parse_nodes(nodes), parameters_of(resolve_model(plan.model)))
+    lines = "\n".join([*found.nodes, found.memory])
+    print(json.dumps(asdict(found), indent=2) if as_json else lines)
 
 
 def measured(run: Path) -> tuple[Plan, dict[str, Any]]:

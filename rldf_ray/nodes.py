@@ -1,0 +1,164 @@
+"""Machines written down, and where a plan's engines and workers would go on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rldf_ray.placement import BYTES, PlacementError, Resources, place
+from rldf_ray.plan import Plan
+
+SYNTAX = (
+    "groups of equal nodes with commas between them, each COUNTx and then any of `N gpus`, `N GB` "
+    "(memory of each GPU), `N cpus`, `N GB ram`: '1x 8 cpus, 2x 8 gpus 80 GB 96 cpus 1000 GB ram'"
+)
+_UNKNOWN = float("inf")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(gpus?|cpus?|gb\s*ram|gb)\b[\s+]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One machine; what was not said is taken to be enough. Memory in GB (10^9 bytes)."""
+
+    gpus: int = 0
+    gpu_gb: float = _UNKNOWN
+    cpus: float = _UNKNOWN
+    ram_gb: float = _UNKNOWN
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Where everything goes: a line a node, and the memory that decides."""
+
+    nodes: tuple[str, ...]
+    memory: str
+
+
+def parse_nodes(text: str) -> list[Node]:
+    """Nodes from `SYNTAX`.
+
+    Raises:
+        PlacementError: what is wrong, and how nodes are written.
+    """
+    return [node for group in text.split(",") for node in _group(group.strip())]
+
+
+def _group(group: str) -> list[Node]:
+    counted = re.fullmatch(r"(\d+)\s*x\s*(.*)", group, re.IGNORECASE)
+    if counted is None or _AMOUNT.sub("", counted[2]).strip() or not int(counted[1]):
+        raise PlacementError(f"--nodes {group!r}: expected {SYNTAX}")
+    found: dict[str, float] = {}
+    for number, unit in _AMOUNT.findall(counted[2]):
+        name = "".join(unit.lower().split()).removesuffix("s")
+        if name in found:
+            raise PlacementError(f"--nodes {group!r}: {unit} is given twice")
+        found[name] = float(number)
+    node = Node(
+        int(found.get("gpu", 0)),
+        found.get("gb", _UNKNOWN),
+        found.get("cpu", _UNKNOWN),
+        found.get("gbram", _UNKNOWN),
+    )
+    return [node] * int(counted[1])
+
+
+def arrange(plan: Plan, nodes: Sequence[Node], parameters: float) -> Arrangement:
+    """Place a plan on nodes that need not exist.
+
+    Raises:
+        PlacementError: what is missing where.
+    """
+    gpus = sum(node.gpus for node in nodes)
+    ram = sum(node.ram_gb for node in nodes) * 1e9 / 2**30
+    found = place(plan, Resources(sum(node.cpus for node in nodes), gpus, ram))
+    if not gpus:
+        return Arrangement((f"{len(nodes)} node(s) without GPU: {found.describe()}",), "")
+    _check_gpu_memory(plan, nodes, parameters)
+    home = _home(plan, nodes)
+    shared = found.engine_gpus < 1
+    left = found.workers
+    lines = []
+    for place_, node in sorted(enumerate(nodes, 1), key=lambda n: n[0] != home):
+        engines = found.engines if place_ == home else 0
+        free = node.gpus if shared else node.gpus - engines * plan.engines.tensor_parallel
+        workers = min(left, free)
+        left -= workers
+        lines.append(
+            f"node {place_} ({_said(node)}): {engines} engine(s) of "
+            f"{found.engine_gpus:g} GPU, {workers} training worker(s) of {found.worker_gpus:g} GPU"
+        )
+    worker, engine = gpu_memory_gb(plan, parameters)
+    memory = (
+        f"{parameters / 1e9:.3g} billion parameters: a training worker holds {worker:.0f} GB "
+        f"before activations, each GPU of an engine {engine:.0f} GB of weights before its KV cache"
+    )
+    return Arrangement(tuple(lines), memory)
+
+
+def _home(plan: Plan, nodes: Sequence[Node]) -> int:
+    """The number of the node, from 1, that has PPO's engines and its first worker."""
+    apart = plan.engines.count * plan.engines.tensor_parallel + 1
+    total = sum(node.gpus for node in nodes)
+    needed = 1 if total == 1 else apart
+    for number, node in enumerate(nodes, start=1):
+        if node.gpus >= needed:
+            return number
+    largest = max(node.gpus for node in nodes)
+    raise PlacementError(
+        f"PPO's engines ({plan.engines.count} x {plan.engines.tensor_parallel} GPUs) and its first "
+        f"worker exchange weights through the memory of one node, which needs {needed} GPUs; the "
+        f"largest has {largest}: lower engines.count or engines.tensor_parallel, or take larger "
+        "nodes"
+    )
+
+
+def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
+    """GB that PPO takes on a worker's GPU before activations, and weights on an engine's GPU.
+
+    A worker has its part of actor and critic (weights, gradients, Adam's moments and, below
+    float32, a float32 copy of the weights), which ZeRO 1, 2, 3 split over all workers one after
+    the other, and reference and reward model whole. Offload keeps the optimizer's part in RAM.
+    """
+    train, size = plan.train, BYTES[plan.ppo.dtype]
+    optimizer = 0 if train.offload and train.zero_stage >= 2 else (8 if size == 4 else 12)
+    parts = (
+        (optimizer, train.zero_stage >= 1),
+        (size, train.zero_stage >= 2),
+        (size, train.zero_stage == 3),
+    )
+    trained = sum(part / (train.workers if split else 1) for part, split in parts)
+    worker = (2 * trained + 2 * size) * parameters / 1e9
+    engine = BYTES[plan.engines.dtype] * parameters / plan.engines.tensor_parallel / 1e9
+    return worker, engine
+
+
+def _check_gpu_memory(plan: Plan, nodes: Sequence[Node], parameters: float) -> None:
+    smallest = min(node.gpu_gb for node in nodes if node.gpus)
+    alone = sum(node.gpus for node in nodes) > 1
+    share = plan.engines.gpu_memory_utilization
+    worker, engine = gpu_memory_gb(plan, parameters)
+    room = smallest if alone else smallest * (1 - share)
+    if worker > room:
+        raise PlacementError(
+            f"a training worker needs {worker:.0f} GB of GPU memory before activations, and has "
+            f"{room:.0f}: raise train.zero_stage or train.workers, set train.offload=true, choose "
+            "a smaller model or larger GPUs"
+        )
+    if engine > smallest * share:
+        raise PlacementError(
+            f"an engine needs {engine:.0f} GB on each GPU for the weights alone, and may take "
+            f"{smallest * share:.0f} (engines.gpu_memory_utilization={share:g}): raise "
+            "engines.tensor_parallel, choose a smaller model or larger GPUs"
+        )
+
+
+def _said(node: Node) -> str:
+    amounts = (
+        (node.gpus or _UNKNOWN, "GPUs"),
+        (node.gpu_gb, "GB each"),
+        (node.cpus, "CPUs"),
+        (node.ram_gb, "GB RAM"),
+    )
+    said = [f"{number:g} {unit}" for number, unit in amounts if number != _UNKNOWN]
+    return ", ".join(said) or "nothing said"

@@ -1,0 +1,103 @@
+"""Nodes written down: how they are read, and what is missing when a plan does not fit them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rldf_ray.nodes import Node, arrange, gpu_memory_gb, parse_nodes
+from rldf_ray.placement import PlacementError, Resources, place
+from rldf_ray.plan import load_plan
+from tests.fakes import plan_with
+
+SIZES = {"four-32gb": 1.8e9, "one-80gb": 1.8e9, "paper-7b": 7e9}
+NODES = {
+    "four-32gb": "1x 4 gpus 32 GB",
+    "one-80gb": "1x 1 gpu 80 GB",
+    "paper-7b": "1x8 gpus 80GB 96 cpus",
+}
+
+
+def test_groups_of_nodes_are_read_in_any_order_and_spelling() -> None:
+    assert parse_nodes("1x8 gpus 80GB, 2X 96cpus 1000 GB ram 8gpus") == [
+        Node(8, 80),
+        Node(8, cpus=96, ram_gb=1000),
+        Node(8, cpus=96, ram_gb=1000),
+    ]
+    assert parse_nodes("1x 8 cpus")[0].gpus == 0
+
+
+@pytest.mark.parametrize("text", ["", "8 gpus", "2x 8 gpu 80", "1x 8 tpus", "0x 1 gpu", "1x,,"])
+def test_what_is_not_a_node_is_answered_with_how_nodes_are_written(text: str) -> None:
+    with pytest.raises(PlacementError, match="COUNTx"):
+        parse_nodes(text)
+
+
+@given(st.text(max_size=30))
+def test_wild_text_gives_nodes_or_a_placement_error(text: str) -> None:
+    try:
+        assert parse_nodes(text)
+    except PlacementError:
+        pass
+
+
+def test_an_amount_given_twice_is_refused() -> None:
+    with pytest.raises(PlacementError, match="twice"):
+        parse_nodes("1x 8 gpus 4 gpus")
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_presets_fit_the_nodes_their_comments_name(name: str) -> None:
+    found = arrange(load_plan(name), parse_nodes(NODES[name]), SIZES[name])
+    assert len(found.nodes) == 1
+
+
+@pytest.mark.parametrize("name", ["four-32gb", "one-80gb"])
+def test_a_model_of_7b_does_not_fit_the_smaller_machines(name: str) -> None:
+    with pytest.raises(PlacementError, match=r"a training worker needs .* GB of GPU memory"):
+        arrange(load_plan(name), parse_nodes(NODES[name]), 7e9)
+
+
+def test_memory_of_a_worker_is_split_as_zero_says() -> None:
+    """By hand, 1e9 parameters in bf16: 2 trained models of 2 + 2 + 12 bytes, 2 frozen of 2."""
+    batch = "batch_size: 8, micro_batch: 1"
+
+    def worker(train: str) -> float:
+        plan = plan_with(
+            f"train={{workers: 4, {train}}}",
+            f"sft={{{batch}}}",
+            f"reward={{{batch}}}",
+            "ppo={batch_size: 4, micro_batch: 1}",
+        )
+        return gpu_memory_gb(plan, 1e9)[0]
+
+    assert worker("zero_stage: 0") == pytest.approx(2 * 16 + 4)
+    assert worker("zero_stage: 1") == pytest.approx(2 * (4 + 3) + 4)
+    assert worker("zero_stage: 2") == pytest.approx(2 * (2 + 0.5 + 3) + 4)
+    assert worker("zero_stage: 3") == pytest.approx(2 * 4 + 4)
+    assert worker("zero_stage: 3, offload: true") == pytest.approx(2 * 1 + 4)
+
+
+def test_missing_gpus_are_counted() -> None:
+    with pytest.raises(PlacementError, match=r"needs 8 GPUs .* Ray reports 4"):
+        arrange(load_plan("paper-7b"), parse_nodes("1x 4 gpus 80 GB"), 7e9)
+
+
+def test_engines_and_the_first_worker_need_one_node() -> None:
+    with pytest.raises(PlacementError, match="needs 5 GPUs; the largest has 4"):
+        arrange(load_plan("paper-7b"), parse_nodes("2x 4 gpus 80 GB"), 7e9)
+
+
+def test_workers_that_find_no_room_beside_the_engines_go_to_other_nodes() -> None:
+    found = arrange(load_plan("paper-7b"), parse_nodes("1x 2 gpus 80 GB, 1x 6 gpus 80 GB"), 7e9)
+    assert found.nodes[0].startswith("node 2 ") and "2 training worker(s)" in found.nodes[0]
+    assert found.nodes[1].startswith("node 1 ") and "0 engine(s)" in found.nodes[1]
+
+
+def test_one_engine_and_one_worker_share_a_single_gpu() -> None:
+    found = place(load_plan("one-80gb"), Resources(cpus=16, gpus=1, memory_gib=200))
+    assert (found.engine_gpus, found.worker_gpus) == (0.4, 0.6)
+    greedy = load_plan("one-80gb", ["engines.gpu_memory_utilization=0.85"])
+    with pytest.raises(PlacementError, match=r"engines\.gpu_memory_utilization to 0\.5 or less"):
+        place(greedy, Resources(cpus=16, gpus=1, memory_gib=200))
