@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rldf_ray.placement import BYTES, PlacementError, Resources, place
+from rldf_ray.placement import BYTES, Placement, PlacementError, Resources, place
 from rldf_ray.plan import Plan
 
 SYNTAX = (
@@ -75,19 +75,15 @@ def arrange(plan: Plan, nodes: Sequence[Node], parameters: float) -> Arrangement
     if not gpus:
         return Arrangement((f"{len(nodes)} node(s) without GPU: {found.describe()}",), "")
     _check_gpu_memory(plan, nodes, parameters)
-    home = _home(plan, nodes)
-    shared = found.engine_gpus < 1
-    left = found.workers
-    lines = []
-    for place_, node in sorted(enumerate(nodes, 1), key=lambda n: n[0] != home):
-        engines = found.engines if place_ == home else 0
-        free = node.gpus if shared else node.gpus - engines * plan.engines.tensor_parallel
-        workers = min(left, free)
-        left -= workers
-        lines.append(
-            f"node {place_} ({_said(node)}): {engines} engine(s) of "
-            f"{found.engine_gpus:g} GPU, {workers} training worker(s) of {found.worker_gpus:g} GPU"
-        )
+    home = _home(plan, nodes, found)
+    both = (
+        f"{found.engines} engine(s) of {found.engine_gpus:g} GPU and {found.workers} training "
+        f"worker(s) of {found.worker_gpus:g} GPU"
+    )
+    lines = [
+        f"node {number} ({_said(node)}): {both if number == home else 'room for more speakers'}"
+        for number, node in enumerate(nodes, start=1)
+    ]
     worker, engine = gpu_memory_gb(plan, parameters)
     memory = (
         f"{parameters / 1e9:.3g} billion parameters: a training worker holds {worker:.0f} GB "
@@ -96,20 +92,19 @@ def arrange(plan: Plan, nodes: Sequence[Node], parameters: float) -> Arrangement
     return Arrangement(tuple(lines), memory)
 
 
-def _home(plan: Plan, nodes: Sequence[Node]) -> int:
-    """The number of the node, from 1, that has PPO's engines and its first worker."""
-    apart = plan.engines.count * plan.engines.tensor_parallel + 1
-    total = sum(node.gpus for node in nodes)
-    needed = 1 if total == 1 else apart
+def _home(plan: Plan, nodes: Sequence[Node], found: Placement) -> int:
+    """The number of the node, from 1, that has PPO's engines and workers."""
+    gpus = found.engines * found.engine_gpus + found.workers * found.worker_gpus
+    cpus = found.engines * found.engine_cpus + found.workers * found.worker_cpus
     for number, node in enumerate(nodes, start=1):
-        if node.gpus >= needed:
+        if node.gpus >= gpus and node.cpus >= cpus:
             return number
-    largest = max(node.gpus for node in nodes)
     raise PlacementError(
-        f"PPO's engines ({plan.engines.count} x {plan.engines.tensor_parallel} GPUs) and its first "
-        f"worker exchange weights through the memory of one node, which needs {needed} GPUs; the "
-        f"largest has {largest}: lower engines.count or engines.tensor_parallel, or take larger "
-        "nodes"
+        f"PPO's {found.engines} engine(s) of {plan.engines.tensor_parallel} GPU(s) and "
+        f"{found.workers} worker(s) exchange weights through the memory of one node, which needs "
+        f"{gpus:g} GPUs and {cpus:g} CPUs; the largest has "
+        f"{max(node.gpus for node in nodes)} GPUs: lower engines.count, "
+        "engines.tensor_parallel or train.workers, or take larger nodes"
     )
 
 
@@ -135,10 +130,10 @@ def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
 
 def _check_gpu_memory(plan: Plan, nodes: Sequence[Node], parameters: float) -> None:
     smallest = min(node.gpu_gb for node in nodes if node.gpus)
-    alone = sum(node.gpus for node in nodes) > 1
+    apart = sum(node.gpus for node in nodes) > 1
     share = plan.engines.gpu_memory_utilization
     worker, engine = gpu_memory_gb(plan, parameters)
-    room = smallest if alone else smallest * (1 - share)
+    room = smallest if apart else smallest * (1 - share)
     if worker > room:
         raise PlacementError(
             f"a training worker needs {worker:.0f} GB of GPU memory before activations, and has "

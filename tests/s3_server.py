@@ -1,7 +1,8 @@
 """A small S3 server on loopback: enough of the protocol for whole objects, listings and uploads.
 
 It keeps objects in memory, asks for some signature (which it does not verify) and can be told to
-die after a number of writes. `RLDF_TEST_S3` names another server for the tests to use instead.
+take no more than a number of writes. (moto's server needs a botocore that does not go with the
+pinned python-dateutil.)
 """
 
 from __future__ import annotations

@@ -84,15 +84,16 @@ def test_missing_gpus_are_counted() -> None:
         arrange(load_plan("paper-7b"), parse_nodes("1x 4 gpus 80 GB"), 7e9)
 
 
-def test_engines_and_the_first_worker_need_one_node() -> None:
-    with pytest.raises(PlacementError, match="needs 5 GPUs; the largest has 4"):
+def test_engines_and_workers_need_one_node() -> None:
+    with pytest.raises(PlacementError, match="needs 8 GPUs and 6 CPUs; the largest has 4 GPUs"):
         arrange(load_plan("paper-7b"), parse_nodes("2x 4 gpus 80 GB"), 7e9)
 
 
-def test_workers_that_find_no_room_beside_the_engines_go_to_other_nodes() -> None:
-    found = arrange(load_plan("paper-7b"), parse_nodes("1x 2 gpus 80 GB, 1x 6 gpus 80 GB"), 7e9)
-    assert found.nodes[0].startswith("node 2 ") and "2 training worker(s)" in found.nodes[0]
-    assert found.nodes[1].startswith("node 1 ") and "0 engine(s)" in found.nodes[1]
+def test_the_node_with_room_is_found_and_the_others_are_named() -> None:
+    nodes = parse_nodes("1x 4 cpus, 1x 4 gpus 80 GB, 1x 8 gpus 80 GB 4 cpus, 1x 8 gpus 80 GB")
+    found = arrange(load_plan("paper-7b"), nodes, 7e9)
+    assert found.nodes[3].startswith("node 4 (8 GPUs, 80 GB each): 2 engine(s) of 2 GPU and 4")
+    assert all("room for more speakers" in line for line in found.nodes[:3])
 
 
 def test_one_engine_and_one_worker_share_a_single_gpu() -> None:

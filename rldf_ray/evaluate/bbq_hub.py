@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from rldf_ray.evaluate.bbq_data import BBQError
-from rldf_ray.models.embedded import cache_root
+from rldf_ray.mirror import cache_root
 
 HUB = "hub"
 REPOSITORY = "https://raw.githubusercontent.com/nyu-mll/BBQ/main"
