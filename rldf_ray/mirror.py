@@ -250,7 +250,11 @@ def at_hand(where: str) -> str:
     Raises:
         ObjectStoreError: it cannot be fetched.
     """
-    return str(Mirror(where).fetch()) if is_address(where) else where
+    if not is_address(where):
+        return where
+    folder = Mirror(where).fetch()
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
 
 
 def _hidden(name: str) -> bool:

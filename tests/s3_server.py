@@ -46,6 +46,9 @@ class Buckets:
 class Handler(BaseHTTPRequestHandler):
     buckets: Buckets
     protocol_version = "HTTP/1.1"
+    # Head and body in one packet; two would wait for each other for 40 ms.
+    wbufsize = 2**16
+    disable_nagle_algorithm = True
 
     def log_message(self, *args: Any) -> None:
         pass

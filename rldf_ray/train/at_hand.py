@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rldf_ray.mirror import SETTLED_S, Mirror
+import torch.distributed as dist
+
+from rldf_ray.mirror import SETTLED_S, Mirror, at_hand, copy_of
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.object_store import ObjectStoreError, is_address
 
@@ -32,17 +34,28 @@ def with_folders_at_hand(loop: Loop, progress: str) -> Loop:
     def on_this_machine(config: dict[str, Any]) -> None:
         import ray.train
 
-        job = config["job"]
-        rank: int = ray.train.get_context().get_world_rank()
+        job, context = config["job"], ray.train.get_context()
         out = job.folders["out"]
-        job = replace(job, folders={k: resolve_model(v) for k, v in job.folders.items()})
-        if rank or not is_address(out):
+        inputs = {k: resolve_model(v) for k, v in job.folders.items() if k != "out"}
+        job = replace(job, folders={**inputs, "out": _output(out, context.get_local_rank())})
+        if context.get_world_rank() or not is_address(out):
             loop({"job": job})
             return
         with _uploading(Mirror(out), progress):
             loop({"job": job})
 
     return on_this_machine
+
+
+def _output(out: str, local_rank: int) -> str:
+    """What an earlier process of the job left, fetched before any worker writes beside it."""
+    if not is_address(out):
+        return out
+    if local_rank == 0:
+        at_hand(out)
+    if dist.is_initialized():
+        dist.barrier()
+    return str(copy_of(out))
 
 
 @contextmanager
