@@ -2,6 +2,7 @@
 # make quickstart  the whole job on the embedded model, into runs/quickstart
 # make test        the fast tests and one real run
 # make test-all    everything else that this machine can run
+# make test-cluster  Ray on several hosts of this machine (root, openssh-server, iproute2, rsync)
 # make lint        style, formatting, types, import directions
 # make format      rewrite the code in the project's style
 # make clean       remove .venv and the caches; runs stay
@@ -10,7 +11,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test test-all lint types format clean
+.PHONY: help install quickstart test test-all test-cluster lint types format clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +26,7 @@ TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 # serve/ and tune/ are checked as soon as they hold a module.
 CODE := rldf_ray $(patsubst %/,%,$(sort $(dir $(wildcard serve/*.py tune/*.py))))
 
-HERE := $(if $(filter gpu,$(HARDWARE)),slow or cluster or browser or gpu,(slow or cluster or browser) and not gpu)
+HERE := (slow or cluster or browser$(if $(filter gpu,$(HARDWARE)), or gpu)) and not hosts$(if $(filter gpu,$(HARDWARE)),, and not gpu)
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -113,6 +114,9 @@ test-all: install
 	    status=0
 	fi
 	exit $$status
+
+test-cluster: install
+	$(BIN)/python -m pytest -s -m cluster tests/cluster
 
 lint: install
 	$(BIN)/ruff check

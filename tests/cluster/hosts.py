@@ -1,0 +1,203 @@
+"""Several hosts on one machine: network namespaces on a bridge, each with an sshd of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from rldf_ray.models.embedded import embedded_model_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+BRIDGE, NET = "rldf0", "10.77.0"
+PROGRAMS = {
+    "ip": "iproute2",
+    "/usr/sbin/sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "rsync": "rsync",
+}
+
+
+def why_not_here() -> str | None:
+    """What is missing for several hosts on this machine; None if nothing is."""
+    if os.geteuid() != 0:
+        return "needs root, for network namespaces"
+    missing = [package for name, package in PROGRAMS.items() if shutil.which(name) is None]
+    if missing:
+        return f"needs {', '.join(missing)} (Debian's packages)"
+    tried = subprocess.run(["ip", "netns", "add", "rldf-try"], capture_output=True, check=False)
+    subprocess.run(["ip", "netns", "delete", "rldf-try"], capture_output=True, check=False)
+    return None if tried.returncode == 0 else "this machine allows no network namespaces"
+
+
+@dataclass
+class Host:
+    """One host; `process` is the first of its process namespace, and all others go with it."""
+
+    number: int
+    folder: Path
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def address(self) -> str:
+        return f"{NET}.{10 + self.number}"
+
+    @property
+    def name(self) -> str:
+        return f"rldf-h{self.number}"
+
+    def start(self) -> None:
+        inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        script = ["sh", str(Path(__file__).with_name("host.sh")), str(self.folder), self.address]
+        log = (self.folder / "sshd.log").open("ab")
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", self.name, *inside, *script], stdout=log, stderr=log
+        )
+        log.close()
+
+    def kill(self) -> None:
+        """Everything on the host ends at once, without a word."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def cut_off(self) -> None:
+        """The host runs on, and nobody reaches it."""
+        run("ip", "link", "set", f"rldf-v{self.number}", "down")
+
+
+@dataclass
+class Hosts:
+    """A head (number 1) and workers; commands run as somebody's own machine would run them."""
+
+    folder: Path
+    hosts: list[Host]
+    home: Path
+
+    def client(
+        self, *command: str, timeout_s: float, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        settings = {"HOME": str(self.home), "RAY_AUTH_MODE": "token", **environment}
+        return subprocess.run(
+            command,
+            cwd=self.home / "work",
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    @property
+    def ssh(self) -> list[str]:
+        options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
+        return ["ssh", "-q", "-i", str(self.folder / "key"), *options]
+
+    @property
+    def on_head(self) -> list[str]:
+        return [*self.ssh, f"root@{self.hosts[0].address}"]
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def gateway() -> str:
+    """The address at which the hosts reach this machine."""
+    return f"{NET}.1"
+
+
+@contextmanager
+def several_hosts(folder: Path, number: int, secrets: Mapping[str, str]) -> Iterator[Hosts]:
+    """Start `number` hosts that have this checkout, its environment, a token and `secrets`."""
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key"))
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "host_key"))
+    hosts = [Host(i, folder / f"host{i}") for i in range(1, number + 1)]
+    clean_up(hosts)
+    run("ip", "link", "add", BRIDGE, "type", "bridge")
+    try:
+        run("ip", "address", "add", f"{gateway()}/24", "dev", BRIDGE)
+        run("ip", "link", "set", BRIDGE, "up")
+        for host in hosts:
+            furnish(host.folder / "home", folder / "key.pub", secrets)
+            connect(host)
+            host.start()
+        home = folder / "client"
+        furnish(home, folder / "key.pub", {})
+        (home / "work").mkdir()
+        found = Hosts(folder, hosts, home)
+        wait_for_sshd(found)
+        yield found
+    finally:
+        for host in hosts:
+            host.kill()
+        clean_up(hosts)
+
+
+def furnish(home: Path, key: Path, secrets: Mapping[str, str]) -> None:
+    """A home folder as docs/cluster.md asks for it."""
+    for name in (".ssh", ".ray", ".rldf", "rldf-ray"):
+        (home / name).mkdir(parents=True)
+    shutil.copy(key, home / ".ssh/authorized_keys")
+    (home / ".ray/auth_token").write_text("0123456789abcdef" * 4)
+    (home / ".rldf/secrets").write_text("".join(f"{k}={v}\n" for k, v in secrets.items()))
+    (home / "rldf-ray/.venv").symlink_to(sys.prefix)
+    # Each host would convert it for itself; that is another test's business.
+    (home / ".cache/rldf_ray").mkdir(parents=True)
+    model = embedded_model_folder()
+    (home / ".cache/rldf_ray" / model.name).symlink_to(model)
+
+
+def connect(host: Host) -> None:
+    inside, outside = ["ip", "-n", host.name], f"rldf-v{host.number}"
+    run("ip", "netns", "add", host.name)
+    run("ip", "link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", host.name)
+    run("ip", "link", "set", outside, "master", BRIDGE, "up")
+    run(*inside, "address", "add", f"{host.address}/24", "dev", "eth0")
+    run(*inside, "link", "set", "eth0", "up")
+    run(*inside, "link", "set", "lo", "up")
+
+
+def wait_for_sshd(hosts: Hosts) -> None:
+    for host in hosts.hosts:
+        for _ in range(50):
+            asked = [*hosts.ssh, f"root@{host.address}", "true"]
+            if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+                break
+            time.sleep(0.2)
+        else:
+            raise RuntimeError(f"{host.name}: {(host.folder / 'sshd.log').read_text()[-2000:]}")
+
+
+def clean_up(hosts: Sequence[Host]) -> None:
+    """Leave nothing, whatever an earlier test left."""
+    for host in hosts:
+        subprocess.run(["ip", "netns", "delete", host.name], capture_output=True, check=False)
+        subprocess.run(
+            ["ip", "link", "delete", f"rldf-v{host.number}"], capture_output=True, check=False
+        )
+    subprocess.run(["ip", "link", "delete", BRIDGE], capture_output=True, check=False)
+
+
+def cluster_file(hosts: Hosts, cpus: int) -> Path:
+    """docs/cluster/on-premise.yaml with these hosts' addresses, key and sizes."""
+    config = yaml.safe_load((ROOT / "docs/cluster/on-premise.yaml").read_text())
+    head, *workers = hosts.hosts
+    config["provider"] |= {"head_ip": head.address, "worker_ips": [w.address for w in workers]}
+    config["auth"] = {"ssh_user": "root", "ssh_private_key": str(hosts.folder / "key")}
+    for kind, number in (("head", 0), ("worker", cpus)):
+        sized = f"ray start --num-cpus={number} --object-store-memory=200000000"
+        key = f"{kind}_start_ray_commands"
+        config[key] = [command.replace("ray start", sized) for command in config[key]]
+    path = hosts.home / "work/cluster.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
