@@ -279,7 +279,7 @@ def evaluate(run: Run) -> Facts:
             "why_no_bias_scores": items.why_no_bias_scores,
             "models": {
                 name: {
-                    "multiple_choice": multiple_choice.summarise(items, scores[name]),
+                    "multiple_choice": multiple_choice.summarise(items, scores[name], seed),
                     "reward": reward_summary(answers, name, seed),
                     "perplexity": perplexities[name],
                 }
