@@ -123,10 +123,12 @@ def test_kills_of_drivers_engines_and_raylets_lose_and_repeat_nothing(tmp_path: 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     settings = [
         "--plan", "smoke", "--set", "debate.rounds=4", "--set", "debate.debates=72",
-        "--set", "engines.count=2", "--set", "engines.restarts=99",
     ]  # fmt: skip
     _finish([RLDF, "debate", str(whole), *settings, "--set", "teacher=scripted:0"], 200)
-    command = [RLDF, "debate", str(killed), *settings, "--set", "teacher=scripted:0.4"]
+    command = [
+        RLDF, "debate", str(killed), *settings, "--set", "teacher=scripted:0.4",
+        "--set", "engines.count=2", "--set", "engines.restarts=99",
+    ]  # fmt: skip
     chance, cluster = random.Random(11), Cluster()
     victims = [*["driver"] * 7, *["engine"] * 10, *["raylet"] * 4]
     chance.shuffle(victims)
