@@ -57,9 +57,7 @@ def refereed(score: str, rank: str, probabilities: dict[str, float] | None) -> l
 
 @given(score=SAID, rank=SAID)
 @settings(deadline=None, max_examples=120)
-@example(
-    score="\uff14", rank="\uff11 \uff12 \uff13"
-)  # digits of another alphabet are digits to int()
+@example(score="\uff14", rank="\uff11 \uff12 \uff13")  # int() would read them
 @example(score="4\x00", rank="2 1 3\n")
 @example(score="\u0661", rank="")
 def test_a_score_is_what_was_said_or_nothing(score: str, rank: str) -> None:
