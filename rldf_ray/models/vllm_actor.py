@@ -17,6 +17,7 @@ from rldf_ray.models.base import (
     Usage,
 )
 from rldf_ray.models.choice_trie import ChoiceTrie
+from rldf_ray.models.wire import Desk
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class VllmActor:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
+        self._desk = Desk(self.complete)
         self._settings = settings
         self._revision = settings.revision
         self._request_ids = count()
@@ -89,6 +91,10 @@ class VllmActor:
         """The revision this engine answers with; returns once the engine is up."""
         await self._engine.check_health()
         return self._revision
+
+    async def listen(self, secret: bytes) -> tuple[str, int]:
+        """Host and port at which `complete` can be asked by those who know `secret`."""
+        return await self._desk.open(secret)
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         prompt = self._prompt_ids(request)
