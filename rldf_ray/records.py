@@ -109,6 +109,11 @@ class Statement:
     generated_tokens: int
     seed: int
 
+    @property
+    def label_score(self) -> float | None:
+        """The score the label came from."""
+        return self.expected_score if self.label_source == "expected" else self.score
+
 
 _MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 

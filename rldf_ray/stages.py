@@ -24,12 +24,7 @@ from rldf_ray.models.base import Usage
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
-from rldf_ray.preference_data import (
-    dataset_card,
-    pairs_table,
-    prompts_table,
-    sft_table,
-)
+from rldf_ray.preference_data import PreferenceData, preference_data, write_data
 from rldf_ray.records import (
     STATEMENT_SCHEMA,
     TOPIC_SCHEMA,
@@ -72,8 +67,12 @@ class Run:
 
 def topics(run: Run) -> Facts:
     """Seeds and the model's own topics, without near-duplicates -> data/topics.parquet."""
+    from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
+
     before = run.speakers.usage, run.speakers.paid_usage
-    found, counts = run.speakers.run(TopicWriter(run.plan, run.speakers.of("topics")).gather())
+    evaluated = evaluation_texts(load_items(run.plan))
+    writer = TopicWriter(run.plan, run.speakers.of("topics"), evaluated)
+    found, counts = run.speakers.run(writer.gather())
     run.folder.write_table("data/topics.parquet", table_of(found, TOPIC_SCHEMA))
     by_type: dict[str, Any] = {}
     for name in run.plan.bias_types:
@@ -85,6 +84,7 @@ def topics(run: Run) -> Facts:
             "seed": counts[name].seed,
             "written": counts[name].written,
             "duplicates_dropped": counts[name].duplicates_dropped,
+            "overlaps_dropped": counts[name].overlaps_dropped,
             "rejected": sum(rejected.values()),
             "rejected_why": rejected,
         }
@@ -164,41 +164,31 @@ def data(run: Run) -> Facts:
     """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
     statements = statements_of(run.folder.read_table("data/transcripts.parquet"))
     found = topics_of(run.folder.read_table("data/topics.parquet"))
-    by_id = {topic.topic_id: topic for topic in found}
-    tables = {
-        "sft": sft_table(statements, by_id, run.plan.data),
-        "pairs": pairs_table(statements, by_id, run.plan.data),
-        "prompts": prompts_table(found),
-    }
+    made = preference_data(statements, {topic.topic_id: topic for topic in found}, run.plan.data)
+    _check_data(made)
+    facts = write_data(run.folder, run.plan, made)
+    for warning in facts["quality"]["warnings"]:
+        run.story.say(f"  {warning}")
+    return facts
+
+
+def _check_data(made: PreferenceData) -> None:
+    """Every later stage has something to work on."""
     for name in ("sft", "pairs"):
-        if tables[name].num_rows == 0:
+        if made.tables[name].num_rows == 0:
+            dropped = {name: n for name, n in made.quality.dropped.items() if n}
             raise StageError(
-                f"the debates gave no {name} data: every statement has the same label or none; "
-                "look at data/transcripts.parquet, and at referee.label_source, "
-                "referee.threshold_kind and data.min_gap in the plan"
+                f"the debates gave no {name} data: every statement has the same label or none, or "
+                f"was filtered out ({dropped or 'none was'}, of {made.quality.statements}); look "
+                "at data/transcripts.parquet, and at referee.label_source, "
+                "referee.threshold_kind, data.min_gap and data.filters in the plan"
             )
-    for name, table in tables.items():
-        run.folder.write_table(f"data/{name}.parquet", table)
-    counted = {
-        "topics": run.folder.read_table("data/topics.parquet"),
-        "transcripts": run.folder.read_table("data/transcripts.parquet"),
-        **tables,
-    }
-    card = dataset_card(counted, run.run_id, run.plan.digest())
-    run.folder.write_text("data/README.md", card + "\n")
-    splits = tables["prompts"]["split"].to_pylist()
+    splits = set(made.prompts["split"].to_pylist())
     for split in ("ppo", "eval"):
         if split not in splits:
             raise StageError(
                 f"no topic fell into the {split!r} split: raise topics.per_bias_type or its share"
             )
-    return {
-        "sft": tables["sft"].num_rows,
-        "pairs": tables["pairs"].num_rows,
-        "ppo_prompts": splits.count("ppo"),
-        "eval_prompts": splits.count("eval"),
-        "bytes": sum(table.nbytes for table in tables.values()),
-    }
 
 
 def sft(run: Run) -> Facts:
@@ -278,7 +268,9 @@ def evaluate(run: Run) -> Facts:
     items = multiple_choice.load_items(run.plan)
     with run.story.bar("items ranked", len(items.items) * len(folders)) as bar:
         scores = {name: _rank(run, folder, items, bar) for name, folder in folders.items()}
+    perplexities = {name: _perplexity(run, folder) for name, folder in folders.items()}
     answers = _held_out_answers(run, folders)
+    trained_on = topics_of(run.folder.read_table("data/topics.parquet"))
     run.folder.write_table("eval/items.parquet", multiple_choice.items_table(items, scores))
     run.folder.write_table("eval/answers.parquet", answers)
     seed = run.plan.seed
@@ -288,11 +280,14 @@ def evaluate(run: Run) -> Facts:
             "why_no_bias_scores": items.why_no_bias_scores,
             "models": {
                 name: {
-                    "multiple_choice": multiple_choice.summarise(items, scores[name]),
+                    "multiple_choice": multiple_choice.summarise(items, scores[name], seed),
                     "reward": reward_summary(answers, name, seed),
+                    "perplexity": perplexities[name],
                 }
                 for name in folders
             },
+            "always_unknown": multiple_choice.always_unknown(items),
+            "overlap": multiple_choice.topic_overlap(trained_on, items),
             "accuracy_change": {
                 name: multiple_choice.difference(items, scores["base"], scores[name], seed)
                 for name in ("sft", "policy")
@@ -321,12 +316,23 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         device=placement.device,
         dtype=plan.engines.dtype,
         threads=placement.threads,
-        batch=plan.evaluate.batch_size,
+        tokens=plan.evaluate.batch_tokens,
     ):
         scores = ray.get(reference)
         found |= scores
         bar.advance(len(scores))
     return [found[i] for i in range(len(items.items))]
+
+
+def _perplexity(run: Run, folder: str) -> dict[str, Any]:
+    """Of a model on the neutral text, computed on a worker of the cluster."""
+    import ray
+
+    from rldf_ray.evaluate.perplexity import perplexity
+
+    placement, dtype = run.placement, run.plan.engines.dtype
+    settings = {"device": placement.device, "dtype": dtype, "threads": placement.threads}
+    return asdict(ray.get(remote(perplexity, placement).remote(folder, **settings)))
 
 
 def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:

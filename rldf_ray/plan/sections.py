@@ -35,6 +35,9 @@ HOW_FIELDS = (
 )
 
 
+Filter = Literal["empty", "cut_off", "refusal", "off_language", "near_duplicate"]
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -189,6 +192,21 @@ class DataSection(Section):
         None, "pairs kept of each topic, widest gap first; null is all", ge=1
     )
     max_sft: int | None = described(None, "most SFT examples; null is all low-bias", ge=1)
+    filters: tuple[Filter, ...] = described(
+        ("empty", "cut_off", "refusal", "off_language", "near_duplicate"),
+        "which statements are left out of sft and pairs: without a word, without a whole sentence, "
+        "the model declining, another language than `language`, nearly an earlier one",
+    )
+    language: str = described(
+        "en", "what the statements are written in, for off_language", unit="ISO 639-1"
+    )
+    similarity: float = described(
+        0.7,
+        "near_duplicate: least share of three-word runs in common with an earlier statement on "
+        "the same prompt (Jaccard index)",
+        gt=0,
+        le=1,
+    )
 
 
 class SFTSection(Section):
@@ -283,7 +301,9 @@ class EvaluateSection(Section):
         256, "held-out prompts each model answers; null is all", ge=1
     )
     max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
-    batch_size: int = described(16, "items ranked in one forward pass", ge=1)
+    batch_tokens: int = described(
+        512, "size of a forward pass when answers are ranked", unit="tokens", ge=1
+    )
 
 
 class Plan(Section):
