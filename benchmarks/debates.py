@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -198,6 +199,8 @@ def replay(asked: Path, answered: Path) -> None:
 
     task = json.loads(asked.read_text())
     settings = EngineSettings(**task["settings"])
+    # Its core in a process of its own, as behind the product's actor.
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"
     set_environment(settings)
     from vllm import LLM, SamplingParams
 
@@ -248,7 +251,7 @@ def main() -> None:
         f"debate.debaters={DEBATERS}",
         f"debate.rounds={ROUNDS}",
         f"debate.max_tokens={options.max_tokens}",
-        "engines={max_model_len: 2048, kv_cache_gib: 2, block_size: 32, enforce_eager: true}",
+        "engines={max_model_len: 2048, kv_cache_gib: 2, block_size: 16, enforce_eager: true}",
         *options.set,
     ]
     plan = load_plan("quickstart", shape)
