@@ -179,7 +179,35 @@ class PPOSection(Section):
         gt=0,
     )
     kl_horizon: int = described(10000, "adaptive beta: time constant", unit="episodes", ge=1)
-    kl_estimator: Literal["k1", "k2", "k3"] = described("k1", "estimator of the KL of a token")
+    kl_in: Literal["reward", "loss"] = described(
+        "reward", "where the KL to the reference stands", source="METHOD 3 (choice)"
+    )
+    kl_estimator: Literal["k1", "k2", "k3"] = described(
+        "k1",
+        "estimator of the KL of a token; the reward wants k1, the loss k2 or k3",
+        source="Schulman 2020",
+    )
+    reward_normalise: bool = described(
+        False,
+        "divide rewards by the standard deviation of all seen so far",
+        source="Engstrom et al. 2020",
+    )
+    reward_clip: float | None = described(
+        None, "rewards (normalised ones, if they are) are kept within plus and minus this", gt=0
+    )
+    whiten_advantages: bool = described(
+        True, "advantages of a rollout get mean 0 and variance 1 over all its tokens"
+    )
+    value_warmup: int = described(
+        0, "first rollout steps that train the critic alone", unit="rollout steps", ge=0
+    )
+    stop_kl: float | None = described(
+        None,
+        "once an update finds the policy this far (k3) from the one that wrote the rollout, the "
+        "rest of the updates on it are left out; null does all",
+        unit="nats a token",
+        gt=0,
+    )
     gamma: float = described(1.0, "discount", ge=0, le=1)
     lam: float = described(0.95, "GAE lambda", ge=0, le=1)
     clip: float = described(0.2, "clip range of the importance ratio", gt=0)
@@ -190,11 +218,27 @@ class PPOSection(Section):
     max_tokens: int = described(256, "longest answer", unit="tokens", ge=4)
     temperature: float = described(1.0, "sampling temperature of rollouts", gt=0, le=2)
     max_grad_norm: float = described(1.0, "gradient clipping", gt=0)
+    held_out_prompts: int = described(
+        0, "prompts kept from training; every policy answers them, for `held_out_reward`", ge=0
+    )
+    sample_every: int | None = described(
+        1, "steps between samples of answers in ppo/answers.jsonl; null is none", unit="steps", ge=1
+    )
+    sample_size: int = described(4, "answers in a sample", ge=1)
     dtype: Literal["float32", "bfloat16"] = described(
         "bfloat16",
         "precision of policy, reference, critic and rollouts; bfloat16 alone moves the ratios of "
         "small models further than an update does, so they want float32",
     )
+
+    @model_validator(mode="after")
+    def _kl_has_the_right_gradient(self) -> PPOSection:
+        if self.kl_in == "loss" and self.kl_estimator == "k1":
+            raise ValueError(
+                "kl_in=loss with kl_estimator=k1: its gradient is zero on average; allowed in the "
+                "loss: k2 (its gradient is the KL's), k3"
+            )
+        return self
 
 
 class TrainSection(Section):

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from rldf_ray.models.pool import EnginePool
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What engines need to become the trainer's policy: tensors on the CPU, by saved names."""
+
+    weights: dict[str, Tensor]
 
 
 def full_weights(model: torch.nn.Module) -> dict[str, Tensor]:
@@ -43,9 +51,9 @@ class SharedMemorySync:
         self._pool = pool
         self._folder = folder
 
-    def sync(self, weights: dict[str, Tensor], revision: str) -> None:
-        """Returns when every engine answers with these weights; ModelError if one does not."""
-        save_file(weights, self._folder / "model.safetensors", metadata={"format": "pt"})
+    def sync(self, policy: Policy, revision: str) -> None:
+        """Returns when every engine answers with this policy; ModelError if one does not."""
+        save_file(policy.weights, self._folder / "model.safetensors", metadata={"format": "pt"})
         self._pool.sync_weights(str(self._folder), revision)
 
 

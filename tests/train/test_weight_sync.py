@@ -79,7 +79,7 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
     from rldf_ray.models.embedded import embedded_model_folder
     from rldf_ray.models.pool import EnginePool, engines
     from rldf_ray.models.vllm_actor import EngineSettings
-    from rldf_ray.train.weight_sync import full_weights, shared_memory_sync
+    from rldf_ray.train.weight_sync import Policy, full_weights, shared_memory_sync
 
     def pool_of(folder: Path):  # type: ignore[no-untyped-def]
         settings = EngineSettings(
@@ -96,12 +96,11 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
             pool.wait_until_ready()
             before = asyncio.run(_answers(pool))
             model = AutoModelForCausalLM.from_pretrained(changed_model)
-            sync.sync(full_weights(model), "changed")
+            sync.sync(Policy(full_weights(model)), "changed")
             after = asyncio.run(_answers(pool))
             # And back, so that one lucky sync does not pass.
-            sync.sync(
-                full_weights(AutoModelForCausalLM.from_pretrained(embedded_model_folder())), "base"
-            )
+            base = AutoModelForCausalLM.from_pretrained(embedded_model_folder())
+            sync.sync(Policy(full_weights(base)), "base")
             again = asyncio.run(_answers(pool))
     assert before != expected
     assert after == expected
