@@ -241,6 +241,22 @@ class PPOSection(Section):
         return self
 
 
+class LoraSection(Section):
+    rank: int = described(
+        0,
+        "rank of the adapters that SFT, reward model and PPO train; 0 trains all parameters",
+        source="Hu et al. 2021",
+        ge=0,
+        le=512,
+    )
+    alpha: float = described(32.0, "adapters are scaled by alpha / rank", gt=0)
+    targets: tuple[str, ...] = described(
+        ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        "names of the linear layers that get an adapter",
+        min_length=1,
+    )
+
+
 class TrainSection(Section):
     workers: int = described(1, "Ray Train workers, one device each", ge=1)
     zero_stage: Literal[0, 1, 2, 3] = described(2, "DeepSpeed ZeRO stage")
@@ -251,6 +267,16 @@ class TrainSection(Section):
     gradient_checkpointing: bool = described(False, "recompute activations in the backward pass")
     weight_decay: float = described(0.0, "AdamW weight decay", ge=0)
     warmup_share: float = described(0.03, "share of steps of linear warm-up", ge=0, lt=1)
+    lora: LoraSection = Field(default_factory=LoraSection)
+
+    @model_validator(mode="after")
+    def _adapters_are_whole(self) -> TrainSection:
+        if self.lora.rank and self.zero_stage == 3:
+            raise ValueError(
+                f"zero_stage=3 with lora.rank={self.lora.rank}: the frozen base is shared whole "
+                "and adapters leave little to split; allowed with adapters: zero_stage 0, 1, 2"
+            )
+        return self
 
 
 class EnginesSection(Section):

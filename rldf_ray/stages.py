@@ -98,7 +98,9 @@ def speaker(run: Run) -> Iterator[ChatModel]:
 
 
 @contextmanager
-def policy_engines(run: Run, folder: str, revision: str, dtype: str) -> Iterator[Any]:
+def policy_engines(
+    run: Run, folder: str, revision: str, dtype: str, lora_rank: int = 0
+) -> Iterator[Any]:
     """The plan's vLLM engines on a model folder, which start while other work is done."""
     from rldf_ray.models.pool import engines
     from rldf_ray.models.vllm_actor import EngineSettings
@@ -116,6 +118,7 @@ def policy_engines(run: Run, folder: str, revision: str, dtype: str) -> Iterator
         block_size=section.block_size,
         enforce_eager=section.enforce_eager,
         seed=run.plan.seed,
+        lora_rank=lora_rank,
     )
     run.story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
     with engines(
@@ -281,9 +284,15 @@ def ppo(run: Run) -> Facts:
     """PPO from pi_SFT against the reward model -> ppo/model, and model/ for its users."""
     from rldf_ray.train.ppo import train_ppo
 
-    sft_model = str(run.folder.root / "sft/model")
-    folders = {"sft": sft_model, "reward": str(run.folder.root / "reward/model")}
-    with policy_engines(run, sft_model, "sft", run.plan.ppo.dtype) as pool:
+    folders = {
+        "model": run.model(),
+        "sft": str(run.folder.root / "sft/model"),
+        "reward": str(run.folder.root / "reward/model"),
+    }
+    rank = run.plan.train.lora.rank
+    # With adapters the engines hold the base as well, and are sent the policy's adapter alone.
+    start = folders["model" if rank else "sft"]
+    with policy_engines(run, start, "sft", run.plan.ppo.dtype, rank) as pool:
         facts = _train(run, "ppo", train_ppo, folders, {"pool": pool})
     history = facts["history"]
     facts["episodes"] = run.plan.ppo.episodes

@@ -86,11 +86,15 @@ class EnginePool:
         Raises:
             ModelError: an engine died or did not load them in time.
         """
+        self._sync([actor.sync_weights.remote(folder, revision) for actor in self._actors])
+
+    def sync_adapter(self, folder: str, revision: str) -> None:
+        """Like `sync_weights`, with a LoRA adapter on the weights the engines started with."""
+        self._sync([actor.sync_adapter.remote(folder, revision) for actor in self._actors])
+
+    def _sync(self, loading: Sequence[Any]) -> None:
         try:
-            ray.get(
-                [actor.sync_weights.remote(folder, revision) for actor in self._actors],
-                timeout=SYNC_DEADLINE_S,
-            )
+            ray.get(loading, timeout=SYNC_DEADLINE_S)
         except GetTimeoutError:
             raise ModelError(
                 f"an engine of {self._name} did not load new weights in {SYNC_DEADLINE_S:g} s"

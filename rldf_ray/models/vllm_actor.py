@@ -27,6 +27,7 @@ class EngineSettings:
         tensor_parallel: GPUs the model is split over.
         block_size: tokens in a KV block; prefixes are shared in whole blocks.
         enforce_eager: skip compilation (starts in a third of the time, decodes a little slower).
+        lora_rank: highest rank of adapters that will be synced; 0 for none.
     """
 
     model: str
@@ -40,6 +41,7 @@ class EngineSettings:
     block_size: int | None = None
     enforce_eager: bool = True
     seed: int = 0
+    lora_rank: int = 0
 
 
 class SyncWeights:
@@ -75,12 +77,15 @@ class VllmActor:
         self._revision = settings.revision
         self._request_ids = count()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(settings.model)
+        self._adapter: Any = None
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
         options: dict[str, Any] = {}
         if settings.block_size is not None:
             options["block_size"] = settings.block_size
         if settings.kv_cache_gib is not None:
             options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
+        if settings.lora_rank:
+            options |= {"enable_lora": True, "max_lora_rank": _lora_room(settings.lora_rank)}
         self._engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(
                 model=settings.model,
@@ -119,6 +124,19 @@ class VllmActor:
         await self._engine.collective_rpc("sync_weights", args=(folder,))
         await self._engine.reset_prefix_cache()
         self._revision = revision
+
+    async def sync_adapter(self, folder: str, revision: str) -> None:
+        """Answer with the LoRA adapter in `folder` from now on, in place of any earlier one."""
+        from vllm.lora.request import LoRARequest
+
+        last = self._adapter
+        # vLLM tells adapters, and what it cached under them, apart by name and number.
+        number = 1 if last is None else last.lora_int_id + 1
+        adapter = LoRARequest(f"{number}-{revision}", number, folder)
+        if last is not None:
+            await self._engine.remove_lora(last.lora_int_id)
+        await self._engine.add_lora(adapter)
+        self._adapter, self._revision = adapter, revision
 
     def close(self) -> None:
         self._engine.shutdown()
@@ -231,7 +249,10 @@ class VllmActor:
         final: Any = None
         try:
             async for output in self._engine.generate(
-                {"prompt_token_ids": prompt}, sampling, request_id=str(next(self._request_ids))
+                {"prompt_token_ids": prompt},
+                sampling,
+                request_id=str(next(self._request_ids)),
+                lora_request=self._adapter,
             ):
                 final = output
         except EngineDeadError as error:
@@ -254,6 +275,11 @@ def _set_environment(settings: EngineSettings) -> None:
         # vLLM's sampler is compiled even so: 25 s at the first request with log-probabilities,
         # and a compiler that has to be there.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+
+
+def _lora_room(rank: int) -> int:
+    """The smallest rank vLLM has buffers for that holds `rank`."""
+    return next(room for room in (8, 16, 32, 64, 128, 256, 320, 512) if room >= rank)
 
 
 def _finish_reason(reason: str | None) -> FinishReason:

@@ -38,6 +38,7 @@ from rldf_ray.train.ppo_models import (
     values_of,
 )
 from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource, in_batches
+from rldf_ray.train.shared_base import shared_models
 from rldf_ray.train.weight_sync import shared_memory_sync
 from rldf_ray.train.worker import OnProgress, TrainJob, log_step, prepare_worker, run_training
 
@@ -62,6 +63,9 @@ def _loop(config: dict[str, Any]) -> None:
     source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
     pool.wait_until_ready()
     with shared_memory_sync(pool) as engines:
+        if rank == 0 and job.plan.train.lora.rank:
+            engines.sync(ppo.models.policy(), "sft")
+        barrier()
         for step in range(steps):
             rollouts, held_out = source.of(step)
             scores = ppo.score(rollouts)
@@ -89,7 +93,7 @@ class PPO:
     def __init__(self, job: TrainJob) -> None:
         self.section, self.seed = job.plan.ppo, job.plan.seed
         self.workers, self.device = job.plan.train.workers, job.placement.device
-        self.models = full_models(job)
+        self.models = shared_models(job) if job.plan.train.lora.rank else full_models(job)
         self.steps_done = 0
         self.reward_scale = ppo_math.RewardScale()
         self.beta = ppo_math.AdaptiveKL(

@@ -53,8 +53,10 @@ def full_models(job: TrainJob) -> PPOModels:
         job.folders["reward"], config=critic_config, dtype=dtype
     )
     if job.plan.train.gradient_checkpointing:
-        actor.gradient_checkpointing_enable()
-        critic.gradient_checkpointing_enable()
+        # transformers recomputes in training mode only; these models have no dropout.
+        for model in (actor, critic):
+            model.gradient_checkpointing_enable()
+            model.train()
     reference.eval().requires_grad_(False).to(device)
     reward = RewardModel(job.folders["reward"], device, job.plan.reward.max_length)
     engine = training_engine(job, actor, section.learning_rate)

@@ -22,6 +22,7 @@ def _loop(config: dict[str, Any]) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import SFTConfig, SFTTrainer
 
+    from rldf_ray.train.lora import lora_config, save_trained
     from rldf_ray.train.trl_progress import LogProgress
     from rldf_ray.train.worker import dtype_of, prepare_worker, trainer_arguments
 
@@ -40,6 +41,7 @@ def _loop(config: dict[str, Any]) -> None:
         train_dataset=data.select_columns(["prompt", "completion"]),
         processing_class=tokenizer,
         callbacks=[LogProgress(str(out))],
+        peft_config=lora_config(job.plan.train.lora, scores=False),
     )
     trainer.train()
-    trainer.save_model(str(out / "model"))
+    save_trained(trainer, tokenizer, out)
