@@ -29,6 +29,9 @@ HOW_FIELDS = (
     "engines.max_num_seqs",
     "engines.gpu_memory_utilization",
     "engines.request_timeout_s",
+    "train.checkpoint_every",
+    "train.checkpoint_keep",
+    "train.max_failures",
 )
 
 
@@ -221,6 +224,11 @@ class PPOSection(Section):
     held_out_prompts: int = described(
         0, "prompts kept from training; every policy answers them, for `held_out_reward`", ge=0
     )
+    overlap: bool = described(
+        False,
+        "engines answer the next batch while this one is trained on, so its policy is one version "
+        "behind",
+    )
     sample_every: int | None = described(
         1, "steps between samples of answers in ppo/answers.jsonl; null is none", unit="steps", ge=1
     )
@@ -249,7 +257,7 @@ class LoraSection(Section):
         ge=0,
         le=512,
     )
-    alpha: float = described(32.0, "adapters are scaled by alpha / rank", gt=0)
+    alpha: int = described(32, "adapters are scaled by alpha / rank", ge=1)
     targets: tuple[str, ...] = described(
         ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
         "names of the linear layers that get an adapter",
@@ -268,6 +276,19 @@ class TrainSection(Section):
     weight_decay: float = described(0.0, "AdamW weight decay", ge=0)
     warmup_share: float = described(0.03, "share of steps of linear warm-up", ge=0, lt=1)
     lora: LoraSection = Field(default_factory=LoraSection)
+    checkpoint_every: int | None = described(
+        None,
+        "steps between checkpoints, from which a job that was cut off goes on; null writes none "
+        "and begins again",
+        unit="optimizer steps of SFT and reward model, rollout steps of PPO",
+        ge=1,
+    )
+    checkpoint_keep: int = described(
+        2, "newest checkpoints kept; PPO's best one is kept beside them", ge=1
+    )
+    max_failures: int = described(
+        0, "how often lost workers are replaced, to go on from the last checkpoint", ge=0
+    )
 
     @model_validator(mode="after")
     def _adapters_are_whole(self) -> TrainSection:

@@ -41,6 +41,7 @@ from rldf_ray.records import (
 from rldf_ray.storage import Journal, RunFolder
 
 Facts = dict[str, Any]
+TRAINING = ("sft", "reward", "ppo")
 
 
 class StageError(RuntimeError):
@@ -311,10 +312,15 @@ def _train(
     folders: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
 ) -> Facts:
-    """One training job into the stage's own folder; a job that was cut off begins again."""
+    """One training job into the stage's own folder.
+
+    A job that was cut off goes on from its last checkpoint, or begins again where it wrote none.
+    """
     from rldf_ray.train.worker import TrainJob
 
-    out = run.folder.fresh_folder(name)
+    if run.plan.train.checkpoint_every is None:
+        run.folder.fresh_folder(name)
+    out = run.folder.path(f"{name}/model").parent
     job = TrainJob(
         run.plan,
         run.placement,

@@ -23,9 +23,18 @@ import torch
 from torch import Tensor
 
 from rldf_ray.train import ppo_math
+from rldf_ray.train.checkpoint import (
+    checkpoints,
+    load_checkpoint,
+    remove_old,
+    rewind,
+    save_checkpoint,
+)
 from rldf_ray.train.collectives import all_reduce, barrier
 from rldf_ray.train.ppo_figures import (
+    ANSWERS,
     Experience,
+    Laps,
     append_answers,
     mean_of_updates,
     rollout_figures,
@@ -39,8 +48,15 @@ from rldf_ray.train.ppo_models import (
 )
 from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource, in_batches
 from rldf_ray.train.shared_base import shared_models
-from rldf_ray.train.weight_sync import shared_memory_sync
-from rldf_ray.train.worker import OnProgress, TrainJob, log_step, prepare_worker, run_training
+from rldf_ray.train.weight_sync import Policy, shared_memory_sync
+from rldf_ray.train.worker import (
+    PROGRESS,
+    OnProgress,
+    TrainJob,
+    log_step,
+    prepare_worker,
+    run_training,
+)
 
 
 def train_ppo(job: TrainJob, on_progress: OnProgress) -> list[dict[str, Any]]:
@@ -61,30 +77,78 @@ def _loop(config: dict[str, Any]) -> None:
     section, out, pool = job.plan.ppo, job.folders["out"], job.extra["pool"]
     ppo, steps = PPO(job), section.episodes // section.rollout_batch
     source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
+    _resume(job, rank, ppo, source)
     pool.wait_until_ready()
     with shared_memory_sync(pool) as engines:
-        if rank == 0 and job.plan.train.lora.rank:
-            engines.sync(ppo.models.policy(), "sft")
+        policy = ppo.models.policy()
+        if rank == 0 and (ppo.steps_done or job.plan.train.lora.rank):
+            engines.sync(policy, f"ppo-{ppo.steps_done}")
         barrier()
-        for step in range(steps):
+        for step in range(ppo.steps_done, steps):
+            laps = Laps()
             rollouts, held_out = source.of(step)
+            source.begin(step + 1)
+            laps.end("rollout_seconds")
             scores = ppo.score(rollouts)
             figures, kl = ppo.step(rollouts, scores)
             figures |= ppo.held_out_figures(held_out)
+            laps.end("train_seconds")
             policy = ppo.models.policy()
+            source.settle()
+            barrier()
             if rank == 0:
                 engines.sync(policy, f"ppo-{step + 1}")
+                laps.end("sync_seconds")
                 if section.sample_every and step % section.sample_every == 0:
                     some = slice(section.sample_size)
                     prompts = source.prompts_of(step)
                     append_answers(
                         out, step + 1, prompts[some], rollouts[some], scores[some], kl[some]
                     )
-                log_step(out, {"step": step + 1, "steps": steps, **figures})
+                log_step(out, {"step": step + 1, "steps": steps, **figures, **laps.seconds})
             barrier()
+            _checkpoint(job, rank, ppo, source, policy, figures)
     if rank == 0:
-        ppo.models.save(policy, Path(out) / "model")
+        ppo.models.save(policy, Path(out))
     barrier()
+
+
+def _resume(job: TrainJob, rank: int, ppo: PPO, source: RolloutSource) -> None:
+    """Go on from the newest whole checkpoint, if there is one; what was logged after it goes."""
+    out = Path(job.folders["out"])
+    *_, last = [None, *checkpoints(out)]
+    if last is not None:
+        state = load_checkpoint(last, rank, ppo.workers, ppo.engines)
+        ppo.load_state_dict(state["ppo"])
+        source.load_state_dict(state["in_flight"])
+    if rank == 0:
+        rewind([out / PROGRESS, out / ANSWERS], ppo.steps_done)
+    barrier()
+
+
+def _checkpoint(
+    job: TrainJob,
+    rank: int,
+    ppo: PPO,
+    source: RolloutSource,
+    policy: Policy,
+    figures: dict[str, float],
+) -> None:
+    """Write a checkpoint where one is due. The data position is the number of steps done."""
+    train, out = job.plan.train, job.folders["out"]
+    if train.checkpoint_every is None or ppo.steps_done % train.checkpoint_every:
+        return
+    save_checkpoint(
+        out,
+        rank,
+        ppo.engines,
+        {"ppo": ppo.state_dict(), "in_flight": source.state_dict()},
+        lambda folder: ppo.models.export(policy, folder),
+        step=ppo.steps_done,
+        score=figures.get("held_out_reward", figures["reward"]),
+    )
+    if rank == 0:
+        remove_old(out, train.checkpoint_keep)
 
 
 class PPO:
@@ -102,6 +166,23 @@ class PPO:
             horizon=self.section.kl_horizon if self.section.kl_target is not None else None,
         )
         self._accumulation = accumulation(job)
+
+    @property
+    def engines(self) -> dict[str, Any]:
+        return {"actor": self.models.actor, "critic": self.models.critic}
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the step carries beside the engines' weights and optimizers."""
+        return {
+            "steps_done": self.steps_done,
+            "beta": self.beta.state_dict(),
+            "reward_scale": self.reward_scale.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.steps_done = state["steps_done"]
+        self.beta.load_state_dict(state["beta"])
+        self.reward_scale.load_state_dict(state["reward_scale"])
 
     def score(self, rollouts: Sequence[Rollout]) -> Tensor:
         """The reward model's rewards of answers, [B] on the CPU."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,20 @@ from rldf_ray.train.collectives import all_reduce, reduced
 from rldf_ray.train.rollout import Batch, Rollout
 
 ANSWERS = "answers.jsonl"
+
+
+@dataclass
+class Laps:
+    """Wall time of a step's parts, seconds by name."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _began: float = field(default_factory=time.monotonic)
+
+    def end(self, name: str) -> None:
+        """What went on since the last `end` was `name`."""
+        now = time.monotonic()
+        self.seconds[name] = now - self._began
+        self._began = now
 
 
 @dataclass(frozen=True)

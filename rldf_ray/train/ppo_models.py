@@ -27,7 +27,8 @@ class PPOModels:
         reference: the frozen causal language model.
         reward: scores whole answers.
         policy: the actor's weights as engines load them; a collective.
-        save: writes the actor as a Hugging Face folder (rank 0), given what `policy` returned.
+        export: writes a policy into a folder as `model/` or `adapter/` (rank 0).
+        save: writes the policy at the end, `model/` in any case (rank 0).
     """
 
     actor: Any
@@ -35,6 +36,7 @@ class PPOModels:
     reference: Callable[..., Any]
     reward: RewardModel
     policy: Callable[[], Policy]
+    export: Callable[[Policy, Path], None]
     save: Callable[[Policy, Path], None]
 
 
@@ -60,13 +62,18 @@ def full_models(job: TrainJob) -> PPOModels:
     reference.eval().requires_grad_(False).to(device)
     reward = RewardModel(job.folders["reward"], device, job.plan.reward.max_length)
     engine = training_engine(job, actor, section.learning_rate)
+
+    def save(policy: Policy, out: Path) -> None:
+        save_model(actor, reward.tokenizer, policy.weights, out / "model")
+
     return PPOModels(
         engine,
         training_engine(job, critic, section.critic_learning_rate),
         reference,
         reward,
         lambda: Policy(full_weights(engine.module)),
-        lambda policy, folder: save_model(actor, reward.tokenizer, policy.weights, folder),
+        save,
+        save,
     )
 
 

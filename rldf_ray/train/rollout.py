@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,9 @@ class Prompts:
         )
 
 
+Answers = tuple[list[Rollout], list[Rollout]]
+
+
 class RolloutSource:
     """What one worker's share of every step's prompts is answered with."""
 
@@ -118,16 +122,37 @@ class RolloutSource:
         self._model, self._section, self._seed = model, section, seed
         self._rank, self._workers, self._prompts = rank, workers, prompts
         self._order = prompt_order(len(prompts.train), section.episodes, seed)
+        self._thread = ThreadPoolExecutor(1)
+        self._begun: dict[int, Future[Answers]] = {}
 
     def prompts_of(self, step: int) -> list[list[dict[str, str]]]:
         """This worker's prompts of a step, in the order of its rollouts."""
         return [self._prompts.train[self._order[episode]] for episode in self._episodes(step)]
 
-    def of(self, step: int) -> tuple[list[Rollout], list[Rollout]]:
+    def of(self, step: int) -> Answers:
         """Answers to the prompts of `step` and to the held-out ones, by the engines' policy."""
-        return asyncio.run(self._answer(step))
+        begun = self._begun.pop(step, None)
+        return asyncio.run(self._answer(step)) if begun is None else begun.result()
 
-    async def _answer(self, step: int) -> tuple[list[Rollout], list[Rollout]]:
+    def begin(self, step: int) -> None:
+        """With `ppo.overlap`, let the engines answer `step` while the trainer works."""
+        if self._section.overlap and step * self._section.rollout_batch < self._section.episodes:
+            self._begun[step] = self._thread.submit(lambda: asyncio.run(self._answer(step)))
+
+    def settle(self) -> None:
+        """Wait for what is under way: answers must not change their policy half-way."""
+        wait(self._begun.values())
+
+    def state_dict(self) -> dict[int, Answers]:
+        """Rollouts that were answered and not yet trained on, by step."""
+        return {step: begun.result() for step, begun in self._begun.items()}
+
+    def load_state_dict(self, state: dict[int, Answers]) -> None:
+        for step, answers in state.items():
+            self._begun[step] = Future()
+            self._begun[step].set_result(answers)
+
+    async def _answer(self, step: int) -> Answers:
         addresses = [f"ppo/{step}/{episode}" for episode in self._episodes(step)]
         held_out = self._prompts.held_out[self._rank :: self._workers]
         # The same seeds at every step: what changes is the policy.

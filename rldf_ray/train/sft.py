@@ -24,7 +24,12 @@ def _loop(config: dict[str, Any]) -> None:
 
     from rldf_ray.train.lora import lora_config, save_trained
     from rldf_ray.train.trl_progress import LogProgress
-    from rldf_ray.train.worker import dtype_of, prepare_worker, trainer_arguments
+    from rldf_ray.train.worker import (
+        dtype_of,
+        last_checkpoint,
+        prepare_worker,
+        trainer_arguments,
+    )
 
     job: TrainJob = config["job"]
     prepare_worker(job)
@@ -43,5 +48,5 @@ def _loop(config: dict[str, Any]) -> None:
         callbacks=[LogProgress(str(out))],
         peft_config=lora_config(job.plan.train.lora, scores=False),
     )
-    trainer.train()
+    trainer.train(resume_from_checkpoint=last_checkpoint(job))
     save_trained(trainer, tokenizer, out)

@@ -38,9 +38,10 @@ class SharedBase:
         from transformers import AutoModelForCausalLM
 
         model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
-        options = {"autocast_adapter_dtype": False}
-        self._peft: Any = PeftModel.from_pretrained(model, sft, "reference", **options)
-        self._peft.load_adapter(sft, "actor", **options)
+        self._peft: Any = PeftModel.from_pretrained(
+            model, sft, "reference", autocast_adapter_dtype=False
+        )
+        self._peft.load_adapter(sft, "actor", autocast_adapter_dtype=False)
         self.score = self._load_scorer(reward)
         self._peft.requires_grad_(False).to(device)
         self.score.to(device, dtype)
@@ -52,7 +53,7 @@ class SharedBase:
 
         saved = load_file(folder / "adapter_model.safetensors")
         weight = next(saved.pop(name) for name in list(saved) if name.endswith("score.weight"))
-        config = PeftConfig.from_pretrained(folder)
+        config = PeftConfig.from_pretrained(str(folder))
         # The head is held here: the base is a language model and has none to replace.
         config.modules_to_save, config.task_type = None, "CAUSAL_LM"
         for name in ("critic", "reward"):
@@ -160,10 +161,13 @@ def shared_models(job: TrainJob) -> PPOModels:
         folders["reward"], device, job.plan.reward.max_length, model=Scorer(shared)
     )
 
+    def export(policy: Policy, out: Path) -> None:
+        policy.save(out / ADAPTER)
+
     def save(policy: Policy, out: Path) -> None:
-        policy.save(out.parent / ADAPTER)
-        shared.save_merged(out)
-        reward.tokenizer.save_pretrained(out)
+        export(policy, out)
+        shared.save_merged(out / "model")
+        reward.tokenizer.save_pretrained(out / "model")
 
     return PPOModels(
         training_engine(job, Actor(shared), section.learning_rate),
@@ -171,5 +175,6 @@ def shared_models(job: TrainJob) -> PPOModels:
         lambda **inputs: shared.language("reference", **inputs),
         reward,
         shared.policy,
+        export,
         save,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan, PPOSection, TrainSection
 
 PROGRESS = "progress.jsonl"
+RAY_TRAIN = "ray_train"
 
 
 class TrainingError(RuntimeError):
@@ -58,7 +60,7 @@ def run_training(
     Raises:
         TrainingError: a worker failed.
     """
-    from ray.train import RunConfig, ScalingConfig
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
     out = Path(job.folders["out"])
@@ -71,8 +73,14 @@ def run_training(
             use_gpu=job.placement.device == "cuda",
             resources_per_worker=_resources(job.placement),
         ),
-        run_config=RunConfig(name="ray_train", storage_path=str(out)),
+        run_config=RunConfig(
+            name=RAY_TRAIN,
+            storage_path=str(out),
+            failure_config=FailureConfig(max_failures=job.plan.train.max_failures),
+        ),
     )
+    # Ray would go on from what an earlier driver recorded; our own checkpoints say more.
+    shutil.rmtree(out / RAY_TRAIN, ignore_errors=True)
     with _following(out / PROGRESS, on_progress):
         try:
             trainer.fit()
@@ -174,7 +182,9 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
         "seed": job.plan.seed,
         "data_seed": job.plan.seed,
         "logging_steps": 1,
-        "save_strategy": "no",
+        "save_strategy": "no" if train.checkpoint_every is None else "steps",
+        "save_steps": train.checkpoint_every or 500,
+        "save_total_limit": train.checkpoint_keep,
         "report_to": [],
         "disable_tqdm": True,
         "dataloader_pin_memory": not cpu,
@@ -186,6 +196,15 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
             max_grad_norm=1.0,
         ),
     }
+
+
+def last_checkpoint(job: TrainJob) -> str | None:
+    """Where one of TRL's trainers goes on, if an earlier process of this job left a checkpoint."""
+    from transformers.trainer_utils import get_last_checkpoint
+
+    folder = Path(job.folders["out"]) / "trainer"
+    found: str | None = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    return found
 
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:

@@ -14,37 +14,10 @@ from rldf_ray.train.ppo import PPO
 from rldf_ray.train.ppo_models import logprobs_and_entropy, values_of
 from rldf_ray.train.rollout import batch_of
 from tests.fakes import plan_with
-from tests.train.tiny import random_rollouts, tiny_job, tiny_tokenizer
+from tests.train.tiny import random_rollouts, tiny_job
 
 pytestmark = pytest.mark.usefixtures("alone")
 LORA = "train.lora={rank: 4, alpha: 8}"
-
-
-@pytest.fixture
-def adapters(folders: dict[str, str]) -> dict[str, str]:
-    """Adapters with weights of their own, trained as it were on the base in `folders`."""
-    from peft import get_peft_model
-    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
-
-    from rldf_ray.train.lora import lora_config
-
-    section = plan_with(LORA).train.lora
-    torch.manual_seed(7)
-    kinds = {"sft": AutoModelForCausalLM, "reward": AutoModelForSequenceClassification}
-    for name, kind in kinds.items():
-        options = {"num_labels": 1} if name == "reward" else {}
-        model = kind.from_pretrained(folders["model"], **options)
-        model = get_peft_model(model, lora_config(section, scores=name == "reward"))
-        with torch.no_grad():
-            for key, parameter in model.named_parameters():
-                if "lora_B" in key:
-                    parameter.normal_(std=0.2)
-        root = Path(folders["model"]).parent / f"{name}-stage"
-        model.save_pretrained(root / "adapter")
-        model.merge_and_unload().save_pretrained(root / "model")
-        tiny_tokenizer().save_pretrained(root / "model")
-        folders[name] = str(root / "model")
-    return folders
 
 
 def separate(adapters: dict[str, str], name: str) -> Any:
@@ -138,7 +111,7 @@ def test_the_policy_is_exported_as_adapter_and_as_merged_model(
     ppo.step(random_rollouts(4), torch.linspace(-1, 1, 4))
     with torch.no_grad():
         expected, _ = logprobs_and_entropy(ppo.models.actor, batch, 1.0)
-        ppo.models.save(ppo.models.policy(), tmp_path / "out/model")
+        ppo.models.save(ppo.models.policy(), tmp_path / "out")
         merged = AutoModelForCausalLM.from_pretrained(tmp_path / "out/model")
         base = AutoModelForCausalLM.from_pretrained(adapters["model"])
         adapted = PeftModel.from_pretrained(base, tmp_path / "out/adapter")
