@@ -31,6 +31,7 @@ HOW_FIELDS = (
     "engines.request_timeout_s",
     "train.checkpoint_every",
     "train.checkpoint_keep",
+    "train.loggers",
     "train.max_failures",
 )
 
@@ -285,6 +286,11 @@ class TrainSection(Section):
     )
     checkpoint_keep: int = described(
         2, "newest checkpoints kept; PPO's best one is kept beside them", ge=1
+    )
+    loggers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = described(
+        ("tensorboard",),
+        "who is sent the figures of training beside metrics.parquet; wandb and mlflow have to be "
+        "installed",
     )
     max_failures: int = described(
         0, "how often lost workers are replaced, to go on from the last checkpoint", ge=0

@@ -12,7 +12,7 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ import torch
 
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan, PPOSection, TrainSection
+from rldf_ray.train.loggers import Logger, open_loggers
 
 PROGRESS = "progress.jsonl"
 RAY_TRAIN = "ray_train"
@@ -81,7 +82,10 @@ def run_training(
     )
     # Ray would go on from what an earlier driver recorded; our own checkpoints say more.
     shutil.rmtree(out / RAY_TRAIN, ignore_errors=True)
-    with _following(out / PROGRESS, on_progress):
+    with (
+        open_loggers(job.plan, out.name, out) as loggers,
+        _following(Follower(out, on_progress, loggers)),
+    ):
         try:
             trainer.fit()
         except Exception as error:
@@ -222,16 +226,35 @@ def read_progress(out: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
+class Follower:
+    """Reads a job's progress file while it grows, for the driver's bar and its loggers."""
+
+    def __init__(self, out: Path, on_progress: OnProgress, loggers: Sequence[Logger]) -> None:
+        self._out, self._on_progress, self._loggers = out, on_progress, loggers
+        self._logged = 0
+
+    def look(self) -> None:
+        """Pass on what is new."""
+        entries = read_progress(self._out)
+        # Fewer than before: a lost worker was replaced and goes on from an earlier step.
+        self._logged = min(self._logged, len(entries))
+        for entry in entries[self._logged :]:
+            figures = {k: v for k, v in entry.items() if k not in ("step", "steps")}
+            for logger in self._loggers:
+                logger.log(entry["step"], figures)
+        if len(entries) > self._logged:
+            self._on_progress(entries[-1]["step"], entries[-1]["steps"])
+        self._logged = len(entries)
+
+
 @contextmanager
-def _following(path: Path, on_progress: OnProgress) -> Iterator[None]:
-    """Report the last line of a progress file while the job runs."""
+def _following(follower: Follower) -> Iterator[None]:
+    """Let it look twice a second while the job runs, and once more at the end."""
     done = threading.Event()
 
     def follow() -> None:
         while not done.wait(0.5):
-            entries = read_progress(path.parent)
-            if entries:
-                on_progress(entries[-1]["step"], entries[-1]["steps"])
+            follower.look()
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
@@ -240,3 +263,4 @@ def _following(path: Path, on_progress: OnProgress) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+        follower.look()

@@ -13,7 +13,7 @@ import torch
 from rldf_ray.plan import PlanError
 from rldf_ray.train.ppo import PPO
 from rldf_ray.train.ppo_figures import append_answers
-from rldf_ray.train.rollout import Prompts, RolloutSource
+from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource
 from tests.fakes import plan_with
 from tests.train.tiny import random_rollouts, sampled_rollouts, tiny_job
 
@@ -226,3 +226,40 @@ def test_sampled_answers_can_be_read_beside_their_rewards(tmp_path: Path) -> Non
         (2, "answer 0", 9.0, 1.0),
     ]
     assert lines[0]["prompt"] == prompts[0]
+
+
+def test_one_text_has_one_reward_in_training_ppo_and_evaluation(folders: dict[str, str]) -> None:
+    """The ids TRL's collator pads for training, and the ids an engine returned, score alike."""
+    from transformers import AutoModelForSequenceClassification
+    from trl.trainer.reward_trainer import DataCollatorForPreference
+
+    from rldf_ray.models.reward_score import RewardModel, closing_ids
+    from rldf_ray.train.reward import _encode
+
+    ppo = PPO(tiny_job(folders))
+    tokenizer = ppo.models.reward.tokenizer
+    question = [{"role": "user", "content": "w1 w2 w3"}]
+    texts = ["w5 w6", "w7 w8 w9 w10 w11 w12 w13"]
+    sides = {
+        name: [{"role": "assistant", "content": text}]
+        for name, text in zip(("chosen", "rejected"), texts, strict=True)
+    }
+    row = _encode({"prompt": question, **sides}, tokenizer, closing_ids(tokenizer), 128)
+    batch = DataCollatorForPreference(pad_token_id=tokenizer.pad_token_id)([row])
+    model = AutoModelForSequenceClassification.from_pretrained(folders["reward"], num_labels=1)
+    with torch.no_grad():
+        inputs = {k: v for k, v in batch.items() if k in ("input_ids", "attention_mask")}
+        in_training = model(**inputs).logits[:, 0]
+
+    prompt = tokenizer.apply_chat_template(
+        question, add_generation_prompt=True, tokenize=True, return_dict=False
+    )
+    answers = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    # One answer was ended by the engine, the other ran into its limit.
+    answers[0].append(tokenizer.eos_token_id)
+    rollouts = [Rollout(tuple(prompt), tuple(a), (0.0,) * len(a), "", True) for a in answers]
+    in_ppo = ppo.score(rollouts)
+    in_evaluation = RewardModel(folders["reward"], "cpu", 128).score([prompt] * 2, answers)
+    assert torch.equal(in_ppo, in_evaluation)
+    torch.testing.assert_close(in_training, in_ppo)
+    assert in_ppo[0] != in_ppo[1]
