@@ -21,7 +21,7 @@ from rldf_ray.train.checkpoint import (
     save_checkpoint,
     set_rng_state,
 )
-from rldf_ray.train.ppo import PPO
+from rldf_ray.train.ppo_step import PPO
 from tests.train.tiny import random_rollouts, tiny_job
 
 STATEFUL = (

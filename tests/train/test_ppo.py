@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from rldf_ray.plan import PlanError
-from rldf_ray.train.ppo import PPO
 from rldf_ray.train.ppo_figures import append_answers
+from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource
 from tests.fakes import plan_with
 from tests.train.tiny import random_rollouts, sampled_rollouts, tiny_job

@@ -10,8 +10,8 @@ import torch
 
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.plan import PlanError
-from rldf_ray.train.ppo import PPO
 from rldf_ray.train.ppo_models import logprobs_and_entropy, values_of
+from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import batch_of
 from tests.fakes import plan_with
 from tests.train.tiny import random_rollouts, tiny_job
