@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 from rldf_ray.debate.topics import seed_topics
@@ -24,7 +25,7 @@ def check_inputs(plan: Plan, out: Path) -> None:
     Raises:
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
     """
-    for check in (check_bias_types, check_model, check_items, check_endpoint):
+    for check in (check_bias_types, check_model, check_items, check_endpoint, check_loggers):
         check(plan)
     check_disk(plan, out)
 
@@ -52,6 +53,16 @@ def check_model(plan: Plan) -> str:
         except FileNotFoundError as error:
             raise PreflightError(str(error)) from error
     return ", ".join(names)
+
+
+def check_loggers(plan: Plan) -> str:
+    """The packages of the loggers are installed."""
+    for name in plan.train.loggers:
+        if find_spec(name) is None:
+            raise PreflightError(
+                f"train.loggers: {name} is not installed: pip install {name}, or leave it out"
+            )
+    return ", ".join(plan.train.loggers) or "none"
 
 
 def check_items(plan: Plan) -> str:

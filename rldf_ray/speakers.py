@@ -119,7 +119,13 @@ class Speakers:
 
 @contextmanager
 def policy_engines(
-    plan: Plan, placement: Placement, story: Story, folder: str, revision: str, dtype: str
+    plan: Plan,
+    placement: Placement,
+    story: Story,
+    folder: str,
+    revision: str,
+    dtype: str,
+    lora_rank: int = 0,
 ) -> Iterator[EnginePool]:
     """The plan's vLLM engines on a model folder, which start while other work is done."""
     section = plan.engines
@@ -135,6 +141,7 @@ def policy_engines(
         block_size=section.block_size,
         enforce_eager=section.enforce_eager,
         seed=plan.seed,
+        lora_rank=lora_rank,
     )
     story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
     with _pool(plan, placement, settings, folder) as pool:

@@ -37,6 +37,7 @@ from rldf_ray.speakers import Speakers, policy_engines
 from rldf_ray.storage import RunFolder
 
 Facts = dict[str, Any]
+TRAINING = ("sft", "reward", "ppo")
 
 
 class StageError(RuntimeError):
@@ -59,9 +60,13 @@ class Run:
         return resolve_model(self.plan.model)
 
     @contextmanager
-    def policy_engines(self, folder: str, revision: str, dtype: str) -> Iterator[Any]:
+    def policy_engines(
+        self, folder: str, revision: str, dtype: str, lora_rank: int = 0
+    ) -> Iterator[Any]:
         """The plan's vLLM engines on a model folder, which start while other work is done."""
-        with policy_engines(self.plan, self.placement, self.story, folder, revision, dtype) as pool:
+        with policy_engines(
+            self.plan, self.placement, self.story, folder, revision, dtype, lora_rank
+        ) as pool:
             yield pool
 
 
@@ -217,9 +222,15 @@ def ppo(run: Run) -> Facts:
     """PPO from pi_SFT against the reward model -> ppo/model, and model/ for its users."""
     from rldf_ray.train.ppo import train_ppo
 
-    sft_model = str(run.folder.root / "sft/model")
-    folders = {"sft": sft_model, "reward": str(run.folder.root / "reward/model")}
-    with run.policy_engines(sft_model, "sft", run.plan.ppo.dtype) as pool:
+    folders = {
+        "model": run.model(),
+        "sft": str(run.folder.root / "sft/model"),
+        "reward": str(run.folder.root / "reward/model"),
+    }
+    rank = run.plan.train.lora.rank
+    # With adapters the engines hold the base as well, and are sent the policy's adapter alone.
+    start = folders["model" if rank else "sft"]
+    with run.policy_engines(start, "sft", run.plan.ppo.dtype, rank) as pool:
         facts = _train(run, "ppo", train_ppo, folders, {"pool": pool})
     history = facts["history"]
     facts["episodes"] = run.plan.ppo.episodes
@@ -238,10 +249,15 @@ def _train(
     folders: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
 ) -> Facts:
-    """One training job into the stage's own folder; a job that was cut off begins again."""
+    """One training job into the stage's own folder.
+
+    A job that was cut off goes on from its last checkpoint, or begins again where it wrote none.
+    """
     from rldf_ray.train.worker import TrainJob
 
-    out = run.folder.fresh_folder(name)
+    if run.plan.train.checkpoint_every is None:
+        run.folder.fresh_folder(name)
+    out = run.folder.path(f"{name}/model").parent
     job = TrainJob(
         run.plan,
         run.placement,

@@ -51,7 +51,7 @@ class Engine:
     _ready: bool = False
     _line: Line | None = None
     _connecting: asyncio.Task[Line] | None = None
-    _weights: tuple[str, str] | None = None
+    _weights: tuple[str, str, str] | None = None
     _deaths: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
@@ -113,10 +113,13 @@ class Engine:
             ) from error
         self._ready = True
 
-    def load(self, folder: str, revision: str) -> Any:
-        """Begin to load new weights, which a restart will load as well; a Ray reference."""
-        self._weights = (folder, revision)
-        return self._actor.sync_weights.remote(folder, revision)
+    def load(self, folder: str, revision: str, *, adapter: bool = False) -> Any:
+        """Begin to load new weights (or a LoRA adapter), which a restart will load as well.
+
+        Returns a Ray reference.
+        """
+        self._weights = ("sync_adapter" if adapter else "sync_weights", folder, revision)
+        return self._load()
 
     def end(self) -> None:
         """Close the actor in order, so that its memory is free when this returns."""
@@ -134,7 +137,7 @@ class Engine:
         try:
             await asyncio.wait_for(_wait(self._actor.ready.remote()), START_DEADLINE_S)
             if self._weights is not None:
-                await _wait(self._actor.sync_weights.remote(*self._weights))
+                await _wait(self._load())
         except (TimeoutError, ActorUnschedulableError):
             raise ModelError(_not_started(self.name)) from None
         self._ready = True
@@ -170,6 +173,11 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Another process makes a connection of its own."""
         return {**self.__dict__, "_line": None, "_connecting": None}
+
+    def _load(self) -> Any:
+        assert self._weights is not None
+        method, folder, revision = self._weights
+        return getattr(self._actor, method).remote(folder, revision)
 
     def _bury(self, reason: str) -> None:
         self._deaths.append(reason)

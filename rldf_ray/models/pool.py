@@ -5,7 +5,7 @@ debates --> EnginePool --(seats: affinity by debate, spill when full, queue)--> 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -77,11 +77,15 @@ class EnginePool:
         Raises:
             ModelError: an engine died or did not load them in time.
         """
+        self._sync([engine.load(folder, revision) for engine in self._engines])
+
+    def sync_adapter(self, folder: str, revision: str) -> None:
+        """Like `sync_weights`, with a LoRA adapter on the weights the engines started with."""
+        self._sync([engine.load(folder, revision, adapter=True) for engine in self._engines])
+
+    def _sync(self, loading: Sequence[Any]) -> None:
         try:
-            ray.get(
-                [engine.load(folder, revision) for engine in self._engines],
-                timeout=SYNC_DEADLINE_S,
-            )
+            ray.get(loading, timeout=SYNC_DEADLINE_S)
         except GetTimeoutError:
             raise ModelError(
                 f"an engine of {self._name} did not load new weights in {SYNC_DEADLINE_S:g} s"

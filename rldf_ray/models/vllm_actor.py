@@ -35,6 +35,7 @@ class EngineSettings:
         tensor_parallel: GPUs the model is split over.
         block_size: tokens in a KV block; prefixes are shared in whole blocks.
         enforce_eager: skip compilation (starts in a third of the time, decodes a little slower).
+        lora_rank: highest rank of adapters that will be synced; 0 for none.
     """
 
     model: str
@@ -48,6 +49,7 @@ class EngineSettings:
     block_size: int | None = None
     enforce_eager: bool = True
     seed: int = 0
+    lora_rank: int = 0
 
 
 class SyncWeights:
@@ -84,6 +86,7 @@ class VllmActor:
         self._revision = settings.revision
         self._request_ids = count()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(settings.model)
+        self._adapter: Any = None
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
         self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(settings)))
 
@@ -107,6 +110,19 @@ class VllmActor:
         await self._engine.collective_rpc("sync_weights", args=(folder,))
         await self._engine.reset_prefix_cache()
         self._revision = revision
+
+    async def sync_adapter(self, folder: str, revision: str) -> None:
+        """Answer with the LoRA adapter in `folder` from now on, in place of any earlier one."""
+        from vllm.lora.request import LoRARequest
+
+        last = self._adapter
+        # vLLM tells adapters, and what it cached under them, apart by name and number.
+        number = 1 if last is None else last.lora_int_id + 1
+        adapter = LoRARequest(f"{number}-{revision}", number, folder)
+        if last is not None:
+            await self._engine.remove_lora(last.lora_int_id)
+        await self._engine.add_lora(adapter)
+        self._adapter, self._revision = adapter, revision
 
     def close(self) -> None:
         self._engine.shutdown()
@@ -222,7 +238,10 @@ class VllmActor:
         final: Any = None
         try:
             async for output in self._engine.generate(
-                {"prompt_token_ids": prompt}, sampling, request_id=str(next(self._request_ids))
+                {"prompt_token_ids": prompt},
+                sampling,
+                request_id=str(next(self._request_ids)),
+                lora_request=self._adapter,
             ):
                 final = output
         except EngineDeadError as error:
@@ -252,6 +271,8 @@ def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
         options["block_size"] = settings.block_size
     if settings.kv_cache_gib is not None:
         options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
+    if settings.lora_rank:
+        options |= {"enable_lora": True, "max_lora_rank": _lora_room(settings.lora_rank)}
     return {
         "model": settings.model,
         "dtype": settings.dtype,
@@ -271,6 +292,11 @@ def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
         "disable_log_stats": True,
         **options,
     }
+
+
+def _lora_room(rank: int) -> int:
+    """The smallest rank vLLM has buffers for that holds `rank`."""
+    return next(room for room in (8, 16, 32, 64, 128, 256, 320, 512) if room >= rank)
 
 
 def _finish_reason(reason: str | None) -> FinishReason:
