@@ -39,6 +39,7 @@ class Speakers:
     _models: dict[str, JournaledModel] = field(default_factory=dict)
     _journal: Journal | None = None
     _used_before: Usage = field(default_factory=Usage)
+    _paid_before: Usage = field(default_factory=Usage)
 
     def of(self, part: Part) -> JournaledModel:
         """The model that plays `part`."""
@@ -60,6 +61,12 @@ class Speakers:
         """Tokens of all answers so far, remembered ones included."""
         return sum((model.usage for model in self._models.values()), self._used_before)
 
+    @property
+    def paid_usage(self) -> Usage:
+        """The part of it that an endpoint charges for."""
+        paid = (model.usage for name, model in self._models.items() if name.startswith("openai:"))
+        return sum(paid, self._paid_before)
+
     def run(self, work: Coroutine[object, object, T]) -> T:
         """Do `work` in an event loop; when the budget ends it, keep what is already paid for."""
 
@@ -75,7 +82,7 @@ class Speakers:
 
     def end(self) -> None:
         """Give their memory back before training begins."""
-        self._used_before = self.usage
+        self._used_before, self._paid_before = self.usage, self.paid_usage
         self._models.clear()
         self._journal = None
         self._open.close()

@@ -20,6 +20,7 @@ from rldf_ray.debate.agents import PromptedReferee
 from rldf_ray.debate.collect import Collector, plan_debates
 from rldf_ray.debate.topics import TopicWriter
 from rldf_ray.debate.transcripts import StatementCounts, Transcripts
+from rldf_ray.models.base import Usage
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
@@ -68,7 +69,7 @@ def topics(run: Run) -> Facts:
     """Seeds and the model's own topics, without near-duplicates -> data/topics.parquet."""
     from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
 
-    before = run.speakers.usage
+    before = run.speakers.usage, run.speakers.paid_usage
     evaluated = evaluation_texts(load_items(run.plan))
     writer = TopicWriter(run.plan, run.speakers.of("topics"), evaluated)
     found, counts = run.speakers.run(writer.gather())
@@ -87,7 +88,7 @@ def topics(run: Run) -> Facts:
             "rejected": sum(rejected.values()),
             "rejected_why": rejected,
         }
-    return {"topics": by_type, "tokens": _since(run, before)}
+    return {"topics": by_type, **_since(run, before)}
 
 
 def audit(run: Run) -> Facts:
@@ -98,7 +99,7 @@ def audit(run: Run) -> Facts:
         held_out_statements,
     )
 
-    before = run.speakers.usage
+    before = run.speakers.usage, run.speakers.paid_usage
     number = sum(len(held_out_statements(name)) for name in run.plan.bias_types)
     with run.story.bar("labelled statements", number) as bar:
         audited = run.speakers.run(
@@ -122,12 +123,12 @@ def audit(run: Run) -> Facts:
     section = run.plan.referee
     summary = audit_summary(audited, "prompted", section.label_source, run.plan.seed)
     run.story.say(f"  {summary['verdict']}")
-    return {"referee": summary, "tokens": _since(run, before)}
+    return {"referee": summary, **_since(run, before)}
 
 
 def debates(run: Run) -> Facts:
     """Multi-role debates, refereed -> data/transcripts.parquet."""
-    before = run.speakers.usage
+    before = run.speakers.usage, run.speakers.paid_usage
     try:
         planned = plan_debates(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
     except ValueError as error:
@@ -155,7 +156,7 @@ def debates(run: Run) -> Facts:
         "statements": counts.statements,
         "failures": dict(counts.failures),
         "label_sources": dict(counts.label_sources),
-        "tokens": _since(run, before),
+        **_since(run, before),
     }
 
 
@@ -380,7 +381,10 @@ def referee(run: Run) -> PromptedReferee:
     return PromptedReferee(run.speakers.of("referee"), run.plan.seed)
 
 
-def _since(run: Run, before: Any) -> dict[str, int]:
-    """Tokens the speakers used since `before`."""
-    now = asdict(run.speakers.usage)
-    return {name: now[name] - value for name, value in asdict(before).items()}
+def _since(run: Run, before: tuple[Usage, Usage]) -> Facts:
+    """Tokens the speakers used since `before`, and those an endpoint charges for."""
+    now = run.speakers.usage, run.speakers.paid_usage
+    return {
+        name: {kind: value - asdict(then)[kind] for kind, value in asdict(used).items()}
+        for name, used, then in zip(("tokens", "paid_tokens"), now, before, strict=True)
+    }

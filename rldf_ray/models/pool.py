@@ -109,7 +109,6 @@ def engines(
         restarts: how often each engine is started again after it died.
     """
     actor = VllmActor if isinstance(settings, EngineSettings) else ScriptedActor
-    seats = settings.max_num_seqs + max(1, round(BACKLOG * settings.max_num_seqs))
     made: Any = ray.remote(actor).options(
         num_cpus=num_cpus, num_gpus=num_gpus, max_concurrency=1000
     )
@@ -120,7 +119,12 @@ def engines(
     try:
         for engine in placed:
             engine.begin()
-        yield EnginePool(placed, name, Seats(count, seats))
+        yield EnginePool(placed, name, Seats(count, seats_of(settings)))
     finally:
         for engine in placed:
             engine.end()
+
+
+def seats_of(settings: EngineSettings | ScriptedSettings) -> int:
+    """Requests that may be at one engine."""
+    return settings.max_num_seqs + max(1, round(BACKLOG * settings.max_num_seqs))
