@@ -196,7 +196,7 @@ def test_a_change_that_was_not_measured_is_not_told() -> None:
 def test_rewards_are_told_to_come_from_the_model_ppo_was_trained_against(
     models: dict[str, Any], told: bool
 ) -> None:
-    unmeasured = {"accuracy_change": {}, "always_unknown": None, "overlap": None}
+    unmeasured: dict[str, Any] = {"accuracy_change": {}, "always_unknown": None, "overlap": None}
     report = a_report(evaluation={**unmeasured, "models": models})
     assert any("no evidence of less bias" in note for note in notes_of(report)) is told
 
