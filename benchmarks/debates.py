@@ -156,7 +156,17 @@ def held(plan: Plan, barrier: bool) -> tuple[dict[str, float], list[dict[str, An
         seconds = asyncio.run(hold())
         recorded: list[dict[str, Any]] = ray.get(engine._actor.recorded.remote())
     statements = len(debates) * DEBATERS * ROUNDS
-    return {"statements_a_second": statements / seconds, **figures(recorded, seconds)}, recorded
+    # The referee is greedy, and its prompts are the same under both layouts.
+    debaters = sum(
+        len(request["prompt"]) - request["cached"]
+        for request in recorded
+        if request["temperature"] > 0
+    )
+    return {
+        "statements_a_second": statements / seconds,
+        **figures(recorded, seconds),
+        "prefilled_tokens_of_debaters": debaters,
+    }, recorded
 
 
 def figures(recorded: Sequence[dict[str, Any]], seconds: float) -> dict[str, float]:
@@ -276,6 +286,8 @@ def main() -> None:
             "role_first_with_barrier": others,
             "ceiling": ceiling,
             "prefix_tree_tokens": least,
+            "times_fewer_prefilled_by_debaters": others["prefilled_tokens_of_debaters"]
+            / ours["prefilled_tokens_of_debaters"],
             "plan": plan.model_dump(mode="json"),
         },
         goals_of(ours, others, ceiling, least),

@@ -36,6 +36,7 @@ class EnginePool:
         self._engines = engines
         self._name = name
         self._seats = seats
+        self._replacing: set[int] = set()
 
     @property
     def name(self) -> str:
@@ -50,16 +51,18 @@ class EnginePool:
                 return await engine.complete(request)
             except EngineDiedError as death:
                 # Many requests see one death; the first one sees to it.
-                if engine.lives == life:
+                if engine.lives == life and place not in self._replacing:
                     await self._replace(place, str(death))
             finally:
                 self._seats.leave(place)
 
     async def _replace(self, place: int, reason: str) -> None:
+        self._replacing.add(place)
         self._seats.close(place)
         try:
             await self._engines[place].replace(reason)
         finally:
+            self._replacing.discard(place)
             self._seats.open(place)
 
     def wait_until_ready(self) -> None:

@@ -13,6 +13,7 @@ import itertools
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
@@ -54,8 +55,8 @@ class _Frames(asyncio.Protocol):
         self._buffer = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # A cast, as uvloop's transports are none of asyncio's classes.
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data

@@ -129,3 +129,16 @@ async def test_whoever_does_not_know_the_secret_is_not_answered() -> None:
         assert await second.ask(REQUEST) == ()
         second.transport.close()
     assert len(asked) == 1
+
+
+def test_engines_may_run_in_another_kind_of_event_loop() -> None:
+    """Ray's actors take uvloop where it is installed."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def ask() -> None:
+        async with connected(ScriptedModel().complete) as (line, _):
+            plain = replace(REQUEST, json_schema=None)
+            assert await line.ask(plain) == await ScriptedModel().complete(plain)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(ask())
