@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rldf_ray.commands.bbq import bbq as bbq_command
+from rldf_ray.commands.bbq import bbq_hard
+from rldf_ray.commands.data import export, import_
+from rldf_ray.commands.doctor import doctor as doctor_command
+from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 
@@ -23,10 +29,25 @@ app = typer.Typer(
 )
 plans = typer.Typer(help="Look at plans.", no_args_is_help=True)
 trains = typer.Typer(help="One training stage on a run folder.", no_args_is_help=True)
+evals = typer.Typer(
+    cls=DefaultCommandGroup,
+    help="Evaluate a run (`rldf eval RUN`), or any model on a benchmark.",
+    no_args_is_help=True,
+)
+datas = typer.Typer(
+    cls=DefaultCommandGroup,
+    help="A run's data (`rldf data RUN`), taken elsewhere, or given.",
+    no_args_is_help=True,
+)
 app.add_typer(plans, name="plan")
+app.add_typer(datas, name="data")
 app.add_typer(trains, name="train")
+app.add_typer(evals, name="eval")
 
 story = Story()
+
+# The budget is spent: nothing is wrong, and the same command with a higher one continues.
+SPENT_STATUS = 3
 
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
@@ -75,10 +96,14 @@ def debate(out: Folder, plan: PlanOption = None, set_: Set = [], redo: Redo = Fa
     _stages(out, ("topics", "audit", "debates"), plan, set_, redo)
 
 
-@app.command()
+@datas.command("RUN")
 def data(out: Folder, redo: Redo = False) -> None:
     """SFT, pairs and prompts from the transcripts."""
     _stages(out, ("data",), None, [], redo)
+
+
+datas.command("export")(export)
+datas.command("import")(import_)
 
 
 @trains.command()
@@ -99,7 +124,7 @@ def ppo(out: Folder, redo: Redo = False) -> None:
     _stages(out, ("ppo",), None, [], redo)
 
 
-@app.command("eval")
+@evals.command("RUN")
 def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJSON = False) -> None:
     """Evaluate base, SFT and policy on the plan's items, or on BBQ, and on held-out prompts."""
     from rldf_ray import pipeline
@@ -108,6 +133,11 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     other_items = Path(bbq).resolve() if bbq else None
     pipeline.run(plan, out, story, only=("eval",), redo=redo, bbq=other_items)
     _print_summary(out, as_json)
+
+
+evals.command("bbq")(bbq_command)
+evals.command("bbq-hard")(bbq_hard)
+app.command("show")(show_command)
 
 
 @app.command()
@@ -120,26 +150,7 @@ def report(out: Folder, as_json: AsJSON = False) -> None:
     _print_summary(out, as_json)
 
 
-@app.command()
-def doctor(
-    plan: Annotated[str, typer.Argument(metavar="[PLAN]")] = "quickstart",
-    out: Annotated[Path, typer.Option("--out", help="where the run would be")] = Path("runs"),
-    set_: Set = [],  # noqa: B006
-    as_json: AsJSON = False,
-) -> None:
-    """What is installed, what Ray reports, and whether a plan fits; says what to change."""
-    from rldf_ray.doctor import examine
-
-    checks = examine(load_plan(plan, set_), out)
-    if as_json:
-        print(json.dumps([asdict(check) for check in checks], indent=2))
-    else:
-        table = Table("", "check", "found", show_header=False, box=None)
-        for check in checks:
-            table.add_row("ok" if check.ok else "NO", check.name, check.found)
-        story.console.print(table)
-    if not all(check.ok for check in checks):
-        raise typer.Exit(1)
+app.command("doctor")(doctor_command)
 
 
 @plans.command()
@@ -178,15 +189,22 @@ def _print_summary(out: Path, as_json: bool) -> None:
         return
     if found["evaluation"] is not None:
         table = Table(
-            "model", "accuracy", "ambiguous", "disambiguated", "s_AMB", "s_DIS", "reward (own)"
+            "model",
+            "accuracy",
+            "ambiguous",
+            "disambiguated",
+            "s_AMB",
+            "s_DIS",
+            "reward (own)",
+            "perplexity",
         )
         for name, model in found["evaluation"]["models"].items():
-            overall, own = model["multiple_choice"]["overall"], model["reward"]
-            figures = [
-                overall[key]
-                for key in ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
-            ]
-            table.add_row(name, *map(_figure, figures), _figure(own and own["mean"]))
+            own, neutral = model["reward"], (model["perplexity"] or {}).get("value")
+            figures = _figures(model["multiple_choice"]["overall"])
+            table.add_row(name, *figures, _figure(own and own["mean"]), _figure(neutral, 1))
+        silent = found["evaluation"]["always_unknown"]
+        if silent is not None:
+            table.add_row("always unknown", *_figures(silent), "", "")
         story.say(f"\n{found['evaluation']['set']}")
         story.console.print(table)
     for note in found["notes"]:
@@ -198,8 +216,13 @@ def _print_summary(out: Path, as_json: bool) -> None:
     )
 
 
-def _figure(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}"
+def _figures(scores: Mapping[str, float | None]) -> list[str]:
+    names = ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
+    return [_figure(scores[name]) for name in names]
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return "n/a" if value is None else f"{value:.{digits}f}"
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
@@ -217,6 +240,8 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         RunFolderError,
     ]
     for module, name in (
+        ("rldf_ray.dataset", "DatasetError"),
+        ("rldf_ray.evaluate.bbq_data", "BBQError"),
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),
@@ -227,7 +252,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 
 def main(command: Callable[[], None] = app) -> None:
-    """Entry point: an expected error is one message on stderr and exit status 1."""
+    """Entry point: an expected error is one message on stderr, status 1; a spent budget, 3."""
     try:
         command()
     except KeyboardInterrupt:
@@ -239,5 +264,8 @@ def main(command: Callable[[], None] = app) -> None:
     except Exception as error:
         if not isinstance(error, _expected_errors()):
             raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        from rldf_ray.models.base import BudgetSpentError
+
+        spent = isinstance(error, BudgetSpentError)
+        print(f"{'stopped' if spent else 'error'}: {error}", file=sys.stderr)
+        sys.exit(SPENT_STATUS if spent else 1)

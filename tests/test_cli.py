@@ -17,7 +17,7 @@ from rich.console import Console
 import rldf_ray
 from rldf_ray import cli
 from rldf_ray.console import Story
-from rldf_ray.models.base import ModelError
+from rldf_ray.models.base import BudgetSpentError, ModelError
 from rldf_ray.placement import PlacementError
 from rldf_ray.plan import PlanError, load_plan, plan_fields, presets
 from rldf_ray.prompts import BiasTypeError
@@ -81,7 +81,15 @@ REPORT = {
                     }
                 },
                 "reward": None,
+                "perplexity": {"value": 12.345, "tokens": 7},
             }
+        },
+        "always_unknown": {
+            "accuracy": 0.5,
+            "accuracy_ambig": 1.0,
+            "accuracy_disambig": 0.0,
+            "s_amb": None,
+            "s_dis": None,
         },
     },
     "notes": ["A note with [brackets]."],
@@ -223,6 +231,14 @@ def test_an_expected_error_is_one_message_and_status_1(
     assert (status, err) == (1, f"error: {error}\n")
 
 
+def test_a_spent_budget_is_no_error_and_status_3(
+    rldf: Rldf, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    pipeline.error = BudgetSpentError("the budget of 5 USD does not cover the next call")
+    status, _, err = rldf("run", "smoke", "--out", str(tmp_path / "run"))
+    assert (status, err) == (3, f"stopped: {pipeline.error}\n")
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [
@@ -285,7 +301,9 @@ def test_a_run_gets_the_overridden_plan_and_prints_the_report(
     assert "the set shipped here" in out and "A note with [brackets]." in out
     (row,) = [line for line in out.splitlines() if "base" in line]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
-    assert cells == ["base", "0.500", "0.250", "0.750", "n/a", "-0.125", "n/a"]
+    assert cells == ["base", "0.500", "0.250", "0.750", "n/a", "-0.125", "n/a", "12.3"]
+    (row,) = [line for line in out.splitlines() if "always unknown" in line]
+    assert "1.000 │ 0.000" in " ".join(row.split())
     assert "61 s in all" in out and str(tmp_path / "run" / "report.html") in out.replace("\n", "")
 
 

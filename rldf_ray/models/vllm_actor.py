@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from rldf_ray.models.base import ChatRequest, Completion, FinishReason, ModelError, Usage
+from rldf_ray.models.base import (
+    ChatRequest,
+    Completion,
+    EngineDiedError,
+    FinishReason,
+    ModelError,
+    Usage,
+)
 from rldf_ray.models.choice_trie import ChoiceTrie
+from rldf_ray.models.wire import Desk
 
 
 @dataclass(frozen=True)
@@ -68,50 +76,28 @@ class VllmActor:
     """Answers chat requests with a vLLM engine; made a Ray actor by `pool.py`."""
 
     def __init__(self, settings: EngineSettings) -> None:
-        _set_environment(settings)
+        set_environment(settings)
         from transformers import AutoTokenizer
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
+        self._desk = Desk(self.complete)
         self._settings = settings
         self._revision = settings.revision
         self._request_ids = count()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(settings.model)
         self._adapter: Any = None
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
-        options: dict[str, Any] = {}
-        if settings.block_size is not None:
-            options["block_size"] = settings.block_size
-        if settings.kv_cache_gib is not None:
-            options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
-        if settings.lora_rank:
-            options |= {"enable_lora": True, "max_lora_rank": _lora_room(settings.lora_rank)}
-        self._engine = AsyncLLM.from_engine_args(
-            AsyncEngineArgs(
-                model=settings.model,
-                dtype=settings.dtype,  # type: ignore[arg-type]
-                max_model_len=settings.max_model_len,
-                max_num_seqs=settings.max_num_seqs,
-                # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
-                # ("CPU Generator does not use offset"), so prompts are prefilled whole.
-                enable_chunked_prefill=False,
-                max_num_batched_tokens=max(2048, settings.max_model_len),
-                enable_prefix_caching=True,
-                enforce_eager=settings.enforce_eager,
-                gpu_memory_utilization=settings.gpu_memory_utilization,
-                tensor_parallel_size=settings.tensor_parallel,
-                distributed_executor_backend="uni" if settings.tensor_parallel == 1 else None,
-                worker_extension_cls=f"{SyncWeights.__module__}.{SyncWeights.__name__}",
-                seed=settings.seed,
-                disable_log_stats=True,
-                **options,
-            )
-        )
+        self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(settings)))
 
     async def ready(self) -> str:
         """The revision this engine answers with; returns once the engine is up."""
         await self._engine.check_health()
         return self._revision
+
+    async def listen(self, secret: bytes) -> tuple[str, int]:
+        """Host and port at which `complete` can be asked by those who know `secret`."""
+        return await self._desk.open(secret)
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         prompt = self._prompt_ids(request)
@@ -244,8 +230,11 @@ class VllmActor:
         return self._tries[choices]
 
     async def _run(self, prompt: list[int], sampling: Any) -> Any:
+        from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
 
+        # Only the end of an answer is read: its pieces would wake this process at every token.
+        sampling.output_kind = RequestOutputKind.FINAL_ONLY
         final: Any = None
         try:
             async for output in self._engine.generate(
@@ -256,14 +245,12 @@ class VllmActor:
             ):
                 final = output
         except EngineDeadError as error:
-            raise ModelError(
-                f"the vLLM engine of {self._settings.model} died: {error}; its log is in the run's "
-                "logs folder, and the same command continues from what was finished"
-            ) from error
+            # The actor is alive, the process of the engine's core is not.
+            raise EngineDiedError(f"the vLLM engine's core ended: {error}") from error
         return final
 
 
-def _set_environment(settings: EngineSettings) -> None:
+def set_environment(settings: EngineSettings) -> None:
     """What vLLM reads from the environment, set before it is imported."""
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     # By default vLLM leaves a core to others; engine and trainer take turns on a CPU.
@@ -275,6 +262,36 @@ def _set_environment(settings: EngineSettings) -> None:
         # vLLM's sampler is compiled even so: 25 s at the first request with log-probabilities,
         # and a compiler that has to be there.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+
+
+def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
+    """vLLM's engine arguments for `settings`."""
+    options: dict[str, Any] = {}
+    if settings.block_size is not None:
+        options["block_size"] = settings.block_size
+    if settings.kv_cache_gib is not None:
+        options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
+    if settings.lora_rank:
+        options |= {"enable_lora": True, "max_lora_rank": _lora_room(settings.lora_rank)}
+    return {
+        "model": settings.model,
+        "dtype": settings.dtype,
+        "max_model_len": settings.max_model_len,
+        "max_num_seqs": settings.max_num_seqs,
+        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
+        # ("CPU Generator does not use offset"), so prompts are prefilled whole.
+        "enable_chunked_prefill": False,
+        "max_num_batched_tokens": max(2048, settings.max_model_len),
+        "enable_prefix_caching": True,
+        "enforce_eager": settings.enforce_eager,
+        "gpu_memory_utilization": settings.gpu_memory_utilization,
+        "tensor_parallel_size": settings.tensor_parallel,
+        "distributed_executor_backend": "uni" if settings.tensor_parallel == 1 else None,
+        "worker_extension_cls": f"{SyncWeights.__module__}.{SyncWeights.__name__}",
+        "seed": settings.seed,
+        "disable_log_stats": True,
+        **options,
+    }
 
 
 def _lora_room(rank: int) -> int:

@@ -72,7 +72,7 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
             "reward": _reward(manifests.get("reward")),
             "ppo": _ppo(manifests.get("ppo")),
         },
-        "evaluation": manifests.get("eval", {}).get("evaluation"),
+        "evaluation": _evaluation(manifests.get("eval", {}).get("evaluation")),
     }
     return {**report, "notes": notes_of(report)}
 
@@ -100,20 +100,19 @@ def _stage(plan: Plan, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]
         "name": name,
         "seconds": manifest["seconds"],
         "tokens": tokens,
-        "cost": _cost(plan, name, tokens),
+        "cost": _cost(plan, manifest.get("paid_tokens")),
         "failures": manifest.get("failures", {}),
         "peak_pss_gib": manifest["peak_pss_gib"],
         "finished_at": manifest["finished_at"],
     }
 
 
-def _cost(plan: Plan, name: str, tokens: Mapping[str, int] | None) -> dict[str, float] | None:
+def _cost(plan: Plan, paid: Mapping[str, int] | None) -> dict[str, float] | None:
     """What the endpoint charged; None where nothing is charged or no price is known."""
     prices = (plan.endpoint.prompt_price, plan.endpoint.generated_price)
-    paid = (plan.teacher or "").startswith("openai:") and name in ("topics", "audit", "debates")
-    if not paid or tokens is None or prices[0] is None or prices[1] is None:
+    if not paid or not any(paid.values()) or prices[0] is None or prices[1] is None:
         return None
-    return {"usd": (tokens["prompt"] * prices[0] + tokens["generated"] * prices[1]) / 1e6}
+    return {"usd": (paid["prompt"] * prices[0] + paid["generated"] * prices[1]) / 1e6}
 
 
 def _totals(manifests: Manifests) -> dict[str, Any]:
@@ -142,6 +141,7 @@ def _debates(statements: pa.Table, manifest: Mapping[str, Any] | None) -> dict[s
         "low": labels.count("low"),
         "unlabelled": labels.count(None),
         "failures": manifest["failures"],
+        "label_sources": manifest["label_sources"],
         "by_round": [
             {
                 "bias_type": name,
@@ -160,9 +160,19 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+def _evaluation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What the stage measured; null for what an earlier version did not."""
+    if found is None:
+        return None
+    models = {name: {"perplexity": None, **model} for name, model in found["models"].items()}
+    return {"always_unknown": None, "overlap": None, **found, "models": models}
+
+
 def _data(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes")
-    return None if manifest is None else {name: manifest[name] for name in names}
+    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes", "quality")
+    if manifest is None:
+        return None
+    return {**{name: manifest[name] for name in names}, "imported": manifest.get("imported")}
 
 
 def _sft(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import itertools
-import json
 import math
 import socket
 import ssl
-import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from rldf_ray.models import openai_http
-from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError, Usage
-from rldf_ray.models.openai_http import OpenAIModel, choice_distribution
+from rldf_ray.models import openai_retry
+from rldf_ray.models.base import (
+    BudgetSpentError,
+    ChatRequest,
+    Completion,
+    Message,
+    ModelError,
+    Usage,
+)
+from rldf_ray.models.limits import Budget
+from rldf_ray.models.openai_http import OpenAIModel
+from rldf_ray.models.openai_reply import choice_distribution
 from rldf_ray.plan import Endpoint
+from tests.endpoint import Answer, Server, completion, ok, refusal, serving, with_top
 
 KEY = "sk-secret-0123456789"
 KEY_ENV = "RLDF_TEST_KEY"
@@ -37,163 +42,11 @@ NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 SCORES = tuple(str(score) for score in range(11))
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the server does with one request."""
-
-    status: int = 200
-    body: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
-    delay_s: float = 0.0
-    drop: bool = False
-
-
-def ok(body: dict[str, Any], **changes: Any) -> Answer:
-    """A chat completion of as many samples as `body` asks for."""
-    texts = [f"answer {i}" for i in range(body.get("n", 1))]
-    return completion(*texts, **changes)
-
-
-def completion(*texts: str, **changes: Any) -> Answer:
-    choices = [
-        {
-            "index": i,
-            "message": {"role": "assistant", "content": text},
-            "finish_reason": "stop",
-            "logprobs": None,
-        }
-        for i, text in enumerate(texts)
-    ]
-    return Answer(
-        body={
-            "id": "chat-1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "tiny-chat-0101",
-            "choices": choices,
-            "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
-            **changes,
-        }
-    )
-
-
-def with_top(text: str, *positions: dict[str, float]) -> Answer:
-    """`text`, with the likeliest tokens of every position and their probabilities."""
-    answer = completion(text)
-    content = [
-        {
-            "token": next(iter(top)),
-            "logprob": math.log(next(iter(top.values()))),
-            "bytes": None,
-            "top_logprobs": [
-                {"token": token, "logprob": math.log(probability), "bytes": None}
-                for token, probability in top.items()
-            ],
-        }
-        for top in positions
-    ]
-    answer.body["choices"][0]["logprobs"] = {"content": content, "refusal": None}
-    return answer
-
-
-def refusal(status: int, message: str = "no", **headers: str) -> Answer:
-    return Answer(status, {"error": {"message": message, "code": None}}, dict(headers))
-
-
-@dataclass(frozen=True)
-class Received:
-    at_s: float
-    path: str
-    authorization: str
-    body: dict[str, Any]
-
-
-@dataclass
-class Server:
-    """Answers with what `script` holds, then as `otherwise` says."""
-
-    script: list[Answer] = field(default_factory=list)
-    otherwise: Callable[[dict[str, Any]], Answer] = ok
-    received: list[Received] = field(default_factory=list)
-    at_once: int = 0
-    most_at_once: int = 0
-    url: str = ""
-    ended: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def answer(self, request: Received) -> Answer:
-        with self.lock:
-            self.received.append(request)
-            self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
-            answer = self.script.pop(0) if self.script else self.otherwise(request.body)
-        self.ended.wait(answer.delay_s)
-        with self.lock:
-            self.at_once -= 1
-        return answer
-
-    @property
-    def gaps_s(self) -> list[float]:
-        times = [request.at_s for request in self.received]
-        return [later - earlier for earlier, later in itertools.pairwise(times)]
-
-
-def handler(server: Server) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        wbufsize = -1  # headers and body in one packet: two would wait for each other
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            authorization = self.headers.get("Authorization", "")
-            answer = server.answer(Received(time.monotonic(), self.path, authorization, body))
-            if answer.drop:
-                self.close_connection = True
-                return
-            content = answer.body if isinstance(answer.body, bytes) else encoded(answer.body)
-            headers = {"Content-Type": "application/json", **answer.headers}
-            try:
-                self.send_response(answer.status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-            except OSError:
-                self.close_connection = True  # the client did not wait, as the test meant it to
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            pass
-
-    return Handler
-
-
-def encoded(value: Any) -> bytes:
-    return json.dumps(value).encode()
-
-
-@contextmanager
-def serving(server: Server) -> Iterator[Server]:
-    http = ThreadingHTTPServer(("127.0.0.1", 0), handler(server))
-    http.daemon_threads = True
-    http.block_on_close = False
-    server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.ended.set()
-        http.shutdown()
-        http.server_close()
-        thread.join()
-
-
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv(KEY_ENV, KEY)
-    monkeypatch.setattr(openai_http, "FIRST_WAIT_S", 0.005)
+    monkeypatch.setattr(openai_retry, "FIRST_WAIT_S", 0.005)
     monkeypatch.setattr(ssl, "create_default_context", lambda *_, **__: NO_CERTIFICATES)
 
 
@@ -384,6 +237,43 @@ async def test_no_more_requests_under_way_than_in_flight(server: Server) -> None
     assert server.most_at_once == 2
 
 
+# --- limits
+
+
+@pytest.mark.asyncio
+async def test_fewer_requests_are_under_way_after_a_server_had_enough(server: Server) -> None:
+    server.otherwise = lambda body: replace(ok(body), delay_s=0.01)
+    model = model_of(server, in_flight=16, retries=5)
+    await asyncio.gather(*(model.complete(REQUEST) for _ in range(60)))
+    assert server.most_at_once > 4
+    before = model._at_once.room
+    server.script = [refusal(429)] * 8
+    await asyncio.gather(*(model.complete(REQUEST) for _ in range(8)))
+    await model.close()
+    assert model._at_once.room < before
+
+
+@pytest.mark.asyncio
+async def test_no_more_requests_a_minute_than_the_plan_allows(server: Server) -> None:
+    model = model_of(server, requests_per_minute=600)
+    model._requests.correct(-599)  # a bucket of one
+    await asyncio.gather(*(model.complete(REQUEST) for _ in range(4)))
+    await model.close()
+    assert min(server.gaps_s) > 0.05 and server.received[-1].at_s - server.received[0].at_s > 0.25
+
+
+@pytest.mark.asyncio
+async def test_a_spent_budget_sends_nothing_more(server: Server) -> None:
+    endpoint = Endpoint(base_url=server.url, api_key_env=KEY_ENV)
+    model = OpenAIModel(MODEL, endpoint, Budget(tokens=30))  # a request: 2 + 8, answered: 12
+    await model.complete(REQUEST)
+    await model.complete(REQUEST)
+    with pytest.raises(BudgetSpentError, match="24 tokens are spent"):
+        await model.complete(REQUEST)
+    await model.close()
+    assert len(server.received) == 2
+
+
 # --- probabilities of choices
 
 
@@ -521,8 +411,8 @@ async def test_a_wait_too_long_to_sit_out_is_told(server: Server) -> None:
 async def test_waits_grow_and_stay_below_the_longest(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_http, "FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr(openai_http, "LONGEST_WAIT_S", 0.08)
+    monkeypatch.setattr(openai_retry, "FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr(openai_retry, "LONGEST_WAIT_S", 0.08)
     monkeypatch.setattr("tenacity.wait.random.uniform", lambda low, high: high)
     server.script = [refusal(500)] * 8
     await asked(model_of(server, retries=8))

@@ -1,0 +1,102 @@
+"""`rldf doctor`: whether a plan fits, and what it would take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rldf_ray.estimate import StageEstimate, estimate, summary
+from rldf_ray.plan import Plan, PlanError, load_plan
+from rldf_ray.prompts import BiasTypeError
+from rldf_ray.storage import RunFolder
+
+if TYPE_CHECKING:
+    from rldf_ray.doctor import Check
+
+STAGES = ("topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")
+
+
+def doctor(
+    plan: Annotated[str, typer.Argument(metavar="[PLAN]")] = "quickstart",
+    out: Annotated[Path, typer.Option("--out", help="where the run would be")] = Path("runs"),
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
+    ] = [],  # noqa: B006
+    like: Annotated[
+        Path | None,
+        typer.Option("--like", metavar="RUN", help="an earlier run, for its tokens and times"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
+) -> None:
+    """What is installed, whether a plan fits, and what its run would take; says what to change."""
+    from rldf_ray.doctor import examine
+
+    loaded = load_plan(plan, set_)
+    checks = examine(loaded, out)
+    stages = _estimate(loaded, like)
+    if as_json:
+        print(json.dumps(_as_dict(checks, stages), indent=2))
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        _print_checks(console, checks)
+        _print_estimate(console, stages, like)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+def measured(run: Path) -> tuple[Plan, dict[str, Any]]:
+    """An earlier run's plan, and the manifests of the stages it has finished.
+
+    Raises:
+        PlanError: `run` is no run folder.
+    """
+    saved = run / "plan.yaml"
+    if not saved.exists():
+        raise PlanError(f"--like {run}: no run folder, as it has no plan.yaml")
+    manifests = {name: RunFolder(run).manifest(name) for name in STAGES}
+    return load_plan(str(saved)), {name: m for name, m in manifests.items() if m is not None}
+
+
+def _estimate(plan: Plan, like: Path | None) -> list[StageEstimate]:
+    """Nothing where a bias type cannot be read: the checks say so."""
+    try:
+        return estimate(plan, measured(like) if like else None)
+    except BiasTypeError:
+        return []
+
+
+def _as_dict(checks: Sequence[Check], stages: Sequence[StageEstimate]) -> dict[str, Any]:
+    return {
+        "checks": [asdict(check) for check in checks],
+        "estimate": {"stages": [asdict(stage) for stage in stages], "total": summary(stages)},
+    }
+
+
+def _print_checks(console: Console, checks: Sequence[Check]) -> None:
+    table = Table("", "check", "found", show_header=False, box=None)
+    for check in checks:
+        table.add_row("ok" if check.ok else "NO", check.name, check.found)
+    console.print(table)
+
+
+def _print_estimate(console: Console, stages: Sequence[StageEstimate], like: Path | None) -> None:
+    source = f"corrected by what {like} took" if like else "every answer as long as the plan allows"
+    console.print(f"\nWhat the run would take ({source}):", markup=False)
+    table = Table("stage", "calls", "prompt tokens", "generated", "USD", "minutes", box=None)
+    for row in [*map(asdict, stages), {"name": "in all", **summary(stages)}]:
+        counts = [f"{row[name]:,}" for name in ("calls", "prompt", "generated")]
+        table.add_row(row["name"], *counts, _known(row["usd"], 1), _known(row["seconds"], 60))
+    console.print(table)
+    if like is None:
+        console.print("Times are unknown without an earlier run to go by: --like RUN.")
+
+
+def _known(value: float | None, unit: float) -> str:
+    return "unknown" if value is None else f"{value / unit:,.2f}"
