@@ -156,6 +156,7 @@ def ours(root: Path, side: str, episodes: int) -> None:
     from rldf_ray.cluster import ray_cluster
     from rldf_ray.console import Story
     from rldf_ray.placement import place
+    from rldf_ray.speakers import Speakers
     from rldf_ray.storage import RunFolder
 
     sizes = f"episodes: {episodes}, rollout_batch: {BATCH}, batch_size: {BATCH}, micro_batch: 4"
@@ -171,7 +172,9 @@ def ours(root: Path, side: str, episodes: int) -> None:
     )
     with ray_cluster(root / "logs") as resources:
         placement = place(plan, resources)
-        run = stages.Run(plan, RunFolder(root), placement, Story(), "benchmark")
+        folder, story = RunFolder(root), Story()
+        speakers = Speakers(plan, folder, placement, story)
+        run = stages.Run(plan, folder, placement, story, "benchmark", speakers)
         history = stages.ppo(run)["history"]
     shutil.rmtree(root / "ppo")
     (root / f"{side}.json").write_text(json.dumps(rates(history)))

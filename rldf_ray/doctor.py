@@ -19,6 +19,7 @@ from rldf_ray.preflight import (
     check_disk,
     check_endpoint,
     check_items,
+    check_loggers,
     check_model,
     parameters_of,
 )
@@ -43,6 +44,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
         _check("bias types", lambda: check_bias_types(plan)),
         _check("model", lambda: check_model(plan)),
         _check("evaluation items", lambda: check_items(plan)),
+        _check("loggers", lambda: check_loggers(plan)),
         _check("endpoint", lambda: _reachable(plan)),
         _check("disk", lambda: check_disk(plan, out)),
         Check(

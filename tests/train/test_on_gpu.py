@@ -13,6 +13,7 @@ from rldf_ray import stages
 from rldf_ray.console import Story
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
+from rldf_ray.speakers import Speakers
 from rldf_ray.storage import RunFolder
 from tests.fakes import plan_with
 from tests.train.tiny import WORDS
@@ -74,7 +75,9 @@ def test_all_three_trainers_run_on_cuda(tmp_path: Path, dtype: str, rank: int) -
     folder = RunFolder(tmp_path)
     write_data(folder)
     with ray_cluster(tmp_path / "logs"):
-        run = stages.Run(gpu_plan(dtype, rank), folder, HALF, Story(), "gpu")
+        plan, story = gpu_plan(dtype, rank), Story()
+        speakers = Speakers(plan, folder, HALF, story)
+        run = stages.Run(plan, folder, HALF, story, "gpu", speakers)
         sft = stages.sft(run)["history"]
         reward = stages.reward(run)["history"]
         ppo = stages.ppo(run)["history"]

@@ -172,11 +172,11 @@ def test_a_tiny_model_learns_the_liked_word_and_no_more_than_beta_allows(
     start = chance(ppo.models.reference)
     optimum = start * torch.e ** (1 / beta) / (1 + start * (torch.e ** (1 / beta) - 1))
     late = []
-    for step in range(80):
+    for step in range(60):
         rollouts = sampled_rollouts(ppo.models.actor.module, prompt, 64, generator)
         scores = torch.tensor([float(r.answer_ids[0] == liked) for r in rollouts])
         ppo.step(rollouts, scores)
-        if step >= 50:
+        if step >= 40:
             late.append(chance(ppo.models.actor.module))
     reached = sum(late) / len(late)
     assert optimum > 4 * start

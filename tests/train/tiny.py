@@ -78,6 +78,8 @@ def tiny_job(folders: dict[str, str], *overrides: str, **extra: Any) -> TrainJob
     """A PPO job of 4 steps of 4 answers in float32, on one worker without Ray."""
     plan = plan_with(
         "train={workers: 1, zero_stage: 0}",
+        "sft={batch_size: 4, micro_batch: 1}",
+        "reward={batch_size: 4, micro_batch: 1}",
         "ppo={episodes: 16, rollout_batch: 4, batch_size: 4, micro_batch: 4, max_tokens: 6, "
         "dtype: float32, learning_rate: 1.0e-3, critic_learning_rate: 1.0e-3}",
         *overrides,
