@@ -8,6 +8,7 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+from rldf_ray.dataset import filters
 from rldf_ray.debate.topics import seed_topics
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.models.embedded import resolve_model
@@ -25,7 +26,14 @@ def check_inputs(plan: Plan, out: Path) -> None:
     Raises:
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
     """
-    for check in (check_bias_types, check_model, check_items, check_endpoint, check_loggers):
+    for check in (
+        check_bias_types,
+        check_language,
+        check_model,
+        check_items,
+        check_endpoint,
+        check_loggers,
+    ):
         check(plan)
     check_disk(plan, out)
 
@@ -41,6 +49,16 @@ def check_bias_types(plan: Plan) -> str:
     except ValueError as error:
         raise PreflightError(f"bias_types: {error}") from error
     return f"{len(plan.bias_types)} bias types, {seeds} seed topics"
+
+
+def check_language(plan: Plan) -> str:
+    """The filter of off-language statements knows their language."""
+    if "off_language" in plan.data.filters:
+        try:
+            filters.check_language(plan.data.language)
+        except ValueError as error:
+            raise PreflightError(str(error)) from error
+    return plan.data.language
 
 
 def check_model(plan: Plan) -> str:

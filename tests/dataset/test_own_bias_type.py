@@ -13,6 +13,7 @@ from rldf_ray.debate.topics import TopicWriter
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.preference_data import preference_data
 from rldf_ray.prompts import FOLDER
+from rldf_ray.records import Statement
 from tests.fakes import plan_with
 
 
@@ -29,7 +30,9 @@ def test_a_file_of_ones_own_gives_debates_and_pairs(pairing: str, tmp_path: Path
     model = ScriptedModel()
     topics, _ = asyncio.run(TopicWriter(plan, model).gather())
     collector = Collector(plan, "r", model, PromptedReferee(model, 0))
-    statements = asyncio.run(collector.collect(plan_debates(topics, plan)))
+    held: dict[int, list[Statement]] = {}
+    asyncio.run(collector.collect(plan_debates(topics, plan), held.__setitem__))
+    statements = [statement for place in sorted(held) for statement in held[place]]
     made = preference_data(statements, {topic.topic_id: topic for topic in topics}, plan.data)
     mine = [row for row in made.pairs.to_pylist() if row["bias_type"] == str(path)]
     assert mine and {row["topic_id"].startswith("shoe size-") for row in mine} == {True}
