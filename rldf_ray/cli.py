@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rldf_ray.commands.serve import publish, serves
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 
@@ -25,6 +26,8 @@ plans = typer.Typer(help="Look at plans.", no_args_is_help=True)
 trains = typer.Typer(help="One training stage on a run folder.", no_args_is_help=True)
 app.add_typer(plans, name="plan")
 app.add_typer(trains, name="train")
+app.add_typer(serves, name="serve")
+app.command("publish")(publish)
 
 story = Story()
 
@@ -220,6 +223,10 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),
+        ("serve.keys", "KeyFileError"),
+        ("serve.launch", "ServingError"),
+        ("serve.settings", "SettingsError"),
+        ("serve.store", "StoreError"),
     ):
         if module in sys.modules:
             found.append(getattr(sys.modules[module], name))

@@ -1,0 +1,286 @@
+"""The Ray Serve application.
+
+    proxy --> Api (FastAPI behind the guard) --> an application of its own for every engine
+                        |                             ^ started and ended by Rollouts
+                        +--> Reward
+
+`build` is what `rldf serve`, `serve run` and `serve deploy` all deploy; `Rollouts` then starts the
+engines. An engine is an application of its own so that one can be added or taken away without
+touching the others or the API: that is what a rollout is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ray import serve
+from ray.exceptions import RayActorError, RayTaskError
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
+from ray.serve.handle import DeploymentHandle
+
+from rldf_ray.models.embedded import resolve_model
+from serve.api import build_guarded
+from serve.engines import EngineGone, EngineRefused, EngineRequest, Routes, Stream, Target
+from serve.keys import KeyRing
+from serve.metrics import Metrics
+from serve.service import Service
+from serve.settings import Settings, check_address, read_settings
+
+READY_TIMEOUT_S = 5.0
+REWARD = "Reward"
+
+log = logging.getLogger("rldf.serve")
+
+
+def build(args: dict[str, Any]) -> serve.Application:
+    """The application of `settings`, given as a mapping (the `args` of a Serve config file)."""
+    from serve.rollout import Rollouts
+
+    settings = read_settings(args)
+    told = settings.model_dump(mode="json")
+    reward = _reward(settings) if settings.reward is not None else None
+    rollouts = serve.deployment(
+        Rollouts, ray_actor_options={"num_cpus": 0}, graceful_shutdown_timeout_s=1
+    ).bind(told)
+    api = serve.deployment(
+        Api,
+        num_replicas=settings.api_replicas,
+        ray_actor_options={"num_cpus": 0},
+        max_ongoing_requests=10_000,
+        graceful_shutdown_wait_loop_s=0.5,
+        graceful_shutdown_timeout_s=settings.drain_s,
+    )
+    return api.bind(told, rollouts, reward)
+
+
+def _reward(settings: Settings) -> serve.Application:
+    from serve.replicas import Reward
+
+    deployment = serve.deployment(
+        Reward,
+        name=REWARD,
+        ray_actor_options={"num_cpus": settings.reward_cpus, "num_gpus": settings.reward_gpus},
+        max_ongoing_requests=1000,
+    )
+    device = "cuda" if settings.reward_gpus else "cpu"
+    return deployment.bind(settings.reward, device, settings.reward_max_length)
+
+
+def engine_application(settings: Settings, name: str, folder: str) -> serve.Application:
+    """The application of one engine, serving `folder` and the adapters on it."""
+    from serve.replicas import ScriptedServed
+
+    section = settings.engine
+    folder = resolve_model(folder)
+    if section.kind == "vllm":
+        return _vllm_application(settings, name, folder)
+    options = {**_deployment_options(settings), "ray_actor_options": {"num_cpus": section.cpus}}
+    return serve.deployment(ScriptedServed, name="engine", **options).bind(
+        name, folder, section.scripted_delay_s
+    )
+
+
+def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Application:
+    from ray.serve.llm import LLMConfig, build_llm_deployment
+
+    from serve.replicas import ServedModel
+
+    section = settings.engine
+    bundle: dict[str, float] = {"CPU": section.cpus}
+    if section.gpus:
+        bundle["GPU"] = section.gpus
+    config = LLMConfig(
+        model_loading_config={"model_id": name, "model_source": folder},
+        engine_kwargs=_engine_arguments(settings, name),
+        accelerator_type=section.accelerator_type,
+        placement_group_config={"bundles": [bundle]},
+        deployment_config={
+            **_deployment_options(settings),
+            "ray_actor_options": {"num_cpus": 0},
+        },
+        experimental_configs={"stream_batching_interval_ms": 0},
+        log_engine_metrics=False,
+    )
+    return build_llm_deployment(
+        config, deployment_cls=ServedModel, override_serve_options={"name": "engine"}
+    )
+
+
+def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:
+    section = settings.engine
+    found: dict[str, Any] = {
+        "dtype": section.dtype,
+        "max_model_len": section.max_model_len,
+        "max_num_seqs": section.max_num_seqs,
+        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine.
+        "enable_chunked_prefill": False,
+        "max_num_batched_tokens": max(2048, section.max_model_len),
+        "enable_prefix_caching": True,
+        "enforce_eager": section.enforce_eager,
+        "enable_log_requests": False,
+        "disable_log_stats": True,
+        # A sampling default in the model's folder must not change what a request means, and
+        # this is the one place where answers without max_tokens are limited.
+        "generation_config": "vllm",
+        "override_generation_config": {"max_new_tokens": settings.limits.max_tokens},
+    }
+    adapters = settings.adapters_on(name.partition(".")[0])
+    if adapters:
+        # During a rollout an adapter is there in two versions.
+        seats = 2 * len(adapters) + 1
+        rank = section.max_lora_rank
+        found |= {"enable_lora": True, "max_loras": seats, "max_lora_rank": rank}
+    if section.gpus:
+        found["gpu_memory_utilization"] = section.gpu_memory_utilization
+    else:
+        found["kv_cache_memory_bytes"] = int(section.kv_cache_gib * 2**30)
+    return found
+
+
+def _deployment_options(settings: Settings) -> dict[str, Any]:
+    section = settings.engine
+    options: dict[str, Any] = {
+        "autoscaling_config": {
+            "min_replicas": section.min_replicas,
+            "max_replicas": section.max_replicas,
+            "target_ongoing_requests": section.target_ongoing,
+        },
+        "max_ongoing_requests": 10_000,
+        "health_check_period_s": section.health_check_s,
+        # A replica that is taken away finishes what it has begun.
+        "graceful_shutdown_timeout_s": settings.limits.request_timeout_s,
+        "graceful_shutdown_wait_loop_s": 0.5,
+    }
+    if section.prefix_routing:
+        options["request_router_config"] = {
+            "request_router_class": "ray.serve.llm.request_router:PrefixCacheAffinityRouter"
+        }
+    return options
+
+
+class ServeEngines:
+    """Engines that are Serve applications of their own, found by name."""
+
+    def __init__(self, settings: Settings, routes: Routes) -> None:
+        self._settings = settings
+        self._routes = routes
+        self._handles: dict[str, DeploymentHandle] = {}
+
+    async def generate(self, target: Target, request: EngineRequest) -> Stream:
+        response: Any = None
+        try:
+            response = self._handle(target.engine).generate.remote(request)
+            async for piece in response:
+                _check(piece)
+                yield piece
+        except _GONE as error:
+            self._handles.pop(target.engine, None)
+            raise EngineGone(f"the engine of {target.model} is gone") from error
+        except RayTaskError as error:
+            log.exception("the engine of %s failed", target.model)
+            raise EngineGone(f"the engine of {target.model} failed") from error
+        finally:
+            if response is not None:
+                response.cancel()
+
+    async def down(self) -> list[str]:
+        try:
+            wanted = self._routes.wanted()
+        except (OSError, ValueError, RuntimeError) as error:
+            return [str(error)]
+        answers = await asyncio.gather(*(self._answers(name) for name in wanted))
+        return [name for name, answers in zip(wanted, answers, strict=True) if not answers]
+
+    async def _answers(self, name: str) -> bool:
+        try:
+            handle = self._handle(name).options(stream=False)
+            await asyncio.wait_for(handle.running.remote(), READY_TIMEOUT_S)
+        except (TimeoutError, RayTaskError, *_GONE):
+            return False
+        return True
+
+    def _handle(self, name: str) -> DeploymentHandle:
+        if name not in self._handles:
+            app = engine_app_name(self._settings, name)
+            self._handles[name] = serve.get_app_handle(app).options(stream=True)
+        return self._handles[name]
+
+
+_GONE = (RayActorError, BackPressureError, DeploymentUnavailableError, RayServeException)
+
+
+def engine_app_name(settings: Settings, engine: str) -> str:
+    """The Serve application of an engine."""
+    return f"{settings.name}-{engine}"
+
+
+def _check(piece: Any) -> None:
+    """Raise what the engine says went wrong, if it does."""
+    import json
+
+    if isinstance(piece, list):
+        first = piece[0] if piece else ""
+        if not (isinstance(first, str) and first.startswith('data: {"error"')):
+            return
+        piece = json.loads(first.removeprefix("data: "))
+    error = piece.get("error")
+    if not error:
+        return
+    status = error.get("code")
+    if isinstance(status, int) and 400 <= status < 500:
+        raise EngineRefused(status, str(error.get("message")), error.get("param"))
+    raise EngineGone(str(error.get("message")))
+
+
+class RewardScorer:
+    """The reward deployment, one call a text; it batches them itself."""
+
+    def __init__(self, handle: DeploymentHandle) -> None:
+        self._handle = handle
+
+    async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
+        try:
+            calls = (self._handle.score.remote((prompt, text)) for text in texts)
+            return list(await asyncio.gather(*calls))
+        except (RayTaskError, *_GONE) as error:
+            raise EngineGone("the reward model is gone") from error
+
+
+@serve.ingress()
+class Api:
+    """The HTTP side, in every API replica."""
+
+    def __init__(
+        self, args: dict[str, Any], rollouts: DeploymentHandle, reward: DeploymentHandle | None
+    ) -> None:
+        self._rollouts = rollouts
+        settings = read_settings(args)
+        _check_proxy(settings)
+        logging.getLogger("rldf.serve").setLevel(logging.INFO)
+        logging.getLogger("rldf.serve").parent = logging.getLogger("ray.serve")
+        routes = Routes(settings)
+        scorer = RewardScorer(reward) if reward is not None else None
+        self._service = Service(settings, ServeEngines(settings, routes), routes, scorer, Metrics())
+        keys = KeyRing(Path(settings.keys)) if settings.keys is not None else None
+        self._guard = build_guarded(self._service, keys)
+
+    async def __serve_build_asgi_app__(self) -> Any:
+        return self._guard
+
+    async def drain(self) -> int:
+        """Let no more requests in; the number of those under way."""
+        self._guard.draining = True
+        return self._guard.under_way
+
+
+def _check_proxy(settings: Settings) -> None:
+    """The same rule however it was deployed: what the proxy really listens on decides."""
+    from ray.serve.context import _get_global_client
+
+    client = _get_global_client()
+    assert client is not None
+    check_address(client.http_config.host or "", settings.keys)

@@ -1,0 +1,210 @@
+"""What the API needs of the engines, without knowing what they run on.
+
+request --> Target (engine, version, adapter) --> Engines.generate --> pieces of the answer
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from serve.settings import Settings
+from serve.store import ModelStore, Traffic
+
+LOOK_EVERY_S = 1.0
+FIRST_WAIT_S = 0.2
+LONGEST_WAIT_S = 2.0
+
+# A piece is a list of server-sent events ("data: ...\n\n") or one whole answer.
+Piece = list[str] | dict[str, Any]
+Stream = AsyncGenerator[Piece, None]
+
+
+class EngineGone(RuntimeError):
+    """The engine died, or there is none; nothing says that the request itself is wrong."""
+
+
+class EngineRefused(RuntimeError):
+    """The engine says the request is wrong (status 400 to 499)."""
+
+    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.param = param
+
+
+class UnknownModel(ValueError):
+    """No model of that name is served."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A LoRA adapter: its name in the engine, and its folder, loaded at its first request."""
+
+    name: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a request goes.
+
+    Attributes:
+        model: the name the client knows.
+        version: published version, or "" for a plain folder.
+        engine: name of the engine's own Serve application.
+    """
+
+    model: str
+    version: str
+    engine: str
+    adapter: Adapter | None = None
+
+
+@dataclass(frozen=True)
+class EngineRequest:
+    """One request as it travels to a replica.
+
+    `messages` and `prompt` are what Serve's prefix-aware router reads off its arguments.
+
+    Attributes:
+        kind: "chat" and "completion" are OpenAI's; "choose" is the exact distribution over
+            `body["choices"]` after `body["messages"]`.
+        body: OpenAI's fields.
+    """
+
+    kind: Literal["chat", "completion", "choose"]
+    body: dict[str, Any]
+    adapter: Adapter | None = None
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.body.get("messages", [])
+        return found or [{"content": self.body.get("prompt", "")}]
+
+
+class Engines(Protocol):
+    """Anything that answers engine requests."""
+
+    def generate(self, target: Target, request: EngineRequest) -> Stream:
+        """The pieces of the answer; closing it early cancels the generation in the engine.
+
+        Raises:
+            EngineGone, EngineRefused: while it is read.
+        """
+        ...
+
+    async def down(self) -> list[str]:
+        """Engines that cannot answer now, with the reason; empty when all can."""
+        ...
+
+
+@dataclass
+class Routes:
+    """Which engine answers for a model: follows the store's pointer, a look a second."""
+
+    settings: Settings
+    clock: Callable[[], float] = time.monotonic
+    draw: Callable[[], float] = lambda: random.uniform(0, 100)
+    _seen: dict[str, tuple[float, Traffic]] = field(default_factory=dict)
+
+    def target(self, model: str | None) -> Target:
+        """Where a request that names `model` goes now.
+
+        Raises:
+            UnknownModel: no such model.
+            EngineGone: nothing of it is published yet.
+        """
+        name = model or self.settings.default_model
+        source = self.settings.models.get(name)
+        if source is None:
+            known = ", ".join(self.settings.models)
+            raise UnknownModel(f"the model {name!r} does not exist; there are: {known}")
+        version, folder = "", source.folder or ""
+        if source.store:
+            traffic = self.traffic(name)
+            if traffic is None:
+                raise EngineGone(f"no version of {name} has been published yet")
+            version = traffic.version(self.draw())
+            folder = str(self._store(name).folder(version))
+        if source.on is not None:
+            return Target(name, version, source.on, Adapter(_joined(name, version), folder))
+        return Target(name, version, _joined(name, version))
+
+    def traffic(self, name: str) -> Traffic | None:
+        """The versions of a model from the store."""
+        now = self.clock()
+        seen = self._seen.get(name)
+        if seen is None or now - seen[0] >= LOOK_EVERY_S:
+            found = self._store(name).traffic()
+            if found is None:
+                return None
+            self._seen[name] = seen = (now, found)
+        return seen[1]
+
+    def wanted(self) -> dict[str, str]:
+        """Engines that must run, each with the folder it serves."""
+        found: dict[str, str] = {}
+        for name, source in self.settings.models.items():
+            if source.on is not None:
+                continue
+            if not source.store:
+                found[name] = source.folder or ""
+                continue
+            traffic = self.traffic(name)
+            for version in traffic.versions if traffic is not None else ():
+                found[_joined(name, version)] = str(self._store(name).folder(version))
+        return found
+
+    def _store(self, name: str) -> ModelStore:
+        assert self.settings.store is not None
+        return ModelStore(Path(self.settings.store), name)
+
+
+def _joined(name: str, version: str) -> str:
+    return f"{name}.{version}" if version else name
+
+
+async def begin(
+    engines: Engines, target: Callable[[], Target], request: Callable[[Target], EngineRequest]
+) -> tuple[Target, Piece, Stream]:
+    """The first piece of an answer, and the stream it came from.
+
+    An engine that is gone before its first piece is asked again, or another one is: nothing has
+    reached the client, so nothing is lost. The caller's time-out ends this.
+
+    Raises:
+        EngineRefused: the request is wrong.
+    """
+    wait_s = FIRST_WAIT_S
+    while True:
+        chosen = target()
+        stream = engines.generate(chosen, request(chosen))
+        try:
+            return chosen, await anext(stream), stream
+        except (EngineGone, StopAsyncIteration):
+            await stream.aclose()
+        except BaseException:
+            await stream.aclose()
+            raise
+        await asyncio.sleep(wait_s)
+        wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
+
+
+async def whole(
+    engines: Engines, target: Callable[[], Target], request: Callable[[Target], EngineRequest]
+) -> tuple[Target, dict[str, Any]]:
+    """The answer to a request that does not stream.
+
+    Raises:
+        EngineRefused: the request is wrong.
+    """
+    chosen, first, stream = await begin(engines, target, request)
+    await stream.aclose()
+    assert isinstance(first, dict)
+    return chosen, first

@@ -1,0 +1,57 @@
+"""A server without Ray: the whole application over scripted engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from serve.api import build_guarded
+from serve.engines import Engines, Routes
+from serve.guard import Guard
+from serve.keys import KeyRing
+from serve.metrics import Metrics
+from serve.scripted import ScriptedEngines
+from serve.service import Service
+from serve.settings import read_settings
+
+
+class LengthScorer:
+    """A reward model whose reward is minus the number of words."""
+
+    async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
+        return [-float(len(text.split())) for text in texts]
+
+
+@dataclass
+class Server:
+    client: TestClient
+    guard: Guard
+    engines: Any
+    service: Service
+
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a server; keyword arguments are settings."""
+    with ExitStack() as stack:
+
+        def start(engines: Engines | None = None, **values: Any) -> Server:
+            models = {"policy": {"folder": "p"}, "base": {"folder": "b"}}
+            settings = read_settings({"models": models, **values})
+            chosen = engines or ScriptedEngines(settings.engine.scripted_delay_s)
+            service = Service(settings, chosen, Routes(settings), LengthScorer(), Metrics())
+            keys = KeyRing(Path(settings.keys)) if settings.keys else None
+            guard = build_guarded(service, keys)
+            client = stack.enter_context(TestClient(guard, raise_server_exceptions=True))
+            return Server(client, guard, chosen, service)
+
+        yield start
