@@ -24,8 +24,8 @@ from serve.bodies import (
     engine_body,
     prompt_of,
 )
-from serve.engines import EngineGone, EngineRefused, UnknownModel
-from serve.guard import Guard, Refused, error_content
+from serve.engines import EngineGoneError, EngineRefusedError, UnknownModelError
+from serve.guard import Guard, RefusedError, error_content
 from serve.keys import KeyRing
 from serve.limits import Allowances
 from serve.metrics import CONTENT_TYPE
@@ -33,9 +33,10 @@ from serve.service import Service, caller_of
 
 PAGE = Path(__file__).parent / "page"
 VERSION_HEADER = "x-rldf-version"
-# The page loads nothing from elsewhere and runs no script but its own files.
+# The page loads nothing from elsewhere and runs no script but its own files. Styles may be inline:
+# a report that it shows in a frame brings its own, and the frame inherits this policy.
 PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
@@ -85,7 +86,7 @@ def _add_openai(api: FastAPI, service: Service) -> None:
     @api.get("/v1/models/{model}", tags=["openai"], responses=ERRORS)
     def model(model: str) -> dict[str, Any]:
         if model not in service.settings.models:
-            raise UnknownModel(f"the model {model!r} does not exist")
+            raise UnknownModelError(f"the model {model!r} does not exist")
         return _card(service, model)
 
 
@@ -208,24 +209,24 @@ def _add_errors(api: FastAPI) -> None:
     async def beyond(request: Request, found: BodyError) -> JSONResponse:
         return error(400, str(found), INVALID, param=found.param)
 
-    @api.exception_handler(UnknownModel)
-    async def unknown(request: Request, found: UnknownModel) -> JSONResponse:
+    @api.exception_handler(UnknownModelError)
+    async def unknown(request: Request, found: UnknownModelError) -> JSONResponse:
         return error(404, str(found)[:500], INVALID, code="model_not_found", param="model")
 
-    @api.exception_handler(EngineRefused)
-    async def refused(request: Request, found: EngineRefused) -> JSONResponse:
+    @api.exception_handler(EngineRefusedError)
+    async def refused(request: Request, found: EngineRefusedError) -> JSONResponse:
         return error(found.status, str(found), INVALID, param=found.param)
 
-    @api.exception_handler(EngineGone)
-    async def gone(request: Request, found: EngineGone) -> JSONResponse:
+    @api.exception_handler(EngineGoneError)
+    async def gone(request: Request, found: EngineGoneError) -> JSONResponse:
         return error(503, str(found), "server_error", code="engine_lost")
 
     @api.exception_handler(TimeoutError)
     async def too_long(request: Request, found: TimeoutError) -> JSONResponse:
         return error(504, "the answer took too long and was cancelled", "server_error")
 
-    @api.exception_handler(Refused)
-    async def turned_away(request: Request, found: Refused) -> JSONResponse:
+    @api.exception_handler(RefusedError)
+    async def turned_away(request: Request, found: RefusedError) -> JSONResponse:
         return JSONResponse(found.content, found.status, headers=found.headers())
 
     @api.exception_handler(HTTPException)

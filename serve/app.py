@@ -24,7 +24,7 @@ from ray.serve.handle import DeploymentHandle
 
 from rldf_ray.models.embedded import resolve_model
 from serve.api import build_guarded
-from serve.engines import EngineGone, EngineRefused, EngineRequest, Routes, Stream, Target
+from serve.engines import EngineGoneError, EngineRefusedError, EngineRequest, Routes, Stream, Target
 from serve.keys import KeyRing
 from serve.metrics import Metrics
 from serve.service import Service
@@ -179,10 +179,10 @@ class ServeEngines:
                 yield piece
         except _GONE as error:
             self._handles.pop(target.engine, None)
-            raise EngineGone(f"the engine of {target.model} is gone") from error
+            raise EngineGoneError(f"the engine of {target.model} is gone") from error
         except RayTaskError as error:
             log.exception("the engine of %s failed", target.model)
-            raise EngineGone(f"the engine of {target.model} failed") from error
+            raise EngineGoneError(f"the engine of {target.model} failed") from error
         finally:
             if response is not None:
                 response.cancel()
@@ -232,8 +232,8 @@ def _check(piece: Any) -> None:
         return
     status = error.get("code")
     if isinstance(status, int) and 400 <= status < 500:
-        raise EngineRefused(status, str(error.get("message")), error.get("param"))
-    raise EngineGone(str(error.get("message")))
+        raise EngineRefusedError(status, str(error.get("message")), error.get("param"))
+    raise EngineGoneError(str(error.get("message")))
 
 
 class RewardScorer:
@@ -247,7 +247,7 @@ class RewardScorer:
             calls = (self._handle.score.remote((prompt, text)) for text in texts)
             return list(await asyncio.gather(*calls))
         except (RayTaskError, *_GONE) as error:
-            raise EngineGone("the reward model is gone") from error
+            raise EngineGoneError("the reward model is gone") from error
 
 
 @serve.ingress()

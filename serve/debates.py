@@ -20,7 +20,7 @@ from rldf_ray.debate.multirole import MultiRoleDebate, whole_sentences
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
 from rldf_ray.prompts import BiasType, bias_type
 from serve.bodies import BodyError, DebateBody
-from serve.engines import EngineGone, EngineRefused
+from serve.engines import EngineGoneError, EngineRefusedError
 from serve.guard import Caller
 from serve.service import Service
 
@@ -53,7 +53,7 @@ class ServedChatModel:
                 return (await self._choose(request, messages),)
             body = {**_sampling(request), "messages": messages}
             found = await self.service.answer(self.caller, self.model, "chat", body)
-        except (EngineRefused, EngineGone) as error:
+        except (EngineRefusedError, EngineGoneError) as error:
             raise ModelError(f"model {self.model}: {error}") from error
         except TimeoutError:
             raise ModelError(f"model {self.model} gave no answer in time") from None
@@ -170,7 +170,7 @@ def checked(body: DebateBody, service: Service) -> BiasType:
 
     Raises:
         BodyError: a limit is exceeded, or the bias type is none that ships with the package.
-        UnknownModel: no such model.
+        UnknownModelError: no such model.
     """
     limits = service.settings.limits
     if body.rounds > limits.debate_rounds:

@@ -25,11 +25,11 @@ Piece = list[str] | dict[str, Any]
 Stream = AsyncGenerator[Piece, None]
 
 
-class EngineGone(RuntimeError):
+class EngineGoneError(RuntimeError):
     """The engine died, or there is none; nothing says that the request itself is wrong."""
 
 
-class EngineRefused(RuntimeError):
+class EngineRefusedError(RuntimeError):
     """The engine says the request is wrong (status 400 to 499)."""
 
     def __init__(self, status: int, message: str, param: str | None = None) -> None:
@@ -38,7 +38,7 @@ class EngineRefused(RuntimeError):
         self.param = param
 
 
-class UnknownModel(ValueError):
+class UnknownModelError(ValueError):
     """No model of that name is served."""
 
 
@@ -95,7 +95,7 @@ class Engines(Protocol):
         """The pieces of the answer; closing it early cancels the generation in the engine.
 
         Raises:
-            EngineGone, EngineRefused: while it is read.
+            EngineGoneError, EngineRefusedError: while it is read.
         """
         ...
 
@@ -117,19 +117,19 @@ class Routes:
         """Where a request that names `model` goes now.
 
         Raises:
-            UnknownModel: no such model.
-            EngineGone: nothing of it is published yet.
+            UnknownModelError: no such model.
+            EngineGoneError: nothing of it is published yet.
         """
         name = model or self.settings.default_model
         source = self.settings.models.get(name)
         if source is None:
             known = ", ".join(self.settings.models)
-            raise UnknownModel(f"the model {name!r} does not exist; there are: {known}")
+            raise UnknownModelError(f"the model {name!r} does not exist; there are: {known}")
         version, folder = "", source.folder or ""
         if source.store:
             traffic = self.traffic(name)
             if traffic is None:
-                raise EngineGone(f"no version of {name} has been published yet")
+                raise EngineGoneError(f"no version of {name} has been published yet")
             version = traffic.version(self.draw())
             folder = str(self._store(name).folder(version))
         if source.on is not None:
@@ -179,7 +179,7 @@ async def begin(
     reached the client, so nothing is lost. The caller's time-out ends this.
 
     Raises:
-        EngineRefused: the request is wrong.
+        EngineRefusedError: the request is wrong.
     """
     wait_s = FIRST_WAIT_S
     while True:
@@ -187,7 +187,7 @@ async def begin(
         stream = engines.generate(chosen, request(chosen))
         try:
             return chosen, await anext(stream), stream
-        except (EngineGone, StopAsyncIteration):
+        except (EngineGoneError, StopAsyncIteration):
             await stream.aclose()
         except BaseException:
             await stream.aclose()
@@ -202,7 +202,7 @@ async def whole(
     """The answer to a request that does not stream.
 
     Raises:
-        EngineRefused: the request is wrong.
+        EngineRefusedError: the request is wrong.
     """
     chosen, first, stream = await begin(engines, target, request)
     await stream.aclose()

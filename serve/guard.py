@@ -26,7 +26,7 @@ OPEN_FOLDERS = ("/page/",)
 log = logging.getLogger("rldf.serve")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An answer that ends a request here, in OpenAI's error format."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Guard:
 
         try:
             await self._pass(scope, receive, sending, caller)
-        except Refused as refused:
+        except RefusedError as refused:
             await _answer(sending, refused.status, refused.content, refused.headers())
         except Exception:
             # The text of the request stays out of the log; the traceback has code only.
@@ -109,10 +109,10 @@ class Guard:
             await self.app(scope, receive, send)
             return
         if self.draining:
-            raise Refused(503, "this server is shutting down", "server_error", retry_after_s=5)
+            raise RefusedError(503, "this server is shutting down", "server_error", retry_after_s=5)
         caller.key = self._known(scope)
         if caller.key is not None and (wait_s := self.allowances.admit(caller.key)):
-            raise Refused(
+            raise RefusedError(
                 429,
                 f"the limits of key {caller.key.name!r} are used up",
                 "rate_limit_error",
@@ -120,7 +120,9 @@ class Guard:
                 retry_after_s=wait_s + 1,
             )
         if self.under_way >= self.limits.in_flight:
-            raise Refused(429, "too many requests under way", "rate_limit_error", retry_after_s=1)
+            raise RefusedError(
+                429, "too many requests under way", "rate_limit_error", retry_after_s=1
+            )
         self.under_way += 1
         self.metrics.in_flight.set(self.under_way)
         try:
@@ -138,7 +140,7 @@ class Guard:
         kind, _, key = given.partition(" ")
         found = self.keys.find(key.strip()) if kind.lower() == "bearer" else None
         if found is None:
-            raise Refused(
+            raise RefusedError(
                 401,
                 "this server needs a valid API key: Authorization: Bearer KEY",
                 "authentication_error",
@@ -156,19 +158,21 @@ class Guard:
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
-                        raise Refused(400, "the connection closed before the body was complete")
+                        raise RefusedError(
+                            400, "the connection closed before the body was complete"
+                        )
                     body += message.get("body", b"")
                     if len(body) > self.limits.body_bytes:
                         raise self._too_large()
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
-            raise Refused(
+            raise RefusedError(
                 408, f"the body did not arrive in {self.limits.body_timeout_s:g} s"
             ) from None
 
-    def _too_large(self) -> Refused:
-        return Refused(413, f"the body is larger than {self.limits.body_bytes} bytes")
+    def _too_large(self) -> RefusedError:
+        return RefusedError(413, f"the body is larger than {self.limits.body_bytes} bytes")
 
     def _account(self, scope: Scope, caller: Caller, status: int, seconds: float) -> None:
         if caller.key is not None and caller.tokens:

@@ -17,7 +17,7 @@ from rldf_ray.debate.agents import PromptedReferee
 from rldf_ray.models.base import ModelError
 from serve.bodies import BiasBody, BodyError
 from serve.debates import ServedChatModel
-from serve.engines import EngineGone
+from serve.engines import EngineGoneError
 from serve.service import Service, caller_of
 
 
@@ -73,7 +73,7 @@ async def _scores(body: BiasBody, judge: ServedChatModel) -> list[dict[str, Any]
             *(referee.judge(context, [text], f"bias/{i}") for i, text in enumerate(body.texts))
         )
     except ModelError as error:
-        raise EngineGone(str(error)) from error
+        raise EngineGoneError(str(error)) from error
     return [
         {"score": v.score, "expected_score": v.expected_score, "failure": v.failure}
         for (v,) in judged

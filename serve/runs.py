@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from rldf_ray.storage import RunFolder, RunFolderError
-from serve.guard import Refused
+from serve.guard import RefusedError
 
 PAGE = 50
 
@@ -23,7 +23,7 @@ def router(folders: tuple[str, ...]) -> APIRouter:
 
     def run(name: str) -> RunFolder:
         if name not in runs:
-            raise Refused(404, f"no such run; there are: {', '.join(runs) or 'none'}")
+            raise RefusedError(404, f"no such run; there are: {', '.join(runs) or 'none'}")
         return runs[name]
 
     @api.get("")
@@ -36,14 +36,14 @@ def router(folders: tuple[str, ...]) -> APIRouter:
         try:
             return folder.read_json("report.json")
         except FileNotFoundError:
-            raise Refused(404, f"{name} has no report yet") from None
+            raise RefusedError(404, f"{name} has no report yet") from None
 
     @api.get("/{name}/report.html")
     def report_page(name: str) -> HTMLResponse:
         try:
             text = (run(name).root / "report.html").read_text()
         except FileNotFoundError:
-            raise Refused(404, f"{name} has no report yet") from None
+            raise RefusedError(404, f"{name} has no report yet") from None
         # What models said is in it; it runs no script and reaches nothing of this origin.
         return HTMLResponse(text, headers={"content-security-policy": "sandbox"})
 
@@ -80,7 +80,7 @@ def router(folders: tuple[str, ...]) -> APIRouter:
         table = _table(run(name), "data/transcripts.parquet")
         found = _filtered(table, {"debate_id": debate_id}, None, None).select(_SHOWN)
         if not found.num_rows:
-            raise Refused(404, "no such debate in this run")
+            raise RefusedError(404, "no such debate in this run")
         order = [("round", "ascending"), ("role", "ascending")]
         return {"data": found.sort_by(order).to_pylist()}
 
@@ -126,7 +126,7 @@ def _table(folder: RunFolder, name: str) -> pa.Table:
     try:
         return folder.read_table(name)
     except RunFolderError:
-        raise Refused(404, f"this run has no {name} yet") from None
+        raise RefusedError(404, f"this run has no {name} yet") from None
 
 
 def _label_source(table: pa.Table) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from fastapi import Request
 
 from serve.engines import (
-    EngineGone,
+    EngineGoneError,
     EngineRequest,
     Engines,
     Piece,
@@ -64,7 +64,7 @@ class Service:
 
         Raises:
             TimeoutError: not in time; the generation has been cancelled.
-            EngineRefused, UnknownModel: the request is wrong.
+            EngineRefusedError, UnknownModelError: the request is wrong.
         """
         began = time.monotonic()
         try:
@@ -96,7 +96,7 @@ class Service:
 
         Raises:
             TimeoutError: nothing came in time; the generation has been cancelled.
-            EngineRefused, UnknownModel: the request is wrong.
+            EngineRefusedError, UnknownModelError: the request is wrong.
         """
         began, deadline = time.monotonic(), self.deadline()
         try:
@@ -145,7 +145,7 @@ class Service:
         except TimeoutError:
             reason = "timeout"
             yield _error_event("the answer took too long and was cancelled", "timeout")
-        except EngineGone:
+        except EngineGoneError:
             reason = "engine"
             yield _error_event("the engine was lost while it answered: ask again", "engine_lost")
         finally:

@@ -1,6 +1,6 @@
 """The model store: every published version is kept, one small file says which are served.
 
-    STORE/NAME/versions/v0001/...  a model or adapter folder with MANIFEST.json (SHA-256 of its files)
+    STORE/NAME/versions/v0001/...  a model or adapter, with MANIFEST.json: SHA-256 of its files
     STORE/NAME/traffic.json        {"current": "v0001", "next": "v0002", "percent": 10}
 
 Both the versions and the pointer are written beside their place and moved into it, so a reader

@@ -28,6 +28,13 @@ Set = Annotated[
     list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the settings")
 ]
 AsJSON = Annotated[bool, typer.Option("--json", help="print JSON instead of lines")]
+Host = Annotated[
+    str | None, typer.Option("--host", help="address; another than loopback needs --keys")
+]
+PolicyStore = Annotated[
+    str | None,
+    typer.Option("--store", metavar="DIR", help="serve the policy from this model store"),
+]
 Names = Annotated[
     str, typer.Option("--models", help="of a run folder: which of policy, sft and base")
 ]
@@ -40,14 +47,10 @@ ModelName = Annotated[str, typer.Option("--name", help="the served model's name 
 def start(
     model: Model,
     names: Names = "policy,base",
-    host: Annotated[
-        str | None, typer.Option(help="address; another than loopback needs --keys")
-    ] = None,
+    host: Host = None,
     port: Annotated[int | None, typer.Option(help="port; 0 is any free one")] = None,
     keys: Annotated[str | None, typer.Option(metavar="FILE", help="API keys")] = None,
-    store: Annotated[
-        str | None, typer.Option(metavar="DIR", help="serve the policy from here")
-    ] = None,
+    store: PolicyStore = None,
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Serve until SIGTERM: `rldf serve MODEL`. MODEL may also be a Serve config file."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from serve.engines import EngineGone, EngineRequest, Stream, Target
+from serve.engines import EngineGoneError, EngineRequest, Stream, Target
 from serve.keys import add_key
 from serve.scripted import ScriptedEngine, ScriptedEngines
 from tests.serve.conftest import Start
@@ -189,7 +189,7 @@ class Failing(ScriptedEngines):
         async for piece in ScriptedEngine().answer(target.model, request):
             if self.left and sent == self.after:
                 self.left -= 1
-                raise EngineGone("killed")
+                raise EngineGoneError("killed")
             sent += 1
             yield piece
 
