@@ -36,7 +36,8 @@ VERSION_HEADER = "x-rldf-version"
 # The page loads nothing from elsewhere and runs no script but its own files. Styles may be inline:
 # a report that it shows in a frame brings its own, and the frame inherits this policy.
 PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; "
     "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
