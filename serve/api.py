@@ -134,10 +134,12 @@ def _add_operations(api: FastAPI, service: Service) -> None:
     @api.get("/ready", tags=["operations"], responses={503: {"description": "not ready"}})
     async def ready(request: Request) -> JSONResponse:
         """Every model answers, and no shutdown has begun."""
-        down = await service.engines.down()
-        if getattr(request.state, "draining", False):
-            down = ["shutting down", *down]
-        return JSONResponse({"ready": not down, "waiting_for": down}, 503 if down else 200)
+        generating = await service.engines.generating()
+        waiting_for = [name for name, number in generating.items() if number is None]
+        draining = bool(getattr(request.state, "draining", False))
+        ready = not (waiting_for or draining)
+        found = {"ready": ready, "draining": draining, "waiting_for": waiting_for}
+        return JSONResponse({**found, "generating": generating}, 200 if ready else 503)
 
     @api.get("/metrics", tags=["operations"])
     def metrics() -> Response:

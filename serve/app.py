@@ -29,6 +29,7 @@ from serve.keys import KeyRing
 from serve.metrics import Metrics
 from serve.service import Service
 from serve.settings import Settings, check_address, read_settings
+from serve.store import StoreError
 
 READY_TIMEOUT_S = 5.0
 REWARD = "Reward"
@@ -43,17 +44,16 @@ def build(args: dict[str, Any]) -> serve.Application:
     settings = read_settings(args)
     told = settings.model_dump(mode="json")
     reward = _reward(settings) if settings.reward is not None else None
-    rollouts = serve.deployment(
-        Rollouts, ray_actor_options={"num_cpus": 0}, graceful_shutdown_timeout_s=1
+    rollouts = serve.deployment(ray_actor_options={"num_cpus": 0}, graceful_shutdown_timeout_s=1)(
+        Rollouts
     ).bind(told)
     api = serve.deployment(
-        Api,
         num_replicas=settings.api_replicas,
         ray_actor_options={"num_cpus": 0},
         max_ongoing_requests=10_000,
         graceful_shutdown_wait_loop_s=0.5,
         graceful_shutdown_timeout_s=settings.drain_s,
-    )
+    )(Api)
     return api.bind(told, rollouts, reward)
 
 
@@ -61,11 +61,10 @@ def _reward(settings: Settings) -> serve.Application:
     from serve.replicas import Reward
 
     deployment = serve.deployment(
-        Reward,
         name=REWARD,
         ray_actor_options={"num_cpus": settings.reward_cpus, "num_gpus": settings.reward_gpus},
         max_ongoing_requests=1000,
-    )
+    )(Reward)
     device = "cuda" if settings.reward_gpus else "cpu"
     return deployment.bind(settings.reward, device, settings.reward_max_length)
 
@@ -79,7 +78,7 @@ def engine_application(settings: Settings, name: str, folder: str) -> serve.Appl
     if section.kind == "vllm":
         return _vllm_application(settings, name, folder)
     options = {**_deployment_options(settings), "ray_actor_options": {"num_cpus": section.cpus}}
-    return serve.deployment(ScriptedServed, name="engine", **options).bind(
+    return serve.deployment(name="engine", **options)(ScriptedServed).bind(
         name, folder, section.scripted_delay_s
     )
 
@@ -168,7 +167,7 @@ class ServeEngines:
     def __init__(self, settings: Settings, routes: Routes) -> None:
         self._settings = settings
         self._routes = routes
-        self._handles: dict[str, DeploymentHandle] = {}
+        self._handles: dict[str, DeploymentHandle[Any]] = {}
 
     async def generate(self, target: Target, request: EngineRequest) -> Stream:
         response: Any = None
@@ -187,23 +186,23 @@ class ServeEngines:
             if response is not None:
                 response.cancel()
 
-    async def down(self) -> list[str]:
+    async def generating(self) -> dict[str, int | None]:
         try:
             wanted = self._routes.wanted()
-        except (OSError, ValueError, RuntimeError) as error:
-            return [str(error)]
-        answers = await asyncio.gather(*(self._answers(name) for name in wanted))
-        return [name for name, answers in zip(wanted, answers, strict=True) if not answers]
+        except (OSError, StoreError) as error:
+            return {f"the store: {error}": None}
+        answers = await asyncio.gather(*(self._running(name) for name in wanted))
+        return dict(zip(wanted, answers, strict=True))
 
-    async def _answers(self, name: str) -> bool:
+    async def _running(self, name: str) -> int | None:
         try:
             handle = self._handle(name).options(stream=False)
-            await asyncio.wait_for(handle.running.remote(), READY_TIMEOUT_S)
+            running: int = await asyncio.wait_for(handle.running.remote(), READY_TIMEOUT_S)
         except (TimeoutError, RayTaskError, *_GONE):
-            return False
-        return True
+            return None
+        return running
 
-    def _handle(self, name: str) -> DeploymentHandle:
+    def _handle(self, name: str) -> DeploymentHandle[Any]:
         if name not in self._handles:
             app = engine_app_name(self._settings, name)
             self._handles[name] = serve.get_app_handle(app).options(stream=True)
@@ -239,7 +238,7 @@ def _check(piece: Any) -> None:
 class RewardScorer:
     """The reward deployment, one call a text; it batches them itself."""
 
-    def __init__(self, handle: DeploymentHandle) -> None:
+    def __init__(self, handle: DeploymentHandle[Any]) -> None:
         self._handle = handle
 
     async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
@@ -255,7 +254,10 @@ class Api:
     """The HTTP side, in every API replica."""
 
     def __init__(
-        self, args: dict[str, Any], rollouts: DeploymentHandle, reward: DeploymentHandle | None
+        self,
+        args: dict[str, Any],
+        rollouts: DeploymentHandle[Any],
+        reward: DeploymentHandle[Any] | None,
     ) -> None:
         self._rollouts = rollouts
         settings = read_settings(args)

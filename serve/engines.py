@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from rldf_ray.models.embedded import resolve_model
 from serve.settings import Settings
 from serve.store import ModelStore, Traffic
 
@@ -99,8 +100,8 @@ class Engines(Protocol):
         """
         ...
 
-    async def down(self) -> list[str]:
-        """Engines that cannot answer now, with the reason; empty when all can."""
+    async def generating(self) -> dict[str, int | None]:
+        """Generations under way in each engine, by its name; None where it cannot answer."""
         ...
 
 
@@ -125,16 +126,17 @@ class Routes:
         if source is None:
             known = ", ".join(self.settings.models)
             raise UnknownModelError(f"the model {name!r} does not exist; there are: {known}")
-        version, folder = "", source.folder or ""
+        version = ""
         if source.store:
             traffic = self.traffic(name)
             if traffic is None:
                 raise EngineGoneError(f"no version of {name} has been published yet")
             version = traffic.version(self.draw())
-            folder = str(self._store(name).folder(version))
-        if source.on is not None:
-            return Target(name, version, source.on, Adapter(_joined(name, version), folder))
-        return Target(name, version, _joined(name, version))
+        joined = _joined(name, version)
+        if source.on is None:
+            return Target(name, version, joined)
+        folder = source.folder or str(self._store(name).folder(version))
+        return Target(name, version, source.on, Adapter(joined, resolve_model(folder)))
 
     def traffic(self, name: str) -> Traffic | None:
         """The versions of a model from the store."""

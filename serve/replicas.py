@@ -29,11 +29,12 @@ REWARD_WAIT_S = 0.01
 class ServedModel(LLMServer):
     """One vLLM engine and its adapters."""
 
-    async def __init__(self, llm_config: LLMConfig) -> None:
+    async def __init__(self, llm_config: LLMConfig) -> None:  # type: ignore[misc]
         # One engine is not alone on its machine; vLLM would leave a core idle for others.
         os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
-        folder = llm_config.model_loading_config.model_source
-        await asyncio.to_thread(verify, Path(str(folder)))
+        loading: Any = llm_config.model_loading_config
+        self._folder = str(loading.model_source)
+        await asyncio.to_thread(verify, Path(self._folder))
         self._loading = asyncio.Lock()
         self._adapters: set[str] = set()
         self._tokenizer: Any = None
@@ -55,8 +56,8 @@ class ServedModel(LLMServer):
 
     async def running(self) -> int:
         """Requests the engine is generating for now."""
-        assert self.engine is not None
-        found: int = self.engine._engine_client.output_processor.get_num_unfinished_requests()
+        engine: Any = self.engine
+        found: int = engine._engine_client.output_processor.get_num_unfinished_requests()
         return found
 
     async def pid(self) -> int:
@@ -72,8 +73,8 @@ class ServedModel(LLMServer):
         except ValueError as error:
             yield {"error": {"message": str(error), "code": 400}}
             return
-        method = self.chat if chat else self.completions
-        stream: Any = await method(parsed)
+        method: Any = self.chat if chat else self.completions
+        stream = await method(parsed)
         try:
             async for found in stream:
                 yield found if isinstance(found, list) else found.model_dump(mode="json")
@@ -160,8 +161,7 @@ class ServedModel(LLMServer):
         if self._tokenizer is None:
             from transformers import AutoTokenizer
 
-            source = self._llm_config.model_loading_config.model_source
-            self._tokenizer = await asyncio.to_thread(AutoTokenizer.from_pretrained, source)
+            self._tokenizer = await asyncio.to_thread(AutoTokenizer.from_pretrained, self._folder)
         return self._tokenizer
 
 

@@ -68,8 +68,8 @@ class ScriptedEngines(Engines):
         async for piece in engine.answer(target.model, request):
             yield piece
 
-    async def down(self) -> list[str]:
-        return []
+    async def generating(self) -> dict[str, int | None]:
+        return {name: engine.running for name, engine in self.engines.items()}
 
 
 def _chat_request(request: EngineRequest) -> ChatRequest:

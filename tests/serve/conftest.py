@@ -1,4 +1,4 @@
-"""A server without Ray: the whole application over scripted engines."""
+"""A server without Ray over scripted engines, and one real server for all slow tests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
+from benchmarks.running_server import Running, running
 from serve.api import build_guarded
 from serve.engines import Engines, Routes
 from serve.guard import Guard
@@ -19,6 +21,7 @@ from serve.metrics import Metrics
 from serve.scripted import ScriptedEngines
 from serve.service import Service
 from serve.settings import read_settings
+from tests.serve.a_run import write_adapter, write_reward_model, write_run
 
 
 class LengthScorer:
@@ -55,3 +58,23 @@ def start() -> Iterator[Start]:
             return Server(client, guard, chosen, service)
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One vLLM engine with the embedded model (base) and an adapter on it (policy)."""
+    folder = tmp_path_factory.mktemp("real")
+    settings = {
+        "models": {
+            "policy": {"folder": str(write_adapter(folder / "adapter")), "on": "base"},
+            "base": {"folder": "embedded"},
+        },
+        "reward": str(write_reward_model(folder / "reward/model")),
+        "runs": [str(write_run(folder / "small"))],
+        "engine": {"max_model_len": 1024, "max_num_seqs": 32, "cpus": 0.5},
+        "limits": {"request_timeout_s": 60, "max_tokens": 512},
+    }
+    config = folder / "application.yaml"
+    config.write_text(yaml.safe_dump({"applications": [{"args": settings}]}))
+    with running(str(config), log=folder / "serve.txt") as server:
+        yield server

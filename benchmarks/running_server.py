@@ -1,4 +1,4 @@
-"""`rldf serve` in a process of its own, for tests that need the real thing."""
+"""`rldf serve` in a process of its own, for benchmarks and for tests that need the real thing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[1]
 
 
 @dataclass
