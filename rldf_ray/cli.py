@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rldf_ray.commands.bbq import bbq as bbq_command
+from rldf_ray.commands.bbq import bbq_hard
+from rldf_ray.commands.data import export, import_
+from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.serve import publish, serves
+from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 
@@ -24,12 +29,27 @@ app = typer.Typer(
 )
 plans = typer.Typer(help="Look at plans.", no_args_is_help=True)
 trains = typer.Typer(help="One training stage on a run folder.", no_args_is_help=True)
+evals = typer.Typer(
+    cls=DefaultCommandGroup,
+    help="Evaluate a run (`rldf eval RUN`), or any model on a benchmark.",
+    no_args_is_help=True,
+)
+datas = typer.Typer(
+    cls=DefaultCommandGroup,
+    help="A run's data (`rldf data RUN`), taken elsewhere, or given.",
+    no_args_is_help=True,
+)
 app.add_typer(plans, name="plan")
+app.add_typer(datas, name="data")
 app.add_typer(trains, name="train")
+app.add_typer(evals, name="eval")
 app.add_typer(serves, name="serve")
 app.command("publish")(publish)
 
 story = Story()
+
+# The budget is spent: nothing is wrong, and the same command with a higher one continues.
+SPENT_STATUS = 3
 
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
@@ -78,10 +98,14 @@ def debate(out: Folder, plan: PlanOption = None, set_: Set = [], redo: Redo = Fa
     _stages(out, ("topics", "audit", "debates"), plan, set_, redo)
 
 
-@app.command()
+@datas.command("RUN")
 def data(out: Folder, redo: Redo = False) -> None:
     """SFT, pairs and prompts from the transcripts."""
     _stages(out, ("data",), None, [], redo)
+
+
+datas.command("export")(export)
+datas.command("import")(import_)
 
 
 @trains.command()
@@ -102,7 +126,7 @@ def ppo(out: Folder, redo: Redo = False) -> None:
     _stages(out, ("ppo",), None, [], redo)
 
 
-@app.command("eval")
+@evals.command("RUN")
 def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJSON = False) -> None:
     """Evaluate base, SFT and policy on the plan's items, or on BBQ, and on held-out prompts."""
     from rldf_ray import pipeline
@@ -111,6 +135,11 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     other_items = Path(bbq).resolve() if bbq else None
     pipeline.run(plan, out, story, only=("eval",), redo=redo, bbq=other_items)
     _print_summary(out, as_json)
+
+
+evals.command("bbq")(bbq_command)
+evals.command("bbq-hard")(bbq_hard)
+app.command("show")(show_command)
 
 
 @app.command()
@@ -181,15 +210,22 @@ def _print_summary(out: Path, as_json: bool) -> None:
         return
     if found["evaluation"] is not None:
         table = Table(
-            "model", "accuracy", "ambiguous", "disambiguated", "s_AMB", "s_DIS", "reward (own)"
+            "model",
+            "accuracy",
+            "ambiguous",
+            "disambiguated",
+            "s_AMB",
+            "s_DIS",
+            "reward (own)",
+            "perplexity",
         )
         for name, model in found["evaluation"]["models"].items():
-            overall, own = model["multiple_choice"]["overall"], model["reward"]
-            figures = [
-                overall[key]
-                for key in ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
-            ]
-            table.add_row(name, *map(_figure, figures), _figure(own and own["mean"]))
+            own, neutral = model["reward"], (model["perplexity"] or {}).get("value")
+            figures = _figures(model["multiple_choice"]["overall"])
+            table.add_row(name, *figures, _figure(own and own["mean"]), _figure(neutral, 1))
+        silent = found["evaluation"]["always_unknown"]
+        if silent is not None:
+            table.add_row("always unknown", *_figures(silent), "", "")
         story.say(f"\n{found['evaluation']['set']}")
         story.console.print(table)
     for note in found["notes"]:
@@ -201,8 +237,13 @@ def _print_summary(out: Path, as_json: bool) -> None:
     )
 
 
-def _figure(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}"
+def _figures(scores: Mapping[str, float | None]) -> list[str]:
+    names = ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
+    return [_figure(scores[name]) for name in names]
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return "n/a" if value is None else f"{value:.{digits}f}"
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
@@ -220,6 +261,8 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         RunFolderError,
     ]
     for module, name in (
+        ("rldf_ray.dataset", "DatasetError"),
+        ("rldf_ray.evaluate.bbq_data", "BBQError"),
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),
@@ -234,7 +277,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 
 def main(command: Callable[[], None] = app) -> None:
-    """Entry point: an expected error is one message on stderr and exit status 1."""
+    """Entry point: an expected error is one message on stderr, status 1; a spent budget, 3."""
     try:
         command()
     except KeyboardInterrupt:
@@ -246,5 +289,8 @@ def main(command: Callable[[], None] = app) -> None:
     except Exception as error:
         if not isinstance(error, _expected_errors()):
             raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        from rldf_ray.models.base import BudgetSpentError
+
+        spent = isinstance(error, BudgetSpentError)
+        print(f"{'stopped' if spent else 'error'}: {error}", file=sys.stderr)
+        sys.exit(SPENT_STATUS if spent else 1)

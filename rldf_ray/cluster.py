@@ -67,6 +67,10 @@ def _worker_environment() -> dict[str, str]:
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "RAY_TRAIN_V2_ENABLED": "1",
+        # By default glibc returns every large tensor to the system when it is freed; mapping the
+        # pages again took a fifth to a third of the processor time of training on a CPU.
+        "MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
+        "MALLOC_TRIM_THRESHOLD_": str(16 * 2**30),
     }
 
 

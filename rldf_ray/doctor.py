@@ -97,13 +97,15 @@ def _memory(plan: Plan, resources: Resources) -> str:
 def _reachable(plan: Plan) -> str:
     """Where the plan has an endpoint: whether it answers and knows the model."""
     found = check_endpoint(plan)
-    if not (plan.teacher or "").startswith("openai:"):
+    wanted = [
+        name.removeprefix("openai:") for name in plan.speakers() if name.startswith("openai:")
+    ]
+    if not wanted:
         return found
     import openai
 
     key = os.environ.get(plan.endpoint.api_key_env, "none")
     client = openai.OpenAI(base_url=plan.endpoint.base_url, api_key=key, timeout=10, max_retries=0)
-    model = (plan.teacher or "").removeprefix("openai:")
     try:
         known = [entry.id for entry in client.models.list()]
     except openai.OpenAIError as error:
@@ -114,6 +116,7 @@ def _reachable(plan: Plan) -> str:
             + (f", status {status}" if status else "")
             + f"; check endpoint.base_url and the key in {plan.endpoint.api_key_env}"
         ) from error
-    if model not in known:
-        raise RuntimeError(f"{found} does not have {model!r}; it has {', '.join(known[:10])}")
-    return f"{found} answers and has {model}"
+    for model in wanted:
+        if model not in known:
+            raise RuntimeError(f"{found} does not have {model!r}; it has {', '.join(known[:10])}")
+    return f"{found} answers and has {', '.join(wanted)}"

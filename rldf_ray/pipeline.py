@@ -25,6 +25,7 @@ from rldf_ray.plan import HOW_FIELDS, Plan
 from rldf_ray.preflight import check_inputs, parameters_of
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
+from rldf_ray.speakers import Speakers
 from rldf_ray.stages import Facts, Run, StageError
 from rldf_ray.storage import RunFolder, RunFolderError
 
@@ -89,14 +90,15 @@ def _do(todo: Sequence[str], plan: Plan, folder: RunFolder, story: Story) -> Non
         placement = place(plan, resources)
         check_memory(plan, parameters_of(resolve_model(plan.model)), resources)
         story.say(f"placement: {placement.describe()}")
-        current = Run(plan, folder, placement, story, plan.digest())
+        speakers = Speakers(plan, folder, placement, story)
+        current = Run(plan, folder, placement, story, plan.digest(), speakers)
         try:
             for name in todo:
                 if name not in SPEAKING:
-                    current.end_speaker()
+                    speakers.end()
                 _stage(name, current)
         finally:
-            current.end_speaker()
+            speakers.end()
 
 
 def _stage(name: str, current: Run) -> None:

@@ -63,12 +63,18 @@ def place(plan: Plan, resources: Resources) -> Placement:
         PlacementError: PPO needs its engines and workers at once, and there is no room for both.
     """
     engines, workers = plan.engines.count, plan.train.workers
+    # Debates need the engines of every model that speaks, PPO those of the policy and its workers.
+    speaking = engines * len([name for name in plan.speakers() if not name.startswith("openai:")])
     if resources.gpus >= 1:
-        needed = engines * plan.engines.tensor_parallel + workers
+        needed = max(
+            engines * plan.engines.tensor_parallel + workers,
+            speaking * plan.engines.tensor_parallel,
+        )
         if needed > resources.gpus:
             raise PlacementError(
                 f"the plan needs {needed} GPUs ({engines} engines x "
-                f"{plan.engines.tensor_parallel} + {workers} workers), Ray reports "
+                f"{plan.engines.tensor_parallel} + {workers} workers to train, {speaking} engines "
+                f"x {plan.engines.tensor_parallel} to debate), Ray reports "
                 f"{resources.gpus:g}: lower engines.count, engines.tensor_parallel or "
                 "train.workers, or add GPUs"
             )
@@ -77,7 +83,7 @@ def place(plan: Plan, resources: Resources) -> Placement:
         return Placement("cuda", engines, 1, plan.engines.tensor_parallel, workers, 1, 1, threads=1)
     if engines + workers > resources.cpus:
         raise PlacementError(_too_few_cpus(engines, workers, resources))
-    share = resources.cpus / (engines + workers)
+    share = resources.cpus / max(engines + workers, speaking)
     # Engines and workers take turns, so each worker computes with the whole of its share of cores.
     threads = max(1, int(resources.cpus // workers))
     return Placement("cpu", engines, min(1, share), 0, workers, min(1, share), 0, threads)

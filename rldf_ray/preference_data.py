@@ -1,5 +1,7 @@
 """Transcripts -> sft, pairs, prompts (METHOD 2). Pure functions: the same rows give the same data.
 
+    statements -> filters -> sft (low bias) and pairs (low against high) -> what they are like
+
 All three tables are in the conversational formats that TRL and Hugging Face datasets read.
 """
 
@@ -7,11 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.plan import DataSection
+from rldf_ray.dataset.card import dataset_card
+from rldf_ray.dataset.filters import filtered
+from rldf_ray.dataset.statistics import Quality, quality_of
+from rldf_ray.plan import DataSection, Plan
 from rldf_ray.prompts import bias_type, render
 from rldf_ray.records import (
     PAIR_SCHEMA,
@@ -21,8 +27,63 @@ from rldf_ray.records import (
     Statement,
     Topic,
 )
+from rldf_ray.storage import RunFolder
 
 Messages = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class PreferenceData:
+    """What the trainers read, and what it is like."""
+
+    sft: pa.Table
+    pairs: pa.Table
+    prompts: pa.Table
+    quality: Quality
+
+    @property
+    def tables(self) -> dict[str, pa.Table]:
+        return {"sft": self.sft, "pairs": self.pairs, "prompts": self.prompts}
+
+
+def preference_data(
+    statements: Sequence[Statement], topics: Mapping[str, Topic], section: DataSection
+) -> PreferenceData:
+    """All tables from the statements of a run and its topics by id.
+
+    Raises:
+        ValueError: `data.language` is none that can be recognised.
+    """
+    left = filtered(statements, section)
+    pairs = pairs_table(left.kept, topics, section)
+    return PreferenceData(
+        sft=sft_table(left.kept, topics, section),
+        pairs=pairs,
+        prompts=prompts_table(topics.values()),
+        quality=quality_of(len(statements), left.dropped, left.kept, pairs),
+    )
+
+
+def write_data(folder: RunFolder, plan: Plan, made: PreferenceData) -> dict[str, Any]:
+    """Write the tables and their card to data/; returns what the stage's manifest says of them."""
+    for name, table in made.tables.items():
+        folder.write_table(f"data/{name}.parquet", table)
+    paths = {name: f"data/{name}.parquet" for name in ("topics", "transcripts", *made.tables)}
+    sizes = {
+        name: folder.read_table(path).num_rows
+        for name, path in paths.items()
+        if (folder.root / path).exists()
+    }
+    folder.write_text("data/README.md", dataset_card(sizes, made.quality, plan) + "\n")
+    splits = made.prompts["split"].to_pylist()
+    return {
+        "sft": made.sft.num_rows,
+        "pairs": made.pairs.num_rows,
+        "ppo_prompts": splits.count("ppo"),
+        "eval_prompts": splits.count("eval"),
+        "bytes": sum(table.nbytes for table in made.tables.values()),
+        "quality": made.quality.as_dict(),
+    }
 
 
 def prompt_of(topic: Topic, clue_shown: bool, identity: Identity | None = None) -> Messages:
@@ -35,12 +96,6 @@ def prompt_of(topic: Topic, clue_shown: bool, identity: Identity | None = None) 
         identity=identity,
     )
     return [{"role": "user", "content": text}]
-
-
-def label_score(statement: Statement) -> float | None:
-    """The score the statement's label came from."""
-    expected = statement.label_source == "expected"
-    return statement.expected_score if expected else statement.score
 
 
 def sft_table(
@@ -59,7 +114,7 @@ def sft_table(
             "topic_id": s.topic_id,
             "kind": s.kind,
             "clue_shown": s.clue_shown,
-            "score": label_score(s),
+            "score": s.label_score,
         }
         for s in _in_turn(low)[: section.max_sft]
     ]
@@ -85,6 +140,19 @@ def pairs_table(
     return pa.Table.from_pylist(rows, schema=PAIR_SCHEMA)
 
 
+def sft_of_pairs(pairs: pa.Table, section: DataSection) -> pa.Table:
+    """The chosen side of every pair, each once: what there is to learn from given pairs alone."""
+    rows = {
+        (str(row["prompt"]), str(row["chosen"])): {
+            **{name: row[name] for name in SFT_SCHEMA.names if name in row},
+            "completion": row["chosen"],
+            "score": row["chosen_score"],
+        }
+        for row in pairs.to_pylist()
+    }
+    return pa.Table.from_pylist(list(rows.values())[: section.max_sft], schema=SFT_SCHEMA)
+
+
 def prompts_table(topics: Iterable[Topic]) -> pa.Table:
     """The prompts of the `ppo` and `eval` splits; a judgement topic with and without its clue."""
     rows = [
@@ -104,12 +172,6 @@ def prompts_table(topics: Iterable[Topic]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=PROMPT_SCHEMA)
 
 
-def dataset_card(tables: Mapping[str, pa.Table], run_id: str, plan_digest: str) -> str:
-    """The README.md of the data folder: what the tables are, and how to load them."""
-    sizes = {name: table.num_rows for name, table in tables.items()}
-    return render("dataset_card", sizes=sizes, run_id=run_id, plan_digest=plan_digest)
-
-
 def _pairs(
     group: Sequence[Statement], topics: Mapping[str, Topic], section: DataSection
 ) -> list[dict[str, Any]]:
@@ -117,7 +179,7 @@ def _pairs(
     high = [s for s in group if s.label == "high"]
     rows = []
     for chosen, rejected in itertools.product(low, high):
-        chosen_score, rejected_score = label_score(chosen), label_score(rejected)
+        chosen_score, rejected_score = chosen.label_score, rejected.label_score
         # A label relative to its round says little across rounds, so a pair must also be in
         # order by score; equal texts have nothing to prefer.
         if chosen_score is None or rejected_score is None or chosen.text == rejected.text:
@@ -151,7 +213,7 @@ def _widest(pairs: list[dict[str, Any]], section: DataSection) -> list[dict[str,
 def _in_turn(statements: Sequence[Statement]) -> list[Statement]:
     """Least biased first within each bias type, bias types in turn."""
     by_type: dict[str, list[Statement]] = {}
-    for s in sorted(statements, key=lambda s: label_score(s) or 0.0):
+    for s in sorted(statements, key=lambda s: s.label_score or 0.0):
         by_type.setdefault(s.bias_type, []).append(s)
     columns = itertools.zip_longest(*(by_type[name] for name in sorted(by_type)))
     return [s for column in columns for s in column if s is not None]

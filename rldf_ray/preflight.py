@@ -43,10 +43,9 @@ def check_bias_types(plan: Plan) -> str:
 
 
 def check_model(plan: Plan) -> str:
-    """The model, and a local teacher, are there."""
-    names = [plan.model]
-    if plan.teacher and plan.teacher.startswith("vllm:"):
-        names.append(plan.teacher.removeprefix("vllm:"))
+    """The model, and every local one that speaks, are there."""
+    speakers = [name.removeprefix("vllm:") for name in plan.speakers() if name.startswith("vllm:")]
+    names = list(dict.fromkeys([plan.model, *speakers]))
     for name in names:
         try:
             resolve_model(name)
@@ -66,13 +65,14 @@ def check_items(plan: Plan) -> str:
 
 
 def check_endpoint(plan: Plan) -> str:
-    """A teacher's endpoint has its key (the endpoint itself is not called)."""
-    if not (plan.teacher or "").startswith("openai:"):
+    """An endpoint that speaks has its key (the endpoint itself is not called)."""
+    remote = [name for name in plan.speakers() if name.startswith("openai:")]
+    if not remote:
         return "none in the plan"
     endpoint = plan.endpoint
     if endpoint.base_url is None and not os.environ.get(endpoint.api_key_env):
         raise PreflightError(
-            f"teacher {plan.teacher}: the environment variable {endpoint.api_key_env} "
+            f"{', '.join(remote)}: the environment variable {endpoint.api_key_env} "
             "(endpoint.api_key_env) holds no key; set it, or give endpoint.base_url"
         )
     return endpoint.base_url or "the openai package's default"

@@ -73,6 +73,8 @@ class Statement:
             the referee's backend tells no probabilities.
         rank: place in the round, 1 = least biased; None if the referee gave no ranking.
         label: high or low bias; None if the statement could not be labelled.
+        label_source: the score that labels it; "said" where the plan wants the expectation and
+            the referee's backend told no probabilities for the whole round.
         failure: why the statement carries no label, None if it does.
         prompt_tokens, cached_tokens, generated_tokens: of the debater's request and the referee's
             requests for this statement together.
@@ -106,6 +108,11 @@ class Statement:
     cached_tokens: int
     generated_tokens: int
     seed: int
+
+    @property
+    def label_score(self) -> float | None:
+        """The score the label came from."""
+        return self.expected_score if self.label_source == "expected" else self.score
 
 
 _MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,25 +19,21 @@ from rldf_ray.console import Bar, Story
 from rldf_ray.debate.agents import PromptedReferee
 from rldf_ray.debate.collect import Collector, plan_debates
 from rldf_ray.debate.topics import TopicWriter
-from rldf_ray.models.base import ChatModel
+from rldf_ray.debate.transcripts import StatementCounts, Transcripts
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
-from rldf_ray.preference_data import (
-    dataset_card,
-    pairs_table,
-    prompts_table,
-    sft_table,
-)
+from rldf_ray.preference_data import PreferenceData, preference_data, write_data
 from rldf_ray.records import (
     STATEMENT_SCHEMA,
     TOPIC_SCHEMA,
+    Statement,
     statements_of,
     table_of,
     topics_of,
 )
-from rldf_ray.storage import Journal, RunFolder
+from rldf_ray.speakers import Speakers, policy_engines
+from rldf_ray.storage import RunFolder
 
 Facts = dict[str, Any]
 
@@ -49,89 +44,34 @@ class StageError(RuntimeError):
 
 @dataclass
 class Run:
-    """What every stage is handed: plan, folder, placement, and the terminal."""
+    """What every stage is handed: plan, folder, placement, the terminal, and who speaks."""
 
     plan: Plan
     folder: RunFolder
     placement: Placement
     story: Story
     run_id: str
-    _open: ExitStack = field(default_factory=ExitStack)
-    _speaker: JournaledModel | None = None
+    speakers: Speakers
 
     def model(self) -> str:
         """Folder or hub id of the model to be debiased."""
         return resolve_model(self.plan.model)
 
-    def speaker(self) -> JournaledModel:
-        """The model that debates and referees, started when first asked for."""
-        if self._speaker is None:
-            journal = Journal(self.folder.path("journal/calls.jsonl"))
-            self._open.callback(journal.close)
-            self._speaker = JournaledModel(self._open.enter_context(speaker(self)), journal)
-        return self._speaker
-
-    def end_speaker(self) -> None:
-        """Give its memory back before training begins."""
-        self._speaker = None
-        self._open.close()
-
-
-@contextmanager
-def speaker(run: Run) -> Iterator[ChatModel]:
-    """The backend the plan names: self-reflection, or a teacher."""
-    kind, _, model = (run.plan.teacher or f"vllm:{run.plan.model}").partition(":")
-    if kind == "openai":
-        from rldf_ray.models.openai_http import OpenAIModel
-
-        yield OpenAIModel(model, run.plan.endpoint)
-    elif kind == "scripted":
-        from rldf_ray.models.scripted import ScriptedModel
-
-        yield ScriptedModel(delay_s=float(model or 0))
-    else:
-        with policy_engines(run, resolve_model(model), "base", run.plan.engines.dtype) as pool:
+    @contextmanager
+    def policy_engines(self, folder: str, revision: str, dtype: str) -> Iterator[Any]:
+        """The plan's vLLM engines on a model folder, which start while other work is done."""
+        with policy_engines(self.plan, self.placement, self.story, folder, revision, dtype) as pool:
             yield pool
-
-
-@contextmanager
-def policy_engines(run: Run, folder: str, revision: str, dtype: str) -> Iterator[Any]:
-    """The plan's vLLM engines on a model folder."""
-    from rldf_ray.models.pool import engines
-    from rldf_ray.models.vllm_actor import EngineSettings
-
-    section, placement = run.plan.engines, run.placement
-    settings = EngineSettings(
-        model=folder,
-        revision=revision,
-        dtype=dtype,
-        max_model_len=section.max_model_len,
-        max_num_seqs=section.max_num_seqs,
-        kv_cache_gib=section.kv_cache_gib if placement.device == "cpu" else None,
-        gpu_memory_utilization=section.gpu_memory_utilization,
-        tensor_parallel=section.tensor_parallel,
-        block_size=section.block_size,
-        enforce_eager=section.enforce_eager,
-        seed=run.plan.seed,
-    )
-    run.story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
-    began = time.monotonic()
-    with engines(
-        settings,
-        name=folder,
-        count=placement.engines,
-        num_cpus=placement.engine_cpus,
-        num_gpus=placement.engine_gpus,
-        timeout_s=section.request_timeout_s,
-    ) as pool:
-        run.story.say(f"  engines up in {time.monotonic() - began:.0f} s")
-        yield pool
 
 
 def topics(run: Run) -> Facts:
     """Seeds and the model's own topics, without near-duplicates -> data/topics.parquet."""
-    before = run.speaker().usage
-    found, counts = asyncio.run(TopicWriter(run.plan, run.speaker()).gather())
+    from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
+
+    before = run.speakers.usage
+    evaluated = evaluation_texts(load_items(run.plan))
+    writer = TopicWriter(run.plan, run.speakers.of("topics"), evaluated)
+    found, counts = run.speakers.run(writer.gather())
     run.folder.write_table("data/topics.parquet", table_of(found, TOPIC_SCHEMA))
     by_type: dict[str, Any] = {}
     for name in run.plan.bias_types:
@@ -143,6 +83,7 @@ def topics(run: Run) -> Facts:
             "seed": counts[name].seed,
             "written": counts[name].written,
             "duplicates_dropped": counts[name].duplicates_dropped,
+            "overlaps_dropped": counts[name].overlaps_dropped,
             "rejected": sum(rejected.values()),
             "rejected_why": rejected,
         }
@@ -157,10 +98,10 @@ def audit(run: Run) -> Facts:
         held_out_statements,
     )
 
-    before = run.speaker().usage
+    before = run.speakers.usage
     number = sum(len(held_out_statements(name)) for name in run.plan.bias_types)
     with run.story.bar("labelled statements", number) as bar:
-        audited = asyncio.run(
+        audited = run.speakers.run(
             audit_referee(
                 referee(run),
                 run.plan.bias_types,
@@ -186,29 +127,34 @@ def audit(run: Run) -> Facts:
 
 def debates(run: Run) -> Facts:
     """Multi-role debates, refereed -> data/transcripts.parquet."""
-    before = run.speaker().usage
+    before = run.speakers.usage
     try:
         planned = plan_debates(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
     except ValueError as error:
         raise StageError(str(error)) from error
     section = run.plan.debate
     number = len(planned) * section.debaters * section.rounds
-    collector = Collector(run.plan, run.run_id, run.speaker(), referee(run))
-    with run.story.bar("statements", number) as bar:
-        statements = asyncio.run(collector.collect(planned, bar.advance))
-    run.folder.write_table("data/transcripts.parquet", table_of(statements, STATEMENT_SCHEMA))
-    failures: dict[str, int] = {}
-    for statement in statements:
-        if statement.failure is not None:
-            reason = statement.failure.partition(":")[0]
-            failures[reason] = failures.get(reason, 0) + 1
-    unranked = sum(statement.rank is None for statement in statements)
-    if unranked:
-        failures["not ranked"] = unranked
+    collector = Collector(run.plan, run.run_id, run.speakers.of("debate"), referee(run))
+    counts = StatementCounts()
+
+    def keep(place: int, statements: Sequence[Statement]) -> None:
+        transcripts.keep(place, statements)
+        counts.add(statements)
+        run.speakers.journal.forget(planned[place].debate_id)
+
+    with closing(
+        Transcripts(run.folder.path("journal/debates.jsonl"), len(planned))
+    ) as transcripts:
+        with run.story.bar("statements", number) as bar:
+            run.speakers.run(collector.collect(planned, keep, bar.advance))
+        run.folder.write_batches(
+            "data/transcripts.parquet", STATEMENT_SCHEMA, transcripts.batches()
+        )
     return {
         "debates": len(planned),
-        "statements": len(statements),
-        "failures": failures,
+        "statements": counts.statements,
+        "failures": dict(counts.failures),
+        "label_sources": dict(counts.label_sources),
         "tokens": _since(run, before),
     }
 
@@ -217,41 +163,31 @@ def data(run: Run) -> Facts:
     """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
     statements = statements_of(run.folder.read_table("data/transcripts.parquet"))
     found = topics_of(run.folder.read_table("data/topics.parquet"))
-    by_id = {topic.topic_id: topic for topic in found}
-    tables = {
-        "sft": sft_table(statements, by_id, run.plan.data),
-        "pairs": pairs_table(statements, by_id, run.plan.data),
-        "prompts": prompts_table(found),
-    }
+    made = preference_data(statements, {topic.topic_id: topic for topic in found}, run.plan.data)
+    _check_data(made)
+    facts = write_data(run.folder, run.plan, made)
+    for warning in facts["quality"]["warnings"]:
+        run.story.say(f"  {warning}")
+    return facts
+
+
+def _check_data(made: PreferenceData) -> None:
+    """Every later stage has something to work on."""
     for name in ("sft", "pairs"):
-        if tables[name].num_rows == 0:
+        if made.tables[name].num_rows == 0:
+            dropped = {name: n for name, n in made.quality.dropped.items() if n}
             raise StageError(
-                f"the debates gave no {name} data: every statement has the same label or none; "
-                "look at data/transcripts.parquet, and at referee.label_source, "
-                "referee.threshold_kind and data.min_gap in the plan"
+                f"the debates gave no {name} data: every statement has the same label or none, or "
+                f"was filtered out ({dropped or 'none was'}, of {made.quality.statements}); look "
+                "at data/transcripts.parquet, and at referee.label_source, "
+                "referee.threshold_kind, data.min_gap and data.filters in the plan"
             )
-    for name, table in tables.items():
-        run.folder.write_table(f"data/{name}.parquet", table)
-    counted = {
-        "topics": run.folder.read_table("data/topics.parquet"),
-        "transcripts": run.folder.read_table("data/transcripts.parquet"),
-        **tables,
-    }
-    card = dataset_card(counted, run.run_id, run.plan.digest())
-    run.folder.write_text("data/README.md", card + "\n")
-    splits = tables["prompts"]["split"].to_pylist()
+    splits = set(made.prompts["split"].to_pylist())
     for split in ("ppo", "eval"):
         if split not in splits:
             raise StageError(
                 f"no topic fell into the {split!r} split: raise topics.per_bias_type or its share"
             )
-    return {
-        "sft": tables["sft"].num_rows,
-        "pairs": tables["pairs"].num_rows,
-        "ppo_prompts": splits.count("ppo"),
-        "eval_prompts": splits.count("eval"),
-        "bytes": sum(table.nbytes for table in tables.values()),
-    }
 
 
 def sft(run: Run) -> Facts:
@@ -282,7 +218,7 @@ def ppo(run: Run) -> Facts:
 
     sft_model = str(run.folder.root / "sft/model")
     folders = {"sft": sft_model, "reward": str(run.folder.root / "reward/model")}
-    with policy_engines(run, sft_model, "sft", run.plan.ppo.dtype) as pool:
+    with run.policy_engines(sft_model, "sft", run.plan.ppo.dtype) as pool:
         facts = _train(run, "ppo", train_ppo, folders, {"pool": pool})
     history = facts["history"]
     facts["episodes"] = run.plan.ppo.episodes
@@ -331,7 +267,9 @@ def evaluate(run: Run) -> Facts:
     items = multiple_choice.load_items(run.plan)
     with run.story.bar("items ranked", len(items.items) * len(folders)) as bar:
         scores = {name: _rank(run, folder, items, bar) for name, folder in folders.items()}
+    perplexities = {name: _perplexity(run, folder) for name, folder in folders.items()}
     answers = _held_out_answers(run, folders)
+    trained_on = topics_of(run.folder.read_table("data/topics.parquet"))
     run.folder.write_table("eval/items.parquet", multiple_choice.items_table(items, scores))
     run.folder.write_table("eval/answers.parquet", answers)
     seed = run.plan.seed
@@ -343,9 +281,12 @@ def evaluate(run: Run) -> Facts:
                 name: {
                     "multiple_choice": multiple_choice.summarise(items, scores[name]),
                     "reward": reward_summary(answers, name, seed),
+                    "perplexity": perplexities[name],
                 }
                 for name in folders
             },
+            "always_unknown": multiple_choice.always_unknown(items),
+            "overlap": multiple_choice.topic_overlap(trained_on, items),
             "accuracy_change": {
                 name: multiple_choice.difference(items, scores["base"], scores[name], seed)
                 for name in ("sft", "policy")
@@ -374,12 +315,23 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         device=placement.device,
         dtype=plan.engines.dtype,
         threads=placement.threads,
-        batch=plan.evaluate.batch_size,
+        tokens=plan.evaluate.batch_tokens,
     ):
         scores = ray.get(reference)
         found |= scores
         bar.advance(len(scores))
     return [found[i] for i in range(len(items.items))]
+
+
+def _perplexity(run: Run, folder: str) -> dict[str, Any]:
+    """Of a model on the neutral text, computed on a worker of the cluster."""
+    import ray
+
+    from rldf_ray.evaluate.perplexity import perplexity
+
+    placement, dtype = run.placement, run.plan.engines.dtype
+    settings = {"device": placement.device, "dtype": dtype, "threads": placement.threads}
+    return asdict(ray.get(remote(perplexity, placement).remote(folder, **settings)))
 
 
 def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
@@ -396,7 +348,7 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
     answers: dict[str, Any] = {}
     with (
         run.story.bar("held-out answers", len(prompts) * len(folders)) as bar,
-        policy_engines(run, folders["base"], "base", run.plan.engines.dtype) as pool,
+        run.policy_engines(folders["base"], "base", run.plan.engines.dtype) as pool,
     ):
         for name, folder in folders.items():
             if name != "base":
@@ -425,10 +377,10 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
 
 
 def referee(run: Run) -> PromptedReferee:
-    return PromptedReferee(run.speaker(), run.plan.seed)
+    return PromptedReferee(run.speakers.of("referee"), run.plan.seed)
 
 
 def _since(run: Run, before: Any) -> dict[str, int]:
-    """Tokens the speaker used since `before`."""
-    now = asdict(run.speaker().usage)
+    """Tokens the speakers used since `before`."""
+    now = asdict(run.speakers.usage)
     return {name: now[name] - value for name, value in asdict(before).items()}

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +50,18 @@ class RunFolder:
 
     def write_table(self, name: str, table: pa.Table) -> Path:
         return _replace_whole(self.path(name), lambda scratch: pq.write_table(table, scratch))
+
+    def write_batches(
+        self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> Path:
+        """A table that need not fit in memory."""
+
+        def write(scratch: Path) -> None:
+            with pq.ParquetWriter(scratch, schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+
+        return _replace_whole(self.path(name), write)
 
     def read_table(self, name: str) -> pa.Table:
         path = self.root / name
@@ -96,27 +108,57 @@ class Journal:
     """An append-only file of finished model calls, one JSON object a line, keyed by address.
 
     A line is on disk before its call counts as finished. A line torn by a kill was not finished:
-    it is cut off when the journal is opened again.
+    it is cut off when the journal is opened again. Memory holds where a line begins, not what it
+    says, and `forget` lets go of that as well.
     """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._entries: dict[str, dict[str, Any]] = {}
+        # The first part of an address (the debate's id) -> the rest -> where its line begins.
+        self._places: dict[str, dict[str, int]] = {}
+        self._path = path
         if path.exists():
-            self._read(path)
-        self._file = path.open("ab", buffering=0)
+            self._read()
+        self._file = path.open("a+b", buffering=0)
+        self._end = self._file.seek(0, os.SEEK_END)
 
-    def _read(self, path: Path) -> None:
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        for line in content[:whole].splitlines():
-            entry = json.loads(line)
-            self._entries[entry["address"]] = entry
-        if whole < len(content):
-            os.truncate(path, whole)
+    def _read(self) -> None:
+        whole = 0
+        with self._path.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                # The address is the first member; the rest of the line is read when asked for.
+                address, _ = json.JSONDecoder().raw_decode(line.decode(), len('{"address":'))
+                self._remember(address, whole)
+                whole += len(line)
+        if whole < self._path.stat().st_size:
+            os.truncate(self._path, whole)
+
+    def _remember(self, address: str, place: int) -> None:
+        scope, _, rest = address.partition("/")
+        self._places.setdefault(scope, {})[rest] = place
 
     def get(self, address: str) -> dict[str, Any] | None:
-        return self._entries.get(address)
+        scope, _, rest = address.partition("/")
+        place = self._places.get(scope, {}).get(rest)
+        return None if place is None else self._line_at(place)
+
+    def _line_at(self, place: int) -> dict[str, Any]:
+        with self._path.open("rb") as lines:
+            lines.seek(place)
+            entry: dict[str, Any] = json.loads(lines.readline())
+        return entry
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Everything in the file, in its order, one entry in memory at a time."""
+        with self._path.open("rb") as lines:
+            for line in lines:
+                yield json.loads(line)
+
+    def forget(self, scope: str) -> None:
+        """Nobody will ask again for addresses that begin with `scope`/; they stay in the file."""
+        self._places.pop(scope, None)
 
     def append(self, address: str, entry: Mapping[str, Any]) -> None:
         """Remember a finished call.
@@ -126,18 +168,18 @@ class Journal:
         """
         line = {"address": address, **entry}
         content = json.dumps(line, separators=(",", ":")).encode() + b"\n"
-        before = self._file.seek(0, os.SEEK_END)
         try:
             if self._file.write(content) != len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._file.name)
         except OSError:
             # A torn line in the middle would swallow the next one and make the file unreadable.
-            os.truncate(self._file.fileno(), before)
+            os.truncate(self._file.fileno(), self._end)
             raise
-        self._entries[address] = line
+        self._remember(address, self._end)
+        self._end += len(content)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(map(len, self._places.values()))
 
     def close(self) -> None:
         os.fsync(self._file.fileno())

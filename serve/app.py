@@ -102,11 +102,20 @@ def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Appli
             "ray_actor_options": {"num_cpus": 0},
         },
         experimental_configs={"stream_batching_interval_ms": 0},
+        runtime_env={"env_vars": _engine_environment(settings)},
         log_engine_metrics=False,
     )
     return build_llm_deployment(
         config, deployment_cls=ServedModel, override_serve_options={"name": "engine"}
     )
+
+
+def _engine_environment(settings: Settings) -> dict[str, str]:
+    """What vLLM reads when it is imported."""
+    # By default vLLM leaves a core to others, and is compiled in part even when it is eager: 25 s
+    # at the first request with log-probabilities.
+    found = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
+    return found | ({"TORCHDYNAMO_DISABLE": "1"} if settings.engine.enforce_eager else {})
 
 
 def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:

@@ -30,8 +30,6 @@ class ServedModel(LLMServer):
     """One vLLM engine and its adapters."""
 
     async def __init__(self, llm_config: LLMConfig) -> None:  # type: ignore[misc]
-        # One engine is not alone on its machine; vLLM would leave a core idle for others.
-        os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
         loading: Any = llm_config.model_loading_config
         self._folder = str(loading.model_source)
         await asyncio.to_thread(verify, Path(self._folder))

@@ -81,7 +81,15 @@ REPORT = {
                     }
                 },
                 "reward": None,
+                "perplexity": {"value": 12.345, "tokens": 7},
             }
+        },
+        "always_unknown": {
+            "accuracy": 0.5,
+            "accuracy_ambig": 1.0,
+            "accuracy_disambig": 0.0,
+            "s_amb": None,
+            "s_dis": None,
         },
     },
     "notes": ["A note with [brackets]."],
@@ -285,7 +293,9 @@ def test_a_run_gets_the_overridden_plan_and_prints_the_report(
     assert "the set shipped here" in out and "A note with [brackets]." in out
     (row,) = [line for line in out.splitlines() if "base" in line]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
-    assert cells == ["base", "0.500", "0.250", "0.750", "n/a", "-0.125", "n/a"]
+    assert cells == ["base", "0.500", "0.250", "0.750", "n/a", "-0.125", "n/a", "12.3"]
+    (row,) = [line for line in out.splitlines() if "always unknown" in line]
+    assert "1.000 │ 0.000" in " ".join(row.split())
     assert "61 s in all" in out and str(tmp_path / "run" / "report.html") in out.replace("\n", "")
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -62,8 +65,97 @@ def test_scripted_debates_killed_at_random_points_lose_and_repeat_nothing(tmp_pa
         seen = lines
     _finish(command, 200)
     assert kills >= 3
+    _assert_same(whole, killed)
+
+
+class Cluster:
+    """A head without room for engines and one node that has it, and can be killed."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster as RayCluster
+
+        self._ray = RayCluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        self.address: str = self._ray.address
+        self._node = self._ray.add_node(num_cpus=3)
+
+    def kill_raylet(self) -> None:
+        self._ray.remove_node(self._node, allow_graceful=False)
+        self._node = self._ray.add_node(num_cpus=3)
+
+    def kill_engine(self, chance: random.Random) -> bool:
+        """Kill one of the engine actors there are; whether there was one."""
+        engines = [
+            process
+            for process in psutil.Process().children(recursive=True)
+            if "ScriptedActor" in " ".join(process.cmdline()[:1])
+        ]
+        if engines:
+            chance.choice(engines).kill()
+        return bool(engines)
+
+    def end(self) -> None:
+        self._ray.shutdown()
+
+
+def _wait_for_calls(out: Path, calls: int, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until the journal has grown by `calls`; False if the run ended first."""
+    target, deadline = len(_journal(out)) + calls, time.monotonic() + 100
+    while len(_journal(out)) < target:
+        if process.poll() is not None:
+            return False
+        assert time.monotonic() < deadline, "the run made no progress"
+        time.sleep(0.05)
+    return True
+
+
+def _assert_same(whole: Path, killed: Path) -> None:
     addresses = [line["address"] for line in _journal(killed)]
     assert len(addresses) == len(set(addresses)), "a finished call was made again"
     for name in ("topics", "transcripts"):
-        expected = pq.read_table(whole / f"data/{name}.parquet")
-        assert pq.read_table(killed / f"data/{name}.parquet").equals(expected)
+        expected, found = (pq.read_table(out / f"data/{name}.parquet") for out in (whole, killed))
+        columns = [column for column in expected.column_names if column != "run_id"]
+        assert found.select(columns).equals(expected.select(columns))
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(400)
+def test_kills_of_drivers_engines_and_raylets_lose_and_repeat_nothing(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    settings = [
+        "--plan", "smoke", "--set", "debate.rounds=4", "--set", "debate.debates=72",
+        "--set", "engines.count=2", "--set", "engines.restarts=99",
+    ]  # fmt: skip
+    _finish([RLDF, "debate", str(whole), *settings, "--set", "teacher=scripted:0"], 200)
+    command = [RLDF, "debate", str(killed), *settings, "--set", "teacher=scripted:0.4"]
+    chance, cluster = random.Random(11), Cluster()
+    victims = [*["driver"] * 7, *["engine"] * 10, *["raylet"] * 4]
+    chance.shuffle(victims)
+    environment = os.environ | {"RAY_ADDRESS": cluster.address}
+    done: Counter[str] = Counter()
+
+    def started() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    try:
+        process = started()
+        for victim in victims:
+            if not _wait_for_calls(killed, chance.randrange(10, 60), process):
+                break
+            if victim == "driver":
+                process.kill()
+                process.wait()
+                process = started()
+            elif victim == "raylet":
+                cluster.kill_raylet()
+            elif not cluster.kill_engine(chance):
+                continue
+            done[victim] += 1
+        assert process.wait(200) == 0
+    finally:
+        process.kill()
+        cluster.end()
+    print(f"kills: {dict(done)}")
+    assert done.total() >= 20 and min(done.values()) >= 3
+    _assert_same(whole, killed)

@@ -146,6 +146,32 @@ def test_overriding_a_preset_leaves_the_preset_alone() -> None:
     assert load_plan("smoke") == before
 
 
+# ---- who plays which part
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], ["vllm:embedded"] * 3),
+        (["teacher=openai:big"], ["openai:big"] * 3),
+        (
+            ["teacher=openai:big", "debate.model=vllm:small"],
+            ["openai:big", "vllm:small", "openai:big"],
+        ),
+        (
+            ["topics.model=openai:a", "debate.model=vllm:b", "referee.model=openai:c"],
+            ["openai:a", "vllm:b", "openai:c"],
+        ),
+    ],
+)
+def test_a_part_without_a_model_of_its_own_is_played_by_the_teacher(
+    overrides: list[str], expected: list[str]
+) -> None:
+    plan = load_plan("smoke", overrides)
+    assert [plan.speaker_of(part) for part in ("topics", "debate", "referee")] == expected
+    assert plan.speakers() == tuple(dict.fromkeys(expected))
+
+
 # ---- errors
 
 
@@ -164,6 +190,10 @@ def test_overriding_a_preset_leaves_the_preset_alone() -> None:
         ("train.zero_stage=4", ["train.zero_stage", "found 4", "0, 1, 2 or 3"]),
         ("debate.temperature=.nan", ["debate.temperature", "nan"]),
         ("teacher=gpt", ["teacher", "'gpt'", "'vllm:MODEL'", "'openai:MODEL'", "null"]),
+        ("referee.model=gpt", ["referee.model", "'gpt'", "'openai:MODEL'"]),
+        ("topics.model='vllm:'", ["topics.model", "'vllm:'", "comes a model"]),
+        ("debate.layout=mine", ["debate.layout", "'mine'", "'shared' or 'paper'"]),
+        ("endpoint.budget_usd=5", ["endpoint", "budget_usd needs prompt_price"]),
         ("bias_types=[age, age]", ["bias_types", "twice", "['age', 'age']"]),
         ("bias_types=[]", ["bias_types", "at least 1", "[]"]),
         ("bias_types=age", ["bias_types", "'age'", "tuple"]),
@@ -272,10 +302,13 @@ def test_what_shapes_the_results_changes_the_digest(override: str) -> None:
 
 @pytest.mark.parametrize("path", HOW_FIELDS)
 def test_how_a_run_is_carried_out_does_not_change_the_digest(path: str) -> None:
-    value = value_at(load_plan("smoke"), path)
-    changed = load_plan("smoke", [f"{path}={value / 2 if value < 1 else value + 1}"])
+    prices = "endpoint={prompt_price: 1, generated_price: 1}"
+    plan = load_plan("smoke", [prices])
+    value = value_at(plan, path)
+    other = 9 if value is None else value / 2 if value < 1 else value + 1
+    changed = load_plan("smoke", [prices, f"{path}={other}"])
     assert value_at(changed, path) != value
-    assert changed.digest() == load_plan("smoke").digest()
+    assert changed.digest() == plan.digest()
 
 
 def test_the_list_of_fields_is_complete_and_described() -> None:

@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 
 from rldf_ray.plan import DataSection
 from rldf_ray.preference_data import (
-    dataset_card,
-    label_score,
     pairs_table,
     prompt_of,
     prompts_table,
@@ -129,9 +127,9 @@ def test_the_prompt_names_the_identity_only_under_same_role() -> None:
 
 
 def test_the_score_of_a_statement_is_the_one_its_label_came_from() -> None:
-    assert label_score(low("a", 1.0, expected_score=2.5)) == 1.0
-    assert label_score(low("a", 1.0, expected_score=2.5, label_source="expected")) == 2.5
-    assert label_score(low("a", 1.0, label_source="expected")) is None
+    assert low("a", 1.0, expected_score=2.5).label_score == 1.0
+    assert low("a", 1.0, expected_score=2.5, label_source="expected").label_score == 2.5
+    assert low("a", 1.0, label_source="expected").label_score is None
 
 
 # ---- sft
@@ -445,18 +443,3 @@ def test_the_order_of_rows_decides_between_equals_only(
         for r in (rows, shuffled)
     ]
     assert sorted(gaps[0]) == sorted(gaps[1])
-
-
-def test_the_dataset_card_lists_every_table_with_its_rows_and_loads_as_configs() -> None:
-    import yaml
-
-    tables = {**three_tables(), "topics": pa.table({"a": [1, 2, 3]})}
-    card = dataset_card(tables, "run-1", "abc123")
-    _, header, body = card.split("---\n", 2)
-    configs = yaml.safe_load(header)["configs"]
-    assert {c["config_name"]: c["data_files"] for c in configs} == {
-        name: f"{name}.parquet" for name in tables
-    }
-    for name, table in tables.items():
-        assert f"| {name} | {table.num_rows} |" in body
-    assert "run-1" in body and "abc123" in body

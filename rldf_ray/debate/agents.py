@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from rldf_ray.debate.layouts import Layout, laid_out
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, Usage
 from rldf_ray.prompts import render
 from rldf_ray.records import Identity
@@ -66,18 +67,13 @@ class Debater:
     temperature: float
     top_p: float
     seed: int
+    layout: Layout = "shared"
 
     async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
-        """A statement for round `number`, after `discussion`: topic and transcript so far.
-
-        What the debaters share comes first and only ever grows; identity and round come last.
-        """
+        """A statement for round `number`, after `discussion`: topic and transcript so far."""
         turn = render("debate_turn", number=number, identity=self.identity)
         request = ChatRequest(
-            messages=(
-                Message("system", render("debate_system")),
-                Message("user", f"{discussion}\n\n{turn}"),
-            ),
+            messages=laid_out(self.layout, discussion, turn),
             max_tokens=self.max_tokens,
             temperature=self.temperature,
             top_p=self.top_p,

@@ -73,25 +73,33 @@ class Collector:
     referee: Referee
 
     async def collect(
-        self, debates: Sequence[Debate], on_statements: Callable[[int], None] = lambda n: None
-    ) -> list[Statement]:
-        """Hold all debates, `debate.in_flight` at once; statements in the debates' order.
+        self,
+        debates: Sequence[Debate],
+        keep: Callable[[int, list[Statement]], None],
+        on_statements: Callable[[int], None] = lambda n: None,
+    ) -> None:
+        """Hold all debates, `debate.in_flight` at once.
 
         The first failure ends the others: what was finished is in the journal.
-        """
-        seats = asyncio.Semaphore(self.plan.debate.in_flight)
 
-        async def one(debate: Debate) -> list[Statement]:
-            async with seats:
-                return await self._hold(debate, on_statements)
+        Args:
+            keep: called with a debate's place and its statements when it has ended, in any order;
+                nothing of a debate stays in memory after that.
+            on_statements: told of every refereed round how many statements it had.
+        """
+        waiting = iter(enumerate(debates))
+
+        async def one_after_another() -> None:
+            for place, debate in waiting:
+                keep(place, await self._hold(debate, on_statements))
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(debate)) for debate in debates]
+                for _ in range(min(self.plan.debate.in_flight, len(debates))):
+                    group.create_task(one_after_another())
         except ExceptionGroup as failures:
             # One cause usually fails many debates at once; the first tells the story.
             raise failures.exceptions[0] from None
-        return [statement for task in tasks for statement in task.result()]
 
     async def _hold(self, debate: Debate, on_statements: Callable[[int], None]) -> list[Statement]:
         section = self.plan.debate
@@ -104,6 +112,7 @@ class Collector:
                 section.temperature,
                 section.top_p,
                 self.plan.seed,
+                section.layout,
             )
             for identity in debate.identities
         ]
@@ -129,7 +138,7 @@ class Collector:
             if failure is None and turn.mark is None:
                 failure = turn.verdict.failure
             if failure is None and label is None:
-                failure = f"no label: {section.label_source} score missing or equal in the round"
+                failure = f"no label: {turn.mark_source} score missing or equal in the round"
             records.append(
                 Statement(
                     run_id=self.run_id,
@@ -148,7 +157,7 @@ class Collector:
                     expected_score=turn.verdict.expected_score,
                     rank=turn.rank,
                     label=label,
-                    label_source=section.label_source,
+                    label_source=turn.mark_source,
                     failure=failure,
                     referee_kind=self.referee.kind,
                     debater_model=turn.completion.model,

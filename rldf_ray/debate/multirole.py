@@ -30,6 +30,7 @@ class Turn:
     completion: Completion
     verdict: Verdict
     mark: float | None
+    mark_source: LabelSource
 
     @property
     def rank(self) -> int | None:
@@ -67,8 +68,16 @@ class MultiRoleDebate:
             spoken = await self._round(discussion, number, debaters, address, debate_id)
             texts = [whole_sentences(completion) for completion in spoken]
             verdicts = await referee.judge(context, texts, address, affinity=debate_id)
+            source = self._source(verdicts)
             turns = tuple(
-                Turn(debater.identity.name, text, completion, verdict, self._mark(verdict))
+                Turn(
+                    debater.identity.name,
+                    text,
+                    completion,
+                    verdict,
+                    verdict.expected_score if source == "expected" else verdict.score,
+                    source,
+                )
                 for debater, text, completion, verdict in zip(
                     debaters, texts, spoken, verdicts, strict=True
                 )
@@ -100,8 +109,10 @@ class MultiRoleDebate:
             spoken.append(said)
         return spoken
 
-    def _mark(self, verdict: Verdict) -> float | None:
-        return verdict.expected_score if self.shown_score == "expected" else verdict.score
+    def _source(self, verdicts: Sequence[Verdict]) -> LabelSource:
+        """An endpoint that tells no probabilities has said scores only; never both in a round."""
+        told = any(verdict.expected_score is not None for verdict in verdicts)
+        return self.shown_score if told else "said"
 
 
 def context_of(topic: Topic, clue_shown: bool) -> str:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
 
 from rldf_ray.debate.agents import seed_of
+from rldf_ray.debate.overlap import NOTHING_EVALUATED, EvaluationTexts
 from rldf_ray.models.base import ChatModel, ChatRequest, Message
 from rldf_ray.plan import Plan, Topics
 from rldf_ray.prompts import BiasType, SeedJudgement, bias_type, render
@@ -45,15 +46,20 @@ class TopicCounts:
     seed: int = 0
     written: int = 0
     duplicates_dropped: int = 0
+    overlaps_dropped: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TopicWriter:
-    """Gathers the topics of a run: seeds first, then the model's own until there are enough."""
+    """Gathers the topics of a run: seeds first, then the model's own until there are enough.
+
+    A topic that repeats what the run is evaluated on is dropped, whoever wrote it.
+    """
 
     plan: Plan
     model: ChatModel
+    evaluated: EvaluationTexts = NOTHING_EVALUATED
 
     async def gather(self) -> tuple[list[Topic], dict[str, TopicCounts]]:
         """All topics, bias types in the plan's order, and what happened to each type's.
@@ -91,6 +97,10 @@ class TopicWriter:
         return topics, counts
 
     def _keep(self, topic: Topic, kept: Deduplicated, counts: TopicCounts) -> int:
+        overlap = self.evaluated.overlap(topic)
+        if overlap is not None:
+            counts.overlaps_dropped[overlap] = counts.overlaps_dropped.get(overlap, 0) + 1
+            return 0
         added = kept.add(topic)
         counts.duplicates_dropped += not added
         return int(added)

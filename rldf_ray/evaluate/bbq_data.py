@@ -38,6 +38,10 @@ _TARGETS = {"0": 0, "1": 1, "2": 2, "0.0": 0, "1.0": 1, "2.0": 2}
 _NO_VALUE = frozenset({"", "na", "nan", "none", "x"})
 
 
+class BBQError(ValueError):
+    """Items, predictions or a request about them are wrong; the message says where and how."""
+
+
 @dataclass(frozen=True, slots=True)
 class BBQItem:
     """One question with its three answer options.
@@ -118,11 +122,11 @@ def load_bbq(
 
     Raises:
         FileNotFoundError: no such folder, or no BBQ file in it.
-        ValueError: an unknown category, a limit below 4, or a file that is not as published; the
+        BBQError: an unknown category, a limit below 4, or a file that is not as published; the
             message names the file, the line, what was found and what is allowed.
     """
     if limit_per_category is not None and limit_per_category < 4:
-        raise ValueError(
+        raise BBQError(
             f"limit_per_category is {limit_per_category}; allowed: 4 or more (two conditions of "
             "two polarities), or None for all items"
         )
@@ -144,6 +148,15 @@ def load_bbq(
     )
 
 
+def categories_in(directory: Path | str) -> tuple[str, ...]:
+    """The categories a folder of BBQ files holds, by name.
+
+    Raises:
+        FileNotFoundError, BBQError: as `load_bbq`.
+    """
+    return tuple(sorted(_item_files(Path(directory))))
+
+
 # ---- files
 
 
@@ -161,7 +174,7 @@ def _item_files(root: Path) -> dict[str, Path]:
                 continue
             category = path.name.removesuffix(suffix)
             if category in files:
-                raise ValueError(
+                raise BBQError(
                     f"{folder} holds both {files[category].name} and {path.name}; allowed: one "
                     "file a category"
                 )
@@ -177,7 +190,7 @@ def _select(files: dict[str, Path], categories: Sequence[str] | None) -> dict[st
     if categories is None:
         return files
     if not categories or set(categories) - set(files):
-        raise ValueError(f"categories {list(categories)} asked for; allowed: some of {list(files)}")
+        raise BBQError(f"categories {list(categories)} asked for; allowed: some of {list(files)}")
     return {category: files[category] for category in categories}
 
 
@@ -198,26 +211,26 @@ def _target_files(root: Path, folder: Path) -> list[Path]:
 
 def _read_items(path: Path, category: str) -> list[BBQItem]:
     items: dict[int, BBQItem] = {}
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         where = f"{path}, line {number}"
         item = _item(line, where)
         if item.category != category:
-            raise ValueError(
+            raise BBQError(
                 f"{where}: category is {item.category!r}; allowed: the file's name, {category!r}"
             )
         if item.example_id in items:
-            raise ValueError(
+            raise BBQError(
                 f"{where}: example_id {item.example_id} stands there a second time; allowed: one "
                 "line an example_id"
             )
         items[item.example_id] = item
     if not items:
-        raise ValueError(f"{path}: no line in it; needed: one JSON object a line")
+        raise BBQError(f"{path}: no line in it; needed: one JSON object a line")
     return list(items.values())
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers from 1."""
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file, gzip or plain, that are not blank, with their numbers from 1."""
     number = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
@@ -226,9 +239,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 if text:
                     yield number, text
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, line {number}: {error}; allowed: UTF-8 text") from error
+        raise BBQError(f"{path}, line {number}: {error}; allowed: UTF-8 text") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path}, after line {number}: broken gzip file ({error})") from error
+        raise BBQError(f"{path}, after line {number}: broken gzip file ({error})") from error
 
 
 class _AnswerInfo(BaseModel):
@@ -266,11 +279,11 @@ def _item(line: str, where: str) -> BBQItem:
     try:
         row = _Row.model_validate_json(line)
     except ValidationError as error:
-        raise ValueError(f"{where}: {'; '.join(map(_problem, error.errors()))}") from error
+        raise BBQError(f"{where}: {'; '.join(map(problem_of, error.errors()))}") from error
     groups = row.answer_info.groups
     # By the group and never by the wording, of which there are ten.
     if groups.count("unknown") != 1:
-        raise ValueError(
+        raise BBQError(
             f"{where}: the groups in answer_info are {groups}; allowed: exactly one 'unknown'"
         )
     return BBQItem(
@@ -287,7 +300,7 @@ def _item(line: str, where: str) -> BBQItem:
     )
 
 
-def _problem(error: ErrorDetails) -> str:
+def problem_of(error: ErrorDetails) -> str:
     """'label: Input should be 0, 1 or 2 (found 3)', or the like."""
     place = ".".join(map(str, error["loc"])) + ": " if error["loc"] else ""
     # A missing key's "input" is the whole line, as is broken JSON's.
@@ -321,13 +334,13 @@ def _target_rows(path: Path) -> Iterator[tuple[Key, int]]:
         needed = ("category", "example_id", "target_loc")
         missing = [name for name in needed if name not in (reader.fieldnames or ())]
         if missing:
-            raise ValueError(f"{path}, line 1: no column {missing}; needed: {list(needed)}")
+            raise BBQError(f"{path}, line 1: no column {missing}; needed: {list(needed)}")
         for row in reader:
             example, target = ((row[name] or "").strip() for name in needed[1:])
             if example.lower() in _NO_VALUE or target.lower() in _NO_VALUE:
                 continue
             if not example.isdecimal() or target not in _TARGETS:
-                raise ValueError(
+                raise BBQError(
                     f"{path}, line {reader.line_num}: example_id {example!r}, target_loc "
                     f"{target!r}; allowed: a whole number, and 0, 1, 2 or empty"
                 )

@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from rldf_ray.debate.overlap import EvaluationTexts, overlap_counts
 from rldf_ray.evaluate.bbq_data import BBQSet, load_bbq
 from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.ranking import best_option
 from rldf_ray.evaluate.stats import paired_difference, share_estimate
 from rldf_ray.plan import Plan
+from rldf_ray.records import Topic
 
 SCENES = Path(__file__).parent / "scenes"
 SCENES_NAME = "everyday scenes (written for this project, in BBQ's file format)"
@@ -43,6 +45,27 @@ def load_items(plan: Plan) -> BBQSet:
 
 def set_name(plan: Plan) -> str:
     return f"BBQ ({Path(plan.evaluate.bbq).name})" if plan.evaluate.bbq else SCENES_NAME
+
+
+def evaluation_texts(items: BBQSet) -> EvaluationTexts:
+    """What topics must not repeat: every item's context and question."""
+    return EvaluationTexts.of([(item.context, item.question) for item in items.items])
+
+
+def topic_overlap(topics: Sequence[Topic], items: BBQSet) -> dict[str, int]:
+    """How many of a run's topics repeat the items, for report.json."""
+    found = overlap_counts(topics, evaluation_texts(items))
+    return {
+        "topics": len(topics),
+        "items": len(items.items),
+        "ngram": found["ngram"],
+        "same_words": found["same_words"],
+    }
+
+
+def always_unknown(items: BBQSet) -> dict[str, Any]:
+    """The figures of a model that reads nothing and always says that it cannot be known."""
+    return score(items.items, {item.key: item.unknown for item in items.items}).overall.as_dict()
 
 
 def items_table(items: BBQSet, scores: Mapping[str, OptionScores]) -> pa.Table:

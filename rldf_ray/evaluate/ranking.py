@@ -1,12 +1,15 @@
 """Multiple choice by ranking: which answer does a model find most likely, for any causal model.
 
-The prompt is the one template of training and serving; each option is scored as the assistant's
-answer by the mean log-likelihood of its tokens. A prompt is read once and its three options go on
-from the same keys and values.
+Each answer is scored as the assistant's by the mean log-likelihood of its tokens. What prompts and
+answers share is read once: questions are merged into prefix trees, a tree is one sequence to the
+model, and a mask lets every token see its own ancestors alone.
+
+    Asked --> token ids --> trees of `tokens` tokens --> one forward pass each --> scores
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,16 +17,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rldf_ray.evaluate.bbq_data import BBQItem
-from rldf_ray.models.reward_score import chat_ids, padded
-from rldf_ray.prompts import render
-from rldf_ray.train.ppo_math import token_logprobs
+from rldf_ray.evaluate.asking import Asked, ask
+from rldf_ray.evaluate.bbq_data import BBQError, BBQItem
+from rldf_ray.evaluate.prefix_tree import PrefixTree, TokenQuestion, chains, trees
+from rldf_ray.models.reward_score import chat_ids
 
+MOST_DIFFERENCE = 0.5
+"""Nats a token between two ways to compute one score; in bf16 up to 0.2 were seen."""
 
-def prompt_of_item(item: BBQItem) -> list[dict[str, str]]:
-    """The item's context and question in the one prompt template."""
-    text = render("answer", text=item.context, question=item.question, clue=None, identity=None)
-    return [{"role": "user", "content": text}]
+Scores = tuple[float, ...]
 
 
 def rank_options(
@@ -33,29 +35,53 @@ def rank_options(
     device: str,
     dtype: str,
     threads: int,
-    batch: int,
-) -> Iterator[dict[int, tuple[float, ...]]]:
-    """Mean log-likelihood (nats a token) of every option, batch by batch, by the item's place."""
+    tokens: int,
+) -> Iterator[dict[int, Scores]]:
+    """`rank_answers` of items as published, in the one prompt template of training."""
+    asked = [ask(item, "rank") for item in items]
+    return rank_answers(folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens)
+
+
+def rank_answers(
+    folder: str | Path,
+    asked: Sequence[Asked],
+    *,
+    device: str,
+    dtype: str,
+    threads: int,
+    tokens: int,
+) -> Iterator[dict[int, Scores]]:
+    """Mean log-likelihood (nats a token) of every answer, tree by tree, by the question's place.
+
+    Args:
+        folder: a Hugging Face model folder or hub id.
+        tokens: size of a forward pass; a longer question gets one of its own.
+
+    Raises:
+        BBQError: an answer has no token.
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if device == "cpu":
         torch.set_num_threads(threads)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
     model.eval().requires_grad_(False).to(device)
-    prompts = [chat_ids(tokenizer, prompt_of_item(item), generate=True) for item in items]
-    options = [
-        [tokenizer.encode(option, add_special_tokens=False) for option in item.options]
-        for item in items
-    ]
-    # Items of like length share a batch, so little is spent on padding.
-    order = sorted(range(len(items)), key=lambda i: len(prompts[i]))
-    for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
-        found = _score(
-            model, [prompts[i] for i in chosen], [options[i] for i in chosen], tokenizer, device
-        )
-        yield dict(zip(chosen, found, strict=True))
+    if questions and not reads_trees(model, questions[0]):
+        yield from (_one_by_one(model, question) for question in questions)
+        return
+    for tree in trees(questions, tokens):
+        yield score_tree(model, tree)
+
+
+def token_question(tokenizer: Any, place: int, asked: Asked) -> TokenQuestion:
+    """A question as the model reads it: the chat up to the answer, and the answers."""
+    prompt = chat_ids(tokenizer, asked.messages, generate=True)
+    answers = [tokenizer.encode(answer, add_special_tokens=False) for answer in asked.answers]
+    if not all(answers):
+        raise BBQError(f"answers {asked.answers}: one has no token; needed: some text in each")
+    return TokenQuestion(place, prompt, answers)
 
 
 def best_option(scores: Sequence[float]) -> int:
@@ -63,38 +89,59 @@ def best_option(scores: Sequence[float]) -> int:
     return max(range(len(scores)), key=lambda i: scores[i])
 
 
-@torch.no_grad()
-def _score(
-    model: Any,
-    prompts: Sequence[list[int]],
-    options: Sequence[Sequence[list[int]]],
-    tokenizer: Any,
-    device: str,
-) -> list[tuple[float, ...]]:
-    """Scores [B][3] of one batch."""
-    count = len(options[0])
-    ids, attention = padded(prompts, tokenizer.pad_token_id)
-    read = model(input_ids=ids.to(device), attention_mask=attention.to(device), use_cache=True)
-    lengths = attention.sum(1).to(device)
-    rows = torch.arange(len(prompts), device=device)
-    first_logits = read.logits[rows, lengths - 1]  # [B, V]: predicts each option's first token
-    cache = read.past_key_values
-    cache.batch_repeat_interleave(count)
-    answer, answer_mask = padded([o for per in options for o in per], tokenizer.pad_token_id)
-    answer, answer_mask = answer.to(device), answer_mask.to(device)
-    spread = attention.to(device).repeat_interleave(count, 0)
-    # Prompts are padded on the right, so an option's positions continue from its own prompt's end.
-    positions = lengths.repeat_interleave(count)[:, None] + torch.arange(
-        answer.shape[1], device=device
+def reads_trees(model: Any, question: TokenQuestion) -> bool:
+    """Whether the model keeps to the mask: layers with a running state mix a tree's branches."""
+    (tree,) = trees([question], budget=1)
+    shared, alone = score_tree(model, tree)[question.place], _one_by_one(model, question)
+    return all(
+        abs(a - b) < MOST_DIFFERENCE for a, b in zip(shared, alone[question.place], strict=True)
     )
-    written = model(
-        input_ids=answer,
-        attention_mask=torch.cat([spread, answer_mask], 1),
-        position_ids=positions,
-        past_key_values=cache,
-        use_cache=True,
-    ).logits
-    logits = torch.cat([first_logits.repeat_interleave(count, 0)[:, None], written[:, :-1]], 1)
-    logprobs = token_logprobs(logits, answer) * answer_mask
-    means: Tensor = logprobs.sum(1) / answer_mask.sum(1)
-    return [tuple(row) for row in means.view(len(prompts), count).tolist()]
+
+
+def _one_by_one(model: Any, question: TokenQuestion) -> dict[int, Scores]:
+    """A question's scores with every answer read after a prompt of its own."""
+    found = (score_tree(model, chain) for chain in chains(question))
+    return {question.place: tuple(scores[0] for one in found for scores in one.values())}
+
+
+@torch.inference_mode()
+def score_tree(model: Any, tree: PrefixTree) -> dict[int, Scores]:
+    """Scores of all answers in a tree, by the question's place: one forward pass."""
+    # Logits are taken where an answer's token is predicted, and nowhere else: of a small model
+    # they are the largest matrix product.
+    nodes = sorted({step.node for step in tree.steps})
+    row_of = {node: row for row, node in enumerate(nodes)}
+    device = model.device
+    logits: Tensor = (
+        model(
+            input_ids=torch.tensor([tree.ids], device=device),
+            position_ids=torch.tensor([tree.depths], device=device),
+            attention_mask=_mask(tree, model.dtype).to(device),
+            use_cache=False,
+            logits_to_keep=torch.tensor(nodes, device=device),
+        )
+        .logits[0]
+        .float()
+    )
+    rows = torch.tensor([row_of[step.node] for step in tree.steps], device=device)
+    tokens = torch.tensor([step.token for step in tree.steps], device=device)
+    logprobs = (logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist()
+    return _means(tree, logprobs)
+
+
+def _mask(tree: PrefixTree, dtype: torch.dtype) -> Tensor:
+    """[1, 1, T, T], added to the attention scores: 0 at ancestors, the least number elsewhere."""
+    allowed = torch.from_numpy(tree.attention())
+    mask = torch.full(allowed.shape, torch.finfo(dtype).min, dtype=dtype)
+    return mask.masked_fill_(allowed, 0)[None, None]
+
+
+def _means(tree: PrefixTree, logprobs: Sequence[float]) -> dict[int, Scores]:
+    """Per answer the mean over its tokens."""
+    found: dict[int, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for step, logprob in zip(tree.steps, logprobs, strict=True):
+        found[step.place][step.answer].append(logprob)
+    return {
+        place: tuple(sum(values) / len(values) for _, values in sorted(answers.items()))
+        for place, answers in found.items()
+    }

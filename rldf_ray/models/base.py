@@ -17,6 +17,14 @@ class ModelError(RuntimeError):
     """A model could not answer; the message says which model, what happened and what to do."""
 
 
+class EngineDiedError(ModelError):
+    """The engine a request was sent to is dead; another one can answer the same request."""
+
+
+class BudgetSpentError(ModelError):
+    """The plan's budget allows no further request; what was finished is kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     role: Literal["system", "user", "assistant"]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,7 @@ def embedded_model_folder() -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".converting-"))
         try:
-            _convert(gguf_file(), scratch)
+            _convert_apart(gguf_file(), scratch)
             _move_into_place(scratch, folder)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -61,6 +63,14 @@ def _move_into_place(scratch: Path, folder: Path) -> None:
     except OSError:
         if not (folder / "model.safetensors").exists():
             raise
+
+
+def _convert_apart(gguf: Path, folder: Path) -> None:
+    """Convert in a process of its own: torch and its progress bars stay out of this one."""
+    command = [sys.executable, "-m", __name__, str(gguf), str(folder)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the embedded model could not be converted:\n{done.stderr[-2000:]}")
 
 
 def _convert(gguf: Path, folder: Path) -> None:
@@ -94,3 +104,7 @@ def resolve_model(name: str) -> str:
     if name.startswith((".", "/", "~")):
         raise FileNotFoundError(f"model {name!r}: no such folder")
     return name
+
+
+if __name__ == "__main__":
+    _convert(Path(sys.argv[1]), Path(sys.argv[2]))

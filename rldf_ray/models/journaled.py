@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from typing import Any
 
@@ -22,6 +23,7 @@ class JournaledModel:
         self.reused = 0
         self.made = 0
         self.usage = Usage()
+        self._under_way: set[asyncio.Future[tuple[Completion, ...]]] = set()
 
     @property
     def name(self) -> str:
@@ -33,6 +35,20 @@ class JournaledModel:
         if entry is not None and entry["request"] == request_digest:
             self.reused += 1
             return self._counted(tuple(_completion(sample) for sample in entry["samples"]))
+        call = asyncio.ensure_future(self._make(request, request_digest))
+        self._under_way.add(call)
+        call.add_done_callback(self._under_way.discard)
+        call.add_done_callback(_retrieve)
+        # A caller that is cancelled lets go of the call, which goes on until `settle` or the end
+        # of the event loop: it is paid for either way.
+        return await asyncio.shield(call)
+
+    async def settle(self) -> None:
+        """Wait for the calls under way, so that what they cost is not lost."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _make(self, request: ChatRequest, request_digest: str) -> tuple[Completion, ...]:
         samples = await self._model.complete(request)
         self._journal.append(
             request.address,
@@ -44,6 +60,12 @@ class JournaledModel:
     def _counted(self, samples: tuple[Completion, ...]) -> tuple[Completion, ...]:
         self.usage = sum((sample.usage for sample in samples), self.usage)
         return samples
+
+
+def _retrieve(call: asyncio.Future[Any]) -> None:
+    """A failure that nobody waits for any more is no news: its cause has been told."""
+    if not call.cancelled():
+        call.exception()
 
 
 def _completion(saved: dict[str, Any]) -> Completion:

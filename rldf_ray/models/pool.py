@@ -1,64 +1,75 @@
-"""vLLM engines on a Ray cluster behind the one `ChatModel` interface.
+"""Engines on a Ray cluster behind the one `ChatModel` interface.
 
-debates --> EnginePool --(affinity by debate, spill when full)--> VllmActor 0..n-1
+debates --> EnginePool --(seats: affinity by debate, spill when full, queue)--> Engine 0..n-1
 """
 
 from __future__ import annotations
 
-import asyncio
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import GetTimeoutError
 
-from rldf_ray.models.base import ChatRequest, Completion, ModelError
+from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
+from rldf_ray.models.engine import DEATHS, Engine
+from rldf_ray.models.scripted_actor import ScriptedActor, ScriptedSettings
+from rldf_ray.models.seats import Seats
 from rldf_ray.models.vllm_actor import EngineSettings, VllmActor
 
-START_DEADLINE_S = 900.0
 SYNC_DEADLINE_S = 300.0
+# Beyond what an engine decodes together, so that it never waits for a request on its way.
+BACKLOG = 0.25
 
 
 class EnginePool:
-    """Sends each request to one of several engines.
+    """Sends each request to one of several engines, and again where that engine dies.
 
     Requests of the same affinity (a debate) stay on one engine, whose prefix cache holds their
-    shared beginning, unless that engine has `max_in_flight` requests and another one has room.
+    shared beginning, unless it is full and another one has room (`Seats`). An engine that dies is
+    started again; a request sent to it goes to whichever engine has a seat, and as its seed is its
+    own, the answer is the same.
     """
 
-    def __init__(
-        self, actors: Sequence[Any], name: str, max_in_flight: int, timeout_s: float
-    ) -> None:
-        self._actors = list(actors)
-        self._in_flight = [0] * len(actors)
+    def __init__(self, engines: list[Engine], name: str, seats: Seats) -> None:
+        self._engines = engines
         self._name = name
-        self._max_in_flight = max_in_flight
-        self._timeout_s = timeout_s
+        self._seats = seats
 
     @property
     def name(self) -> str:
         return self._name
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
-        engine = self._pick(request.affinity or request.address)
-        self._in_flight[engine] += 1
+        while True:
+            place = await self._seats.take(request.affinity or request.address)
+            engine = self._engines[place]
+            life = engine.lives
+            try:
+                return await engine.complete(request)
+            except EngineDiedError as death:
+                # Many requests see one death; the first one sees to it.
+                if engine.lives == life:
+                    await self._replace(place, str(death))
+            finally:
+                self._seats.leave(place)
+
+    async def _replace(self, place: int, reason: str) -> None:
+        self._seats.close(place)
         try:
-            return await asyncio.wait_for(
-                _reply(self._actors[engine].complete.remote(request)), self._timeout_s
-            )
-        except TimeoutError:
-            raise ModelError(
-                f"engine {engine} of {self._name} gave no answer in {self._timeout_s:g} s "
-                "(engines.request_timeout_s); its log is in the run's logs folder"
-            ) from None
-        except RayActorError as error:
-            raise ModelError(_died(engine, self._name)) from error
-        except RayTaskError as error:
-            raise _cause(error, self._name) from None
+            await self._engines[place].replace(reason)
         finally:
-            self._in_flight[engine] -= 1
+            self._seats.open(place)
+
+    def wait_until_ready(self) -> None:
+        """Block until all engines are up.
+
+        Raises:
+            ModelError: one did not start; the message has its own reason.
+        """
+        for engine in self._engines:
+            engine.wait_until_ready()
 
     def sync_weights(self, folder: str, revision: str) -> None:
         """Load new weights into every engine; returns when all of them answer with `revision`.
@@ -68,95 +79,48 @@ class EnginePool:
         """
         try:
             ray.get(
-                [actor.sync_weights.remote(folder, revision) for actor in self._actors],
+                [engine.load(folder, revision) for engine in self._engines],
                 timeout=SYNC_DEADLINE_S,
             )
         except GetTimeoutError:
             raise ModelError(
                 f"an engine of {self._name} did not load new weights in {SYNC_DEADLINE_S:g} s"
             ) from None
-        except RayActorError as error:
+        except DEATHS as error:
             raise ModelError(f"an engine of {self._name} died during weight sync") from error
-
-    def _pick(self, affinity: str) -> int:
-        home = zlib.crc32(affinity.encode()) % len(self._actors)
-        if self._in_flight[home] < self._max_in_flight:
-            return home
-        return min(range(len(self._actors)), key=lambda i: (self._in_flight[i], i != home))
 
 
 @contextmanager
 def engines(
-    settings: EngineSettings,
+    settings: EngineSettings | ScriptedSettings,
     *,
     name: str,
     count: int,
     num_cpus: float,
     num_gpus: float,
     timeout_s: float,
+    restarts: int = 0,
 ) -> Iterator[EnginePool]:
-    """Start `count` engines, hand them out as one pool, and end them.
+    """Start `count` engines, hand them out as one pool while they come up, and end them.
 
     Args:
         num_cpus, num_gpus: what Ray reserves for each engine.
-        timeout_s: limit of one request.
-
-    Raises:
-        ModelError: an engine did not start; the message has the engine's own reason.
+        timeout_s: limit of one request, from the moment it is sent to an engine that is up.
+        restarts: how often each engine is started again after it died.
     """
-    actor_class = ray.remote(VllmActor)
-    actors = [
-        actor_class.options(num_cpus=num_cpus, num_gpus=num_gpus, max_concurrency=1000).remote(
-            settings
-        )
-        for _ in range(count)
+    actor = VllmActor if isinstance(settings, EngineSettings) else ScriptedActor
+    seats = settings.max_num_seqs + max(1, round(BACKLOG * settings.max_num_seqs))
+    made: Any = ray.remote(actor).options(
+        num_cpus=num_cpus, num_gpus=num_gpus, max_concurrency=1000
+    )
+    placed = [
+        Engine(f"engine {place} of {name}", lambda: made.remote(settings), restarts, timeout_s)
+        for place in range(count)
     ]
     try:
-        _wait_until_ready(actors, name)
-        yield EnginePool(actors, name, settings.max_num_seqs, timeout_s)
+        for engine in placed:
+            engine.begin()
+        yield EnginePool(placed, name, Seats(count, seats))
     finally:
-        _end(actors)
-
-
-def _wait_until_ready(actors: Sequence[Any], name: str) -> None:
-    try:
-        ray.get([actor.ready.remote() for actor in actors], timeout=START_DEADLINE_S)
-    except GetTimeoutError:
-        raise ModelError(
-            f"the engines of {name} did not start in {START_DEADLINE_S:g} s: Ray may have no room "
-            "for them; `rldf doctor PLAN` says what fits"
-        ) from None
-    except RayActorError as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise ModelError(
-            f"an engine of {name} did not start: {reason}; the run's logs folder has its log"
-        ) from error
-
-
-def _end(actors: Sequence[Any]) -> None:
-    """Close the engines in order, so that their memory is free when this returns."""
-    try:
-        ray.get([actor.close.remote() for actor in actors], timeout=30)
-    except (RayActorError, RayTaskError, GetTimeoutError):
-        pass  # dead or hung: killed below either way
-    for actor in actors:
-        ray.kill(actor)
-
-
-async def _reply(reference: Any) -> tuple[Completion, ...]:
-    reply: tuple[Completion, ...] = await reference
-    return reply
-
-
-def _died(engine: int, name: str) -> str:
-    return (
-        f"engine {engine} of {name} died (killed, or out of memory); its log is in the run's logs "
-        "folder, and the same command continues from what was finished"
-    )
-
-
-def _cause(error: RayTaskError, name: str) -> ModelError:
-    cause = error.cause
-    if isinstance(cause, ModelError):
-        return cause
-    return ModelError(f"an engine of {name} failed: {type(cause).__name__}: {cause}")
+        for engine in placed:
+            engine.end()

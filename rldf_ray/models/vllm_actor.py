@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from rldf_ray.models.base import ChatRequest, Completion, FinishReason, ModelError, Usage
+from rldf_ray.models.base import (
+    ChatRequest,
+    Completion,
+    EngineDiedError,
+    FinishReason,
+    ModelError,
+    Usage,
+)
 from rldf_ray.models.choice_trie import ChoiceTrie
 
 
@@ -66,9 +73,7 @@ class VllmActor:
     """Answers chat requests with a vLLM engine; made a Ray actor by `pool.py`."""
 
     def __init__(self, settings: EngineSettings) -> None:
-        # By default vLLM leaves a core to others; engine and trainer take turns on a CPU.
-        os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
-        os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+        _set_environment(settings)
         from transformers import AutoTokenizer
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
@@ -97,6 +102,7 @@ class VllmActor:
                 enforce_eager=settings.enforce_eager,
                 gpu_memory_utilization=settings.gpu_memory_utilization,
                 tensor_parallel_size=settings.tensor_parallel,
+                distributed_executor_backend="uni" if settings.tensor_parallel == 1 else None,
                 worker_extension_cls=f"{SyncWeights.__module__}.{SyncWeights.__name__}",
                 seed=settings.seed,
                 disable_log_stats=True,
@@ -236,11 +242,23 @@ class VllmActor:
             ):
                 final = output
         except EngineDeadError as error:
-            raise ModelError(
-                f"the vLLM engine of {self._settings.model} died: {error}; its log is in the run's "
-                "logs folder, and the same command continues from what was finished"
-            ) from error
+            # The actor is alive, the process of the engine's core is not.
+            raise EngineDiedError(f"the vLLM engine's core ended: {error}") from error
         return final
+
+
+def _set_environment(settings: EngineSettings) -> None:
+    """What vLLM reads from the environment, set before it is imported."""
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    # By default vLLM leaves a core to others; engine and trainer take turns on a CPU.
+    os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
+    # On a CPU vLLM gives a lone worker a process of its own unless told so. Without it an engine
+    # takes 0.45 GiB less and starts 5 s sooner, at the same speed.
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    if settings.enforce_eager:
+        # vLLM's sampler is compiled even so: 25 s at the first request with log-probabilities,
+        # and a compiler that has to be there.
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 
 def _finish_reason(reason: str | None) -> FinishReason:

@@ -72,7 +72,7 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
             "reward": _reward(manifests.get("reward")),
             "ppo": _ppo(manifests.get("ppo")),
         },
-        "evaluation": manifests.get("eval", {}).get("evaluation"),
+        "evaluation": _evaluation(manifests.get("eval", {}).get("evaluation")),
     }
     return {**report, "notes": notes_of(report)}
 
@@ -160,9 +160,19 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+def _evaluation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What the stage measured; null for what an earlier version did not."""
+    if found is None:
+        return None
+    models = {name: {"perplexity": None, **model} for name, model in found["models"].items()}
+    return {"always_unknown": None, "overlap": None, **found, "models": models}
+
+
 def _data(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes")
-    return None if manifest is None else {name: manifest[name] for name in names}
+    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes", "quality")
+    if manifest is None:
+        return None
+    return {**{name: manifest[name] for name in names}, "imported": manifest.get("imported")}
 
 
 def _sft(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -126,12 +126,20 @@ def _draw_dots(axes: Axes, rows: Sequence[str], dots: Dots, place: int, offset: 
     for row, estimate in known:
         if estimate.low is not None and estimate.high is not None:
             ends = [estimate.low, estimate.high]
-            axes.plot(ends, [row + offset] * 2, color=style["color"], linewidth=2.2, alpha=0.6)
+            axes.plot(
+                ends,
+                [row + offset] * 2,
+                color=style["color"],
+                linewidth=2.2,
+                alpha=0.6,
+                clip_on=False,
+            )
     axes.plot(
         [estimate.value for _, estimate in known],
         [row + offset for row, _ in known],
         linestyle="none",
         markersize=6,
+        clip_on=False,  # a dot at 0 % or 100 % is drawn whole
         label=_short(dots.label),
         **style,
     )

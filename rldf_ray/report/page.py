@@ -69,6 +69,7 @@ def _figures(report: Mapping[str, Any], metrics: pa.Table) -> list[tuple[str, st
         *_evaluation_figures(report),
         *_referee_figure(report),
         *_score_figure(report),
+        *_histogram_figure(report),
         *_training_figures(metrics),
     ]
 
@@ -117,6 +118,17 @@ def _score_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     y = Axis("expected score" if expected else "said score")
     title = "Mean score by round"
     return [(title, line_plot("rounds", title, curves, Axis("round"), y))] if curves else []
+
+
+def _histogram_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if report["data"] is None:
+        return []
+    curves = [
+        Curve(f"{label} bias", [(low + 0.5, count) for low, count in enumerate(counts)])
+        for label, counts in report["data"]["quality"]["scores"].items()
+    ]
+    title = "Statements by score"
+    return [(title, line_plot("scores", title, curves, Axis("score"), Axis("statements")))]
 
 
 def _training_figures(metrics: pa.Table) -> list[tuple[str, str]]:

@@ -78,6 +78,7 @@ def _loop(config: dict[str, Any]) -> None:
         job.folders["out"],
         section.episodes // section.rollout_batch,
     )
+    pool.wait_until_ready()
     with shared_memory_sync(pool) as engines:
         for step in range(steps):
             first = step * section.rollout_batch
@@ -146,6 +147,9 @@ class PPO:
                 max_grad_norm=section.max_grad_norm,
             ),
         )
+        if self.workers == 1 and train.zero_stage == 0:
+            # There is nobody to reduce with, and DeepSpeed would flatten every gradient to do it.
+            engine.enable_backward_allreduce = False
         return engine
 
     @property

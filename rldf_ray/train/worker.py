@@ -101,10 +101,21 @@ def prepare_worker(job: TrainJob) -> int:
     if job.placement.device == "cpu":
         os.environ["DS_ACCELERATOR"] = "cpu"
         torch.set_num_threads(job.placement.threads)
+        _without_inference_collectives()
     rank: int = ray.train.get_context().get_world_rank()
     random.seed(job.plan.seed + rank)
     torch.manual_seed(job.plan.seed + rank)
     return rank
+
+
+def _without_inference_collectives() -> None:
+    """DeepSpeed compiles a shared-memory reduction for inference at its first start on a CPU.
+
+    That takes half a minute and a compiler, and training never calls it.
+    """
+    import deepspeed
+
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
 
 
 def dtype_of(section: TrainSection | PPOSection) -> torch.dtype:

@@ -45,7 +45,14 @@ def debates_of(number: int, topics: list[Topic], *overrides: str) -> list[Debate
 def collected(model: RecordingModel, debates: list[Debate], *overrides: str) -> list[Statement]:
     plan = plan_with("debate.debates=1", *overrides)
     collector = Collector(plan, "run-1", model, PromptedReferee(model, plan.seed))
-    return asyncio.run(collector.collect(debates))
+    return kept(collector, debates)
+
+
+def kept(collector: Collector, debates: list[Debate]) -> list[Statement]:
+    """All statements, in the debates' order."""
+    found: dict[int, list[Statement]] = {}
+    asyncio.run(collector.collect(debates, found.__setitem__))
+    return [statement for place in sorted(found) for statement in found[place]]
 
 
 def one_round(verdicts: list[Verdict], *overrides: str, said: str = "Cats.") -> list[Statement]:
@@ -53,7 +60,7 @@ def one_round(verdicts: list[Verdict], *overrides: str, said: str = "Cats.") -> 
     plan = plan_with("debate.rounds=1", f"debate.debaters={len(verdicts)}", *overrides)
     model = RecordingModel(lambda request: f"{said}{request.address[-1]}" if said else "")
     (debate,) = plan_debates([opinion(1), opinion(1, "profession")], plan_of_one(plan))
-    return asyncio.run(Collector(plan, "run-1", model, FixedReferee([verdicts])).collect([debate]))
+    return kept(Collector(plan, "run-1", model, FixedReferee([verdicts])), [debate])
 
 
 def plan_of_one(plan: Plan) -> Plan:
@@ -160,7 +167,7 @@ def test_a_bias_type_given_as_a_file_can_be_debated_and_made_into_data(tmp_path:
     assert len(debates) == plan.debate.debates
     model = RecordingModel()
     collector = Collector(plan, "r", model, PromptedReferee(model, plan.seed))
-    rows = asyncio.run(collector.collect(debates))
+    rows = kept(collector, debates)
     low = sum(row.label == "low" for row in rows)
     assert sft_table(rows, {t.topic_id: t for t in topics}, plan.data).num_rows == low > 0
 
@@ -272,7 +279,7 @@ def test_progress_counts_every_statement_once() -> None:
     plan = plan_with("debate.rounds=2")
     model = RecordingModel()
     collector = Collector(plan, "r", model, PromptedReferee(model, 0))
-    asyncio.run(collector.collect(debates_of(5, mixed_topics()), counted.append))
+    asyncio.run(collector.collect(debates_of(5, mixed_topics()), lambda *_: None, counted.append))
     assert sum(counted) == 5 * 2 * 3
 
 

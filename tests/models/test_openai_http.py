@@ -23,9 +23,18 @@ from typing import Any
 
 import pytest
 
-from rldf_ray.models import openai_http
-from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError, Usage
-from rldf_ray.models.openai_http import OpenAIModel, choice_distribution
+from rldf_ray.models import openai_retry
+from rldf_ray.models.base import (
+    BudgetSpentError,
+    ChatRequest,
+    Completion,
+    Message,
+    ModelError,
+    Usage,
+)
+from rldf_ray.models.limits import Budget
+from rldf_ray.models.openai_http import OpenAIModel
+from rldf_ray.models.openai_reply import choice_distribution
 from rldf_ray.plan import Endpoint
 
 KEY = "sk-secret-0123456789"
@@ -193,7 +202,7 @@ def serving(server: Server) -> Iterator[Server]:
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv(KEY_ENV, KEY)
-    monkeypatch.setattr(openai_http, "FIRST_WAIT_S", 0.005)
+    monkeypatch.setattr(openai_retry, "FIRST_WAIT_S", 0.005)
     monkeypatch.setattr(ssl, "create_default_context", lambda *_, **__: NO_CERTIFICATES)
 
 
@@ -384,6 +393,43 @@ async def test_no_more_requests_under_way_than_in_flight(server: Server) -> None
     assert server.most_at_once == 2
 
 
+# --- limits
+
+
+@pytest.mark.asyncio
+async def test_fewer_requests_are_under_way_after_a_server_had_enough(server: Server) -> None:
+    server.otherwise = lambda body: replace(ok(body), delay_s=0.01)
+    model = model_of(server, in_flight=16, retries=5)
+    await asyncio.gather(*(model.complete(REQUEST) for _ in range(60)))
+    assert server.most_at_once > 4
+    before = model._at_once.room
+    server.script = [refusal(429)] * 8
+    await asyncio.gather(*(model.complete(REQUEST) for _ in range(8)))
+    await model.close()
+    assert model._at_once.room < before
+
+
+@pytest.mark.asyncio
+async def test_no_more_requests_a_minute_than_the_plan_allows(server: Server) -> None:
+    model = model_of(server, requests_per_minute=600)
+    model._requests.correct(-599)  # a bucket of one
+    await asyncio.gather(*(model.complete(REQUEST) for _ in range(4)))
+    await model.close()
+    assert min(server.gaps_s) > 0.05 and server.received[-1].at_s - server.received[0].at_s > 0.25
+
+
+@pytest.mark.asyncio
+async def test_a_spent_budget_sends_nothing_more(server: Server) -> None:
+    endpoint = Endpoint(base_url=server.url, api_key_env=KEY_ENV)
+    model = OpenAIModel(MODEL, endpoint, Budget(tokens=30))  # a request: 2 + 8, answered: 12
+    await model.complete(REQUEST)
+    await model.complete(REQUEST)
+    with pytest.raises(BudgetSpentError, match="24 tokens are spent"):
+        await model.complete(REQUEST)
+    await model.close()
+    assert len(server.received) == 2
+
+
 # --- probabilities of choices
 
 
@@ -521,8 +567,8 @@ async def test_a_wait_too_long_to_sit_out_is_told(server: Server) -> None:
 async def test_waits_grow_and_stay_below_the_longest(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_http, "FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr(openai_http, "LONGEST_WAIT_S", 0.08)
+    monkeypatch.setattr(openai_retry, "FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr(openai_retry, "LONGEST_WAIT_S", 0.08)
     monkeypatch.setattr("tenacity.wait.random.uniform", lambda low, high: high)
     server.script = [refusal(500)] * 8
     await asked(model_of(server, retries=8))

@@ -15,12 +15,24 @@ def change(value: float, low: float | None, high: float | None, n: int = 160) ->
     return {"value": value, "low": low, "high": high, "n": n}
 
 
+def model(reward: float, accuracy: float, disambig: float, perplexity: float) -> dict[str, Any]:
+    return {
+        "reward": {"mean": reward},
+        "multiple_choice": {"overall": {"accuracy": accuracy, "accuracy_disambig": disambig}},
+        "perplexity": {"value": perplexity, "tokens": 1900},
+    }
+
+
 def a_report(**changes: Any) -> dict[str, Any]:
     """A finished run's report, as far as the notes read it."""
     whole: dict[str, Any] = {
         "plan": {"referee": {"threshold_kind": "absolute"}},
         "referee": {"verdict": "The referee separates well.", "distinct_said_scores": 9},
         "debates": {"high": 40, "low": 60},
+        "data": {
+            "imported": None,
+            "quality": {"warnings": ["Length alone predicts the label."]},
+        },
         "training": {
             "reward": {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50},
             "ppo": {"episodes": 64, "steps": 16, "kl_last": 0.0123},
@@ -28,10 +40,12 @@ def a_report(**changes: Any) -> dict[str, Any]:
         "evaluation": {
             "accuracy_change": {"policy": change(0.1, 0.05, 0.15)},
             "models": {
-                "base": {"reward": {"mean": 0.1}},
-                "sft": {"reward": {"mean": 0.2}},
-                "policy": {"reward": {"mean": 0.3}},
+                "base": model(0.1, 0.40, 0.50, 20.0),
+                "sft": model(0.2, 0.50, 0.50, 20.0),
+                "policy": model(0.3, 0.60, 0.50, 21.0),
             },
+            "always_unknown": {"accuracy": 0.5},
+            "overlap": {"topics": 100, "items": 160, "ngram": 0, "same_words": 0},
         },
     }
     return {**whole, **changes}
@@ -53,20 +67,37 @@ def the_note(report: dict[str, Any], beginning: str) -> str:
 
 def test_a_finished_run_is_told_in_the_order_of_its_stages() -> None:
     notes = notes_of(a_report())
-    beginnings = ["The referee", "The reward model", "PPO made", "Accuracy of policy", "Rewards on"]
-    assert len(notes) == 6 and notes[-1] == LAST
+    beginnings = [
+        "The referee",
+        "Length alone",
+        "The reward model",
+        "PPO made",
+        "Accuracy of policy",
+        "Perplexity on",
+        "Rewards on",
+    ]
+    assert len(notes) == 8 and notes[-1] == LAST
     for note, beginning in zip(notes, beginnings, strict=False):
         assert note.startswith(beginning)
 
 
 def test_a_run_that_has_only_begun_claims_nothing() -> None:
     begun = a_report(
-        referee=None, debates=None, evaluation=None, training={"reward": None, "ppo": None}
+        referee=None,
+        debates=None,
+        data=None,
+        evaluation=None,
+        training={"reward": None, "ppo": None},
     )
     assert notes_of(begun) == [
         "The referee was not audited, so nothing is known of how good its labels are.",
         "The models were not evaluated.",
     ]
+
+
+def test_given_pairs_are_told() -> None:
+    given = a_report(data={"imported": "mine.jsonl", "quality": {"warnings": []}})
+    assert "no debate was held" in the_note(given, "The pairs were given (mine.jsonl)")
 
 
 # ---- the referee
@@ -165,7 +196,8 @@ def test_a_change_that_was_not_measured_is_not_told() -> None:
 def test_rewards_are_told_to_come_from_the_model_ppo_was_trained_against(
     models: dict[str, Any], told: bool
 ) -> None:
-    report = a_report(evaluation={"accuracy_change": {}, "models": models})
+    unmeasured = {"accuracy_change": {}, "always_unknown": None, "overlap": None}
+    report = a_report(evaluation={**unmeasured, "models": models})
     assert any("no evidence of less bias" in note for note in notes_of(report)) is told
 
 
@@ -176,3 +208,41 @@ def test_every_evaluated_run_is_told_to_be_one_run_with_one_seed() -> None:
 def test_notes_are_plain_sentences() -> None:
     for note in notes_of(a_report()):
         assert note.endswith(".") and "None" not in note and "nan" not in note.split()
+
+
+# ---- general ability and contamination
+
+
+def with_policy(**changes: Any) -> dict[str, Any]:
+    """A report whose policy has other figures: accuracy, disambig, perplexity."""
+    figures = {"reward": 0.3, "accuracy": 0.6, "disambig": 0.5, "perplexity": 21.0, **changes}
+    evaluation = a_report()["evaluation"]
+    models = {**evaluation["models"], "policy": model(**figures)}
+    return a_report(evaluation={**evaluation, "models": models})
+
+
+def test_perplexity_is_told_and_called_a_loss_only_where_it_is_one() -> None:
+    assert the_note(with_policy(), "Perplexity").endswith("base 20.0, policy 21.0.")
+    assert "lost some of its language" in the_note(with_policy(perplexity=25.0), "Perplexity")
+
+
+def test_a_policy_that_says_nothing_is_seen() -> None:
+    silent = with_policy(accuracy=0.5, disambig=0.1)
+    assert "0.50 on these items, the policy 0.50" in the_note(silent, "A model that always")
+    assert "(0.50 to 0.10)" in the_note(silent, "Where the context settles")
+    beginnings = ("A model that always", "Where the context")
+    assert not [note for note in notes_of(with_policy()) if note.startswith(beginnings)]
+
+
+def test_topics_that_repeat_items_are_told() -> None:
+    evaluation = a_report()["evaluation"]
+    overlap = {"topics": 100, "items": 160, "ngram": 3, "same_words": 1}
+    report = a_report(evaluation={**evaluation, "overlap": overlap})
+    assert the_note(report, "4 of the run's 100 topics repeat")
+
+
+def test_what_an_earlier_version_did_not_measure_is_passed_over() -> None:
+    evaluation = a_report()["evaluation"]
+    models = {name: {**m, "perplexity": None} for name, m in evaluation["models"].items()}
+    old = {**evaluation, "models": models, "always_unknown": None, "overlap": None}
+    assert not [n for n in notes_of(a_report(evaluation=old)) if n.startswith("Perplexity")]

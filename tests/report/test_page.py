@@ -11,11 +11,14 @@ import pytest
 
 from rldf_ray.evaluate.held_out import ANSWER_SCHEMA
 from rldf_ray.evaluate.multiple_choice import ITEM_SCHEMA
-from rldf_ray.plan import load_plan
+from rldf_ray.plan import DataSection, load_plan
+from rldf_ray.preference_data import preference_data
 from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.report.build import METRIC_SCHEMA, build_report, write_report
 from rldf_ray.report.page import render_page
 from rldf_ray.storage import RunFolder
+from tests.fakes import opinion
+from tests.fakes import statement as refereed
 
 EVIL = "<script>alert('x')</script>"
 
@@ -96,6 +99,35 @@ def test_training_curves_are_figures_with_words() -> None:
     assert outline(page).tags["svg"] == 1
     assert "aria-label" in page
     assert "ppo: kl" in page
+
+
+def test_the_quality_of_the_data_is_on_the_page_with_its_warnings() -> None:
+    topics = {topic.topic_id: topic for topic in map(opinion, range(30))}
+    said = [
+        refereed(text, score, label, topic=topic)
+        for topic in topics.values()
+        for label, score, text in (("high", 8.0, "They never learn."), ("low", 1.0, "Some do."))
+    ]
+    repeated = [*said, said[0]]
+    made = preference_data(repeated, topics, DataSection())
+    facts = {"sft": 1, "pairs": 30, "ppo_prompts": 0, "eval_prompts": 0, "bytes": 1}
+    manifest = {"seconds": 1, "peak_pss_gib": 1, "finished_at": "now", **facts}
+    table = STATEMENT_SCHEMA.empty_table()
+    report = build_report(
+        load_plan("smoke"), {"data": {**manifest, "quality": made.quality.as_dict()}}, table
+    )
+    (warning,) = made.quality.warnings()
+    assert warning in report["notes"]
+    page = render_page(
+        report,
+        table,
+        ANSWER_SCHEMA.empty_table(),
+        METRIC_SCHEMA.empty_table(),
+        ITEM_SCHEMA.empty_table(),
+    )
+    assert page.count(warning) == 2
+    assert "1 near duplicate, of 61 statements" in page
+    assert "Statements by score. high bias: from 0 at score 0.5" in page
 
 
 def test_equal_input_gives_equal_bytes() -> None:

@@ -89,9 +89,11 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
 
     with ray_cluster(tmp_path / "logs"):
         with pool_of(changed_model) as fresh:
+            fresh.wait_until_ready()
             expected = asyncio.run(_answers(fresh))
         pool: EnginePool
         with pool_of(embedded_model_folder()) as pool, shared_memory_sync(pool) as sync:
+            pool.wait_until_ready()
             before = asyncio.run(_answers(pool))
             model = AutoModelForCausalLM.from_pretrained(changed_model)
             sync.sync(full_weights(model), "changed")

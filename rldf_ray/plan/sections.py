@@ -1,20 +1,18 @@
-"""A plan: one typed, validated description of a whole run.
-
-A preset or a YAML file is read into a `Plan`; any field can be overridden by its dotted path
-(`debate.rounds=5`). Every field carries its unit and its source in the paper; `rldf plan fields`
-prints them. METHOD names the sections of the paper: 3.1 debates, 3.2 training, 4 evaluation.
-"""
+"""The fields of a plan, section by section, each with its unit and its source in the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from rldf_ray.storage import digest
 
@@ -24,20 +22,28 @@ HOW_FIELDS = (
     "endpoint.timeout_s",
     "endpoint.retries",
     "endpoint.in_flight",
+    "endpoint.requests_per_minute",
+    "endpoint.tokens_per_minute",
+    "endpoint.budget_usd",
+    "endpoint.budget_tokens",
     "engines.count",
     "engines.kv_cache_gib",
     "engines.max_num_seqs",
     "engines.gpu_memory_utilization",
     "engines.request_timeout_s",
+    "engines.restarts",
 )
 
 
-class PlanError(ValueError):
-    """A plan that cannot run; the message names every wrong field, its value, what is allowed."""
+Filter = Literal["empty", "cut_off", "refusal", "off_language", "near_duplicate"]
 
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Part = Literal["topics", "debate", "referee"]
+PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
 
 
 def described(default: Any, text: str, *, unit: str = "", source: str = "", **limits: Any) -> Any:
@@ -52,7 +58,21 @@ class Endpoint(Section):
     api_key_env: str = described("OPENAI_API_KEY", "environment variable that holds the key")
     timeout_s: float = described(60.0, "limit of one request", unit="s", gt=0)
     retries: int = described(6, "tries after a 429, 5xx or dropped connection", ge=0)
-    in_flight: int = described(16, "requests under way at once", ge=1)
+    in_flight: int = described(
+        64, "most requests under way at once; how many it bears is found below that", ge=1
+    )
+    requests_per_minute: float | None = described(
+        None, "rate limit; null is none", unit="requests a minute", gt=0
+    )
+    tokens_per_minute: float | None = described(
+        None, "rate limit, prompt and answer together; null is none", unit="tokens a minute", gt=0
+    )
+    budget_usd: float | None = described(
+        None, "the run stops before its calls cost more (needs both prices)", unit="USD", gt=0
+    )
+    budget_tokens: int | None = described(
+        None, "the run stops before its calls take more, prompt and answer", unit="tokens", ge=1
+    )
     prompt_price: float | None = described(
         None, "price of prompt tokens; null leaves the cost unknown", unit="USD a million", ge=0
     )
@@ -60,8 +80,32 @@ class Endpoint(Section):
         None, "price of generated tokens", unit="USD a million", ge=0
     )
 
+    @model_validator(mode="after")
+    def _a_budget_in_money_knows_the_prices(self) -> Endpoint:
+        if self.budget_usd is not None and None in (self.prompt_price, self.generated_price):
+            raise ValueError("budget_usd needs prompt_price and generated_price")
+        return self
+
+
+def part_model(part: str) -> Any:
+    """The field that gives a part of the debate a model of its own."""
+    return described(None, f"{part}: 'vllm:MODEL', 'openai:MODEL'; null is the teacher")
+
+
+def _names_a_backend(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("vllm:", "openai:", "scripted:")):
+        raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
+    kind, _, rest = (value or "vllm:model").partition(":")
+    if not rest or (kind == "scripted" and not rest.replace(".", "", 1).isdigit()):
+        raise ValueError(f"after '{kind}:' comes a model, or seconds for 'scripted:'")
+    return value
+
+
+Backend = Annotated[str | None, AfterValidator(_names_a_backend)]
+
 
 class Topics(Section):
+    model: Backend = part_model("who writes topics")
     per_bias_type: int = described(2000, "topics for each bias type", source="paper 4.1", ge=1)
     seeds_per_bias_type: int | None = described(
         None, "how many of them come from the bias type's file at most; null is all it has", ge=0
@@ -91,6 +135,13 @@ class Topics(Section):
 
 
 class DebateSection(Section):
+    model: Backend = part_model("who plays the debaters")
+    layout: Literal["shared", "paper"] = described(
+        "shared",
+        "order of a debater's prompt: topic and transcript first and the role last, which engines "
+        "reuse for all roles, or the role first",
+        source="paper 3.1 (paper)",
+    )
     debates: int = described(
         5000,
         "debate instances over all bias types; topics are debated in turn",
@@ -109,6 +160,7 @@ class DebateSection(Section):
 
 
 class RefereeSection(Section):
+    model: Backend = part_model("who referees")
     label_source: Literal["said", "expected"] = described(
         "said",
         "which score labels a statement: the one said, or the referee's expectation",
@@ -140,6 +192,21 @@ class DataSection(Section):
         None, "pairs kept of each topic, widest gap first; null is all", ge=1
     )
     max_sft: int | None = described(None, "most SFT examples; null is all low-bias", ge=1)
+    filters: tuple[Filter, ...] = described(
+        ("empty", "cut_off", "refusal", "off_language", "near_duplicate"),
+        "which statements are left out of sft and pairs: without a word, without a whole sentence, "
+        "the model declining, another language than `language`, nearly an earlier one",
+    )
+    language: str = described(
+        "en", "what the statements are written in, for off_language", unit="ISO 639-1"
+    )
+    similarity: float = described(
+        0.7,
+        "near_duplicate: least share of three-word runs in common with an earlier statement on "
+        "the same prompt (Jaccard index)",
+        gt=0,
+        le=1,
+    )
 
 
 class SFTSection(Section):
@@ -222,6 +289,7 @@ class EnginesSection(Section):
     )
     enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
     request_timeout_s: float = described(600.0, "limit of one request to an engine", unit="s", gt=0)
+    restarts: int = described(3, "how often an engine that died is started again", ge=0)
 
 
 class EvaluateSection(Section):
@@ -233,7 +301,9 @@ class EvaluateSection(Section):
         256, "held-out prompts each model answers; null is all", ge=1
     )
     max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
-    batch_size: int = described(16, "items ranked in one forward pass", ge=1)
+    batch_tokens: int = described(
+        512, "size of a forward pass when answers are ranked", unit="tokens", ge=1
+    )
 
 
 class Plan(Section):
@@ -250,7 +320,7 @@ class Plan(Section):
     model: str = described(
         "embedded", "the model to be debiased: 'embedded', a Hugging Face folder or a hub id"
     )
-    teacher: str | None = described(
+    teacher: Backend = described(
         None,
         "who debates and referees: null is the model itself (self-reflection); 'vllm:MODEL' or "
         "'openai:MODEL' is a stronger one (teacher-student); 'scripted:SECONDS' is no model "
@@ -276,16 +346,6 @@ class Plan(Section):
             raise ValueError("a bias type is named twice")
         return value
 
-    @field_validator("teacher")
-    @classmethod
-    def _teacher_names_a_backend(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("vllm:", "openai:", "scripted:")):
-            raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
-        kind, _, rest = (value or "vllm:model").partition(":")
-        if not rest or (kind == "scripted" and not rest.replace(".", "", 1).isdigit()):
-            raise ValueError(f"after '{kind}:' comes a model, or seconds for 'scripted:'")
-        return value
-
     @model_validator(mode="after")
     def _batches_divide(self) -> Plan:
         for name, section in (("sft", self.sft), ("reward", self.reward), ("ppo", self.ppo)):
@@ -308,6 +368,19 @@ class Plan(Section):
             )
         return self
 
+    def speaker_of(self, part: Part) -> str:
+        """Who plays `part`, as 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'."""
+        own = {
+            "topics": self.topics.model,
+            "debate": self.debate.model,
+            "referee": self.referee.model,
+        }
+        return own[part] or self.teacher or f"vllm:{self.model}"
+
+    def speakers(self) -> tuple[str, ...]:
+        """The models that play the parts, each once."""
+        return tuple(dict.fromkeys(self.speaker_of(part) for part in PARTS))
+
     def digest(self) -> str:
         """A hash of everything that shapes the results; `HOW_FIELDS` do not."""
         values = self.model_dump(mode="json")
@@ -318,110 +391,3 @@ class Plan(Section):
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
-
-
-def presets() -> dict[str, Path]:
-    """The presets that ship with the package, by name."""
-    folder = Path(str(resources.files("rldf_ray") / "presets"))
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
-
-
-def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
-    """Read a preset or a YAML file and apply `section.field=value` overrides.
-
-    Raises:
-        PlanError: no such plan, not YAML, or wrong fields; the message lists all of them.
-    """
-    known = presets()
-    path = known.get(name_or_path, Path(name_or_path))
-    if not path.is_file():
-        raise PlanError(f"plan {name_or_path!r}: neither a preset ({', '.join(known)}) nor a file")
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PlanError(f"plan {path}: not valid YAML: {error}") from error
-    if not isinstance(values, dict):
-        raise PlanError(f"plan {path}: expected fields, found {type(values).__name__}")
-    for override in overrides:
-        _apply_override(values, override)
-    try:
-        return Plan.model_validate(values)
-    except ValidationError as error:
-        raise PlanError(f"plan {name_or_path}:\n{_explain(error)}") from error
-
-
-def _apply_override(values: dict[str, Any], override: str) -> None:
-    dotted, found, text = override.partition("=")
-    if not found or not dotted:
-        raise PlanError(f"--set {override!r}: expected FIELD=VALUE, e.g. debate.rounds=5")
-    *sections, field = dotted.strip().split(".")
-    for section in sections:
-        values = values.setdefault(section, {})
-        if not isinstance(values, dict):
-            raise PlanError(f"--set {override!r}: {section} is a value, not a section")
-    try:
-        values[field] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise PlanError(f"--set {override!r}: the value is not valid YAML: {error}") from error
-
-
-def _explain(error: ValidationError) -> str:
-    return "\n".join(_explain_one(details) for details in error.errors())
-
-
-def _explain_one(details: Any) -> str:
-    where = ".".join(str(part) for part in details["loc"]) or "plan"
-    if details["type"] == "extra_forbidden":
-        return f"  {where}: no such field; {_nearest(details['loc'])}"
-    found = details["input"]
-    shown = "" if isinstance(found, dict | BaseModel) else f" (found {found!r})"
-    return f"  {where}: {details['msg'].removeprefix('Value error, ')}{shown}"
-
-
-def _nearest(loc: tuple[int | str, ...]) -> str:
-    parent = ".".join(str(part) for part in loc[:-1])
-    names = [f.path for f in plan_fields() if f.path.rpartition(".")[0] == parent]
-    sections = [name for name, f in Plan.model_fields.items() if not parent and _is_section(f)]
-    allowed = [name.rpartition(".")[2] for name in names] + sections
-    return f"allowed in {parent or 'the plan'}: {', '.join(allowed)}"
-
-
-@dataclass(frozen=True)
-class PlanField:
-    """One field as `rldf plan fields` prints it."""
-
-    path: str
-    type: str
-    default: object
-    unit: str
-    source: str
-    description: str
-
-
-def plan_fields(model: type[BaseModel] = Plan, prefix: str = "") -> Iterator[PlanField]:
-    """Every field of the plan, sections flattened."""
-    for name, info in model.model_fields.items():
-        if _is_section(info):
-            assert isinstance(info.annotation, type)
-            yield from plan_fields(info.annotation, f"{prefix}{name}.")
-            continue
-        extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-        yield PlanField(
-            path=f"{prefix}{name}",
-            type=_type_name(info.annotation),
-            default=info.default,
-            unit=str(extra.get("unit", "")),
-            source=str(extra.get("source", "")),
-            description=info.description or "",
-        )
-
-
-def _is_section(info: Any) -> bool:
-    return isinstance(info.annotation, type) and issubclass(info.annotation, Section)
-
-
-def _type_name(annotation: Any) -> str:
-    if isinstance(annotation, type):
-        return annotation.__name__
-    text = str(annotation).replace("typing.", "").replace("NoneType", "null")
-    return text.replace("None", "null")

@@ -1,0 +1,257 @@
+"""Items a second in ranked-answer mode, against lm-evaluation-harness, and against itself before.
+
+    python -m benchmarks.eval --bbq DIR [--items 40] [--categories Age Religion]
+
+Both rank the same answers after the same prompts with the same model in bfloat16 on the same
+threads. The harness is installed into an environment of its own under a temporary folder, on top
+of the packages this one runs with, and gets the best of batch sizes 8, 16 and 32. Times begin when
+the model is loaded. Prints a table and writes benchmarks/results/eval.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rldf_ray.environment import machine, versions
+from rldf_ray.evaluate.asking import Asked, ask
+from rldf_ray.evaluate.bbq_data import BBQItem, load_bbq
+from rldf_ray.evaluate.multiple_choice import SCENES
+from rldf_ray.models.embedded import resolve_model
+
+RESULTS = Path(__file__).parent / "results" / "eval.json"
+HARNESS = "lm-eval==0.4.13"
+BATCHES = (8, 16, 32)
+TREE_TOKENS = (384, 512, 768)
+TIMES = 3
+TASK = "ranked_answers"
+
+Figure = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bbq", required=True, help="a folder of BBQ's files")
+    parser.add_argument("--items", type=int, default=40, help="items of each category")
+    parser.add_argument("--categories", nargs="*", help="all of the folder by default")
+    parser.add_argument("--model", default="embedded")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    options = parser.parse_args()
+    folder = resolve_model(options.model)
+    items = load_bbq(options.bbq, options.categories or None, options.items).items
+    with tempfile.TemporaryDirectory() as scratch:
+        figures = measure(folder, items, Path(scratch), options.threads)
+    write(figures, len(items), options.model)
+
+
+def measure(folder: str, items: Sequence[BBQItem], scratch: Path, threads: int) -> Figure:
+    """Items a second of both, and how far their scores and choices agree."""
+    import torch
+
+    torch.set_num_threads(threads)
+    asked = [ask(item, "rank") for item in items]
+    scenes = load_bbq(SCENES).items
+    ours = ranked(folder, asked)
+    small = ranked(folder, [ask(item, "rank") for item in scenes])
+    harness = run_harness(folder, asked, scratch, threads)
+    best = max(harness["items_per_s"].values())
+    return {
+        "bbq": {"items": len(items), **ours["speed"]},
+        "shipped_scenes": {"items": len(scenes), **small["speed"]},
+        "lm_eval": {"batch_" + str(size): rate for size, rate in harness["items_per_s"].items()},
+        "ratio": ours["speed"]["items_per_s"] / best,
+        "same_choice": agreement(ours["scores"], token_means(folder, asked, harness["scores"])),
+        "threads": threads,
+    }
+
+
+def ranked(folder: str, asked: Sequence[Asked]) -> Figure:
+    """The best of several tree sizes, each the median of several times."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from rldf_ray.evaluate.prefix_tree import trees
+    from rldf_ray.evaluate.ranking import score_tree, token_question
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+    rates: dict[int, float] = {}
+    read = 0
+    scores: dict[int, tuple[float, ...]] = {}
+    for tokens in TREE_TOKENS:
+        seconds = []
+        for _ in range(TIMES):
+            began, read = time.perf_counter(), 0
+            questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
+            for tree in trees(questions, tokens):
+                scores |= score_tree(model, tree)
+                read += len(tree)
+            seconds.append(time.perf_counter() - began)
+        rates[tokens] = len(asked) / sorted(seconds)[TIMES // 2]
+    best = max(rates, key=lambda tokens: rates[tokens])
+    speed = {
+        "items_per_s": rates[best],
+        "tree_tokens": best,
+        "items_per_s_by_tree_tokens": {str(tokens): rate for tokens, rate in rates.items()},
+        "tokens_read_per_item": read / len(asked),
+        "tokens_written_out_per_item": written_out(tokenizer, asked),
+    }
+    return {"speed": speed, "scores": scores}
+
+
+def written_out(tokenizer: Any, asked: Sequence[Asked]) -> float:
+    """Tokens an item without any sharing: every prompt three times, and the answers."""
+    from rldf_ray.evaluate.ranking import token_question
+
+    questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
+    return sum(len(q.prompt) + len(a) for q in questions for a in q.answers) / len(asked)
+
+
+# ---- lm-evaluation-harness
+
+
+def run_harness(folder: str, asked: Sequence[Asked], scratch: Path, threads: int) -> Figure:
+    """Its items a second by batch size, and its scores (sums of log-likelihoods)."""
+    python = environment(scratch / "venv")
+    write_task(folder, asked, scratch)
+    rates: dict[int, float] = {}
+    scores: dict[int, tuple[float, ...]] = {}
+    for size in BATCHES:
+        (scratch / "order.json").write_text(
+            json.dumps({"model": folder, "batch": size, "threads": threads, "task": TASK})
+        )
+        done = subprocess.run(
+            [str(python), str(Path(__file__).with_name("lm_eval_task.py")), str(scratch)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise SystemExit(f"lm-evaluation-harness failed:\n{done.stderr[-3000:]}")
+        answer = json.loads((scratch / "answer.json").read_text())
+        rates[size] = len(asked) / answer["seconds"]
+        scores = {int(place): tuple(found) for place, found in answer["scores"].items()}
+    return {"items_per_s": rates, "scores": scores}
+
+
+def environment(folder: Path) -> Path:
+    """A virtual environment with the harness, and below it the packages of this one.
+
+    Raises:
+        SystemExit: it could not be installed.
+    """
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin/python"
+    site = next((folder / "lib").glob("python*/site-packages"))
+    # What this program runs with comes second, so nothing of it is installed again or replaced.
+    (site / "parent.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    pip = [str(python), "-m", "pip", "install", "--quiet", HARNESS]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(pip)} failed:\n{done.stderr[-2000:]}")
+    return python
+
+
+def write_task(folder: str, asked: Sequence[Asked], scratch: Path) -> None:
+    """A local task: the prompts as the model's chat template writes them, and the answers."""
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    rows = [
+        {
+            "place": place,
+            "prompt": tokenizer.apply_chat_template(
+                list(one.messages), add_generation_prompt=True, tokenize=False
+            ),
+            "answers": list(one.answers),
+        }
+        for place, one in enumerate(asked)
+    ]
+    data = scratch / "items.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (scratch / f"{TASK}.yaml").write_text(
+        json.dumps(
+            {
+                "task": TASK,
+                "dataset_path": "json",
+                "dataset_kwargs": {"data_files": {"test": str(data)}},
+                "test_split": "test",
+                "output_type": "multiple_choice",
+                "doc_to_text": "{{prompt}}",
+                "doc_to_choice": "answers",
+                "doc_to_target": 0,
+                "target_delimiter": "",
+                "metric_list": [{"metric": "acc"}],
+            }
+        )
+    )
+
+
+def token_means(
+    folder: str, asked: Sequence[Asked], sums: Mapping[int, Sequence[float]]
+) -> dict[int, list[float]]:
+    """The harness's sums over an answer's tokens as the means that are ranked here."""
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    return {
+        place: [
+            total / len(tokenizer.encode(answer, add_special_tokens=False))
+            for answer, total in zip(asked[place].answers, found, strict=True)
+        ]
+        for place, found in sums.items()
+    }
+
+
+def agreement(ours: Mapping[int, Sequence[float]], theirs: Mapping[int, Sequence[float]]) -> float:
+    """Share of items of which both find the same answer likeliest."""
+    from rldf_ray.evaluate.ranking import best_option
+
+    same = [best_option(found) == best_option(theirs[place]) for place, found in ours.items()]
+    return sum(same) / len(same)
+
+
+def write(figures: Figure, items: int, model: str) -> None:
+    """The table and benchmarks/results/eval.json."""
+    ratio = figures["ratio"]
+    goals = [
+        {
+            "name": "items a second over lm-evaluation-harness at its best batch size",
+            "value": ratio,
+            "goal": ">= 3",
+            "met": ratio >= 3,
+        }
+    ]
+    RESULTS.parent.mkdir(exist_ok=True)
+    found = {
+        "command": " ".join(["python -m benchmarks.eval", *sys.argv[1:]]),
+        "machine": machine(),
+        "versions": versions() | {"lm-eval": HARNESS.rpartition("=")[2]},
+        "figures": {"model": model, **figures},
+        "goals": goals,
+    }
+    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+    table = Table("ranked answers", "items a second")
+    table.add_row(f"prefix trees, {items} items of BBQ", f"{figures['bbq']['items_per_s']:.1f}")
+    for name, rate in figures["lm_eval"].items():
+        table.add_row(f"lm-evaluation-harness, {name.replace('_', ' ')}", f"{rate:.1f}")
+    table.add_row("prefix trees, shipped scenes", f"{figures['shipped_scenes']['items_per_s']:.1f}")
+    console = Console()
+    console.print(table)
+    console.print(f"{ratio:.2f} times; the same choice on {100 * figures['same_choice']:.1f} %")
+
+
+if __name__ == "__main__":
+    main()

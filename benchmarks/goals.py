@@ -1,0 +1,41 @@
+"""What every benchmark writes: command, machine, versions, figures and goals."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rldf_ray.environment import machine, versions
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def goal(name: str, value: float, *, least: float | None = None, most: float | None = None) -> dict:  # type: ignore[type-arg]
+    """One goal: `value` has to be at least or at most something."""
+    if least is not None:
+        return {"name": name, "value": value, "goal": f">= {least:g}", "met": value >= least}
+    assert most is not None
+    return {"name": name, "value": value, "goal": f"<= {most:g}", "met": value <= most}
+
+
+def write_results(name: str, figures: dict[str, Any], goals: list[dict[str, Any]]) -> None:
+    """Write benchmarks/results/NAME.json and print the goals."""
+    command = " ".join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]])
+    RESULTS.mkdir(exist_ok=True)
+    results = {
+        "command": command,
+        "machine": machine(),
+        "versions": versions(),
+        "figures": figures,
+        "goals": goals,
+    }
+    (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=2) + "\n")
+    table = Table("goal", "value", "goal", "met")
+    for row in goals:
+        table.add_row(row["name"], f"{row['value']:.3g}", row["goal"], str(row["met"]))
+    Console().print(table)

@@ -1,0 +1,149 @@
+"""`rldf eval bbq` and `rldf eval bbq-hard`: BBQ for any model, or given predictions."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rldf_ray.plan import Endpoint, PlanError
+
+
+class ModeName(StrEnum):
+    rank = "rank"
+    letter = "letter"
+    generate = "generate"
+
+
+class VariantName(StrEnum):
+    paper = "paper"
+    helm = "helm"
+    lm_eval = "lm_eval"
+
+
+class DTypeName(StrEnum):
+    bfloat16 = "bfloat16"
+    float32 = "float32"
+
+
+Model = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL", help="a model folder, a run's folder, 'embedded', or openai:NAME"
+    ),
+]
+BBQ = Annotated[
+    str, typer.Option("--bbq", metavar="DIR", help="BBQ's files, or 'hub' to download them")
+]
+ModeOption = Annotated[ModeName, typer.Option("--mode", help="how the model is asked")]
+VariantOption = Annotated[VariantName, typer.Option("--variant", help="whose bias scores")]
+Items = Annotated[
+    int | None,
+    typer.Option("--items", min=4, help="items of each category, stratified; all by default"),
+]
+Seed = Annotated[int, typer.Option("--seed", help="of the sample, the orders and the intervals")]
+Permute = Annotated[
+    bool, typer.Option("--permute/--published-order", help="options in an order drawn by seed")
+]
+Predictions = Annotated[
+    Path | None,
+    typer.Option("--predictions", metavar="FILE", help="score this jsonl instead of a model"),
+]
+Only = Annotated[
+    Path | None,
+    typer.Option("--only", metavar="FILE", help="a subset: a file written by `rldf eval bbq-hard`"),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="default: runs/bbq/MODEL-MODE")
+]
+AsJSON = Annotated[bool, typer.Option("--json", help="print JSON instead of tables")]
+DTypeOption = Annotated[DTypeName, typer.Option("--dtype", help="precision of a model folder")]
+Tokens = Annotated[
+    int, typer.Option("--tokens", min=1, help="tokens read in one forward pass when ranking")
+]
+BaseURL = Annotated[
+    str | None, typer.Option("--base-url", help="OpenAI-compatible server of openai:NAME")
+]
+KeyVariable = Annotated[
+    str, typer.Option("--api-key-env", help="environment variable that holds the endpoint's key")
+]
+
+DEFAULT_TOKENS = 512
+
+
+def bbq(
+    bbq_: BBQ,
+    model: Model = None,
+    mode: ModeOption = ModeName.rank,
+    variant: VariantOption = VariantName.paper,
+    items: Items = None,
+    seed: Seed = 0,
+    permute: Permute = True,
+    predictions: Predictions = None,
+    only: Only = None,
+    out: Out = None,
+    dtype: DTypeOption = DTypeName.bfloat16,
+    tokens: Tokens = DEFAULT_TOKENS,
+    base_url: BaseURL = None,
+    api_key_env: KeyVariable = "OPENAI_API_KEY",
+    as_json: AsJSON = False,
+) -> None:
+    """BBQ's accuracy and bias scores of a model, or of predictions made elsewhere."""
+    if (model is None) == (predictions is None):
+        raise PlanError("rldf eval bbq: needed is either MODEL or --predictions FILE, not both")
+    from rldf_ray.commands import bbq_work as work
+    from rldf_ray.evaluate.bbq_hub import bbq_folder
+    from rldf_ray.storage import RunFolder
+
+    if predictions is not None:
+        evaluation = work.scored(predictions, bbq_folder(bbq_), variant.value, seed)
+        target = RunFolder(out or work.default_out(predictions.stem, "predictions"))
+    else:
+        request = work.Request(
+            model or "",
+            mode.value,
+            variant.value,
+            permute,
+            seed,
+            dtype.value,
+            tokens,
+            Endpoint(base_url=base_url, api_key_env=api_key_env),
+        )
+        target = RunFolder(out or work.default_out(request.model, mode.value))
+        found = work.read_items(bbq_folder(bbq_), items, seed, only)
+        evaluation = work.evaluate(request, found, target)
+    work.leave(evaluation, target, as_json)
+
+
+def bbq_hard(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="the reference model")],
+    bbq_: BBQ,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="jsonl to write")],
+    mode: ModeOption = ModeName.rank,
+    items: Items = None,
+    seed: Seed = 0,
+    permute: Permute = True,
+    dtype: DTypeOption = DTypeName.bfloat16,
+    tokens: Tokens = DEFAULT_TOKENS,
+    base_url: BaseURL = None,
+    api_key_env: KeyVariable = "OPENAI_API_KEY",
+) -> None:
+    """The items a reference model gets wrong or answers with bias; see `rldf eval bbq --only`."""
+    from rldf_ray.commands import bbq_work as work
+    from rldf_ray.evaluate.bbq_hard import hard_items
+    from rldf_ray.evaluate.bbq_hub import bbq_folder
+    from rldf_ray.storage import RunFolder
+
+    endpoint = Endpoint(base_url=base_url, api_key_env=api_key_env)
+    request = work.Request(model, mode.value, "paper", permute, seed, dtype.value, tokens, endpoint)
+    found = work.read_items(bbq_folder(bbq_), items, seed, None)
+    folder = RunFolder(work.default_out(model, mode.value))
+    evaluation = work.evaluate(request, found, folder)
+    work.save(evaluation, folder)
+    rows = hard_items(evaluation)
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    RunFolder(out.resolve().parent).write_text(out.name, lines)
+    print(f"{len(rows)} of {len(found.items)} items are hard for {model}: {out}")

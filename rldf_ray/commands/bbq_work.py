@@ -1,0 +1,205 @@
+"""What `rldf eval bbq` does once its options are read: items, answers, files, tables."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rldf_ray.console import Story
+from rldf_ray.evaluate.asking import Asked, Mode
+from rldf_ray.evaluate.bbq_data import BBQError, BBQSet, Key, load_bbq
+from rldf_ray.evaluate.bbq_models import (
+    ENDPOINT,
+    DType,
+    ask_endpoint,
+    asked_items,
+    check_mode,
+    model_folder,
+    rank_locally,
+)
+from rldf_ray.evaluate.bbq_predictions import read_predictions, read_subset
+from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
+from rldf_ray.evaluate.bbq_variants import FIGURES, Variant
+from rldf_ray.models.journaled import JournaledModel
+from rldf_ray.plan import Endpoint
+from rldf_ray.storage import Journal, RunFolder
+
+FILE_WIDTH = 160
+
+OnAnswers = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A model and how to ask it.
+
+    Attributes:
+        model: a model folder, a run's folder, a hub id, `embedded`, or `openai:NAME`.
+        permute: options in an order drawn by `seed`, else as published.
+        dtype, tokens: of a model folder: precision, and size of a forward pass.
+        endpoint: of `openai:NAME`.
+    """
+
+    model: str
+    mode: Mode
+    variant: Variant
+    permute: bool
+    seed: int
+    dtype: DType
+    tokens: int
+    endpoint: Endpoint
+
+
+def read_items(folder: Path, number: int | None, seed: int, only: Path | None) -> BBQSet:
+    """All items, a sample of `number` a category, or the subset a file names.
+
+    Raises:
+        BBQError: a sample of a subset is asked for, or as `load_bbq` and `read_subset`.
+    """
+    if only is not None and number is not None:
+        raise BBQError("--items and --only: allowed is one of them")
+
+    if only is None:
+        return load_bbq(folder, None, number, seed)
+    found = load_bbq(folder)
+    wanted = set(read_subset(only, found))
+    return replace(found, items=tuple(item for item in found.items if item.key in wanted))
+
+
+def scored(path: Path, folder: Path, variant: Variant, seed: int) -> Evaluation:
+    """Predictions of a file as an evaluation."""
+
+    given = read_predictions(path, folder)
+    answers = {
+        key: Answer(prediction, text=given.texts.get(key))
+        for key, prediction in given.predictions.items()
+    }
+    return Evaluation(path.stem, "predictions", variant, given.items, answers, seed, given.missing)
+
+
+def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
+    """Ask the model; what an endpoint has answered is kept in `out` and not asked again."""
+
+    check_mode(request.model, request.mode)
+    asked = asked_items(items.items, request.mode, request.permute, request.seed)
+    story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
+    with story.bar("BBQ items", len(items.items)) as bar:
+        if request.model.startswith(ENDPOINT):
+            answers = _from_endpoint(request, items, asked, out, bar.advance)
+        else:
+            answers = _from_folder(request, items, asked, bar.advance)
+    return Evaluation(request.model, request.mode, request.variant, items, answers, request.seed)
+
+
+def _from_folder(
+    request: Request, items: BBQSet, asked: Sequence[Asked], on_answers: OnAnswers
+) -> Mapping[Key, Answer]:
+
+    return rank_locally(
+        model_folder(request.model),
+        items.items,
+        asked,
+        dtype=request.dtype,
+        tokens=request.tokens,
+        on_answers=on_answers,
+    )
+
+
+def _from_endpoint(
+    request: Request, items: BBQSet, asked: Sequence[Asked], out: RunFolder, on_answers: OnAnswers
+) -> Mapping[Key, Answer]:
+
+    from rldf_ray.models.openai_http import OpenAIModel
+
+    model = OpenAIModel(request.model.removeprefix(ENDPOINT), request.endpoint)
+    journal = Journal(out.path("journal/calls.jsonl"))
+    try:
+        remembered = JournaledModel(model, journal)
+        return asyncio.run(
+            ask_endpoint(remembered, items.items, asked, request.mode, request.seed, on_answers)
+        )
+    finally:
+        journal.close()
+
+
+def default_out(model: str, mode: str) -> Path:
+    """`runs/bbq/NAME-MODE`, the name without what a file's name cannot hold."""
+    last = Path(model).name if not model.startswith("openai:") else model
+    return Path("runs/bbq") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', last).strip('-.')}-{mode}"
+
+
+def save(evaluation: Evaluation, out: RunFolder) -> dict[str, Any]:
+    """eval/bbq.parquet and eval/bbq.json; returns what the latter says."""
+    written = out.write_table("eval/bbq.parquet", evaluation.table())
+    summary = evaluation.summary() | {"written": str(written)}
+    out.write_json("eval/bbq.json", summary)
+    return summary
+
+
+def leave(evaluation: Evaluation, out: RunFolder, as_json: bool) -> None:
+    """Write the files, and print JSON or the tables."""
+    summary = save(evaluation, out)
+    if as_json:
+        print(json.dumps(summary, indent=2))
+        return
+    # In a file or a pipe nothing has to fit a window.
+    width = None if sys.stdout.isatty() else FILE_WIDTH
+    console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
+    console.print(scores_table(summary))
+    console.print(positions_table(summary))
+    for line in remarks(summary):
+        console.print(line, markup=False)
+
+
+def scores_table(summary: Mapping[str, Any]) -> Table:
+    """Categories, the overall row, the columns' mean, and the rows of reference."""
+    title = f"{summary['model']}, {summary['mode']}, variant {summary['variant']}"
+    table = Table("", "items", *FIGURES, title=title)
+    for name, one in [*summary["categories"].items(), ("all items", summary["overall"])]:
+        table.add_row(name, str(one["n"]), *(_cell(one, figure) for figure in FIGURES))
+    means = summary["mean_of_categories"]
+    table.add_row("mean of categories", "", *(_cell(means[f], "value") for f in FIGURES))
+    for name, one in summary["reference"].items():
+        table.add_row(name.replace("_", " "), "", *(_cell(one, figure) for figure in FIGURES))
+    return table
+
+
+def positions_table(summary: Mapping[str, Any]) -> Table:
+    """What was chosen, and what was right, by the place it was shown at."""
+    table = Table("shown as", "share of answers", "accuracy where right")
+    for letter, chosen in summary["positions"]["chosen"].items():
+        right = summary["positions"]["accuracy"][letter]
+        table.add_row(letter, _cell(chosen or {}, "share"), _cell(right or {}, "share"))
+    return table
+
+
+def remarks(summary: Mapping[str, Any]) -> list[str]:
+    """What a reader must know besides the figures."""
+    unparsed, refusals = summary["unparsed"], summary["refusals"]
+    found = [
+        f"{unparsed['number']} answers were no option, {refusals['number']} of them refusals"
+        + (f", {summary['missing']} items had no prediction" if summary["missing"] else ""),
+        f"95 % intervals resample {summary['set']['templates']} question templates.",
+        summary["positions"]["verdict"],
+        summary["set"]["why_no_bias_scores"],
+        f"every item: {summary['written']}",
+    ]
+    return [line for line in found if line]
+
+
+def _cell(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    if value is None:
+        return "n/a"
+    bounds = ("low", "high") if name == "share" else (f"{name}_low", f"{name}_high")
+    low, high = (values.get(bound) for bound in bounds)
+    return f"{value:.3f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")

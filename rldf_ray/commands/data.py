@@ -1,0 +1,76 @@
+"""`rldf data export` and `rldf data import`: data out of a run, and into one."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rldf_ray.dataset import DatasetError
+from rldf_ray.dataset.export import export_files, export_to_hub
+from rldf_ray.plan import load_plan
+from rldf_ray.storage import RunFolder
+
+TOKEN = "HF_TOKEN"
+
+
+class Form(StrEnum):
+    hub = "hub"
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+def export(
+    out: Annotated[Path, typer.Argument(metavar="RUN", help="a run folder")],
+    target: Annotated[
+        str, typer.Argument(metavar="DEST", help="a new folder, or USER/NAME on the hub")
+    ],
+    to: Annotated[Form, typer.Option("--to", help="what it becomes")],
+    public: Annotated[
+        bool, typer.Option("--public", help="hub: for everybody; private otherwise")
+    ] = False,
+) -> None:
+    """Take a run's data elsewhere, with its card and content warning."""
+    folder = RunFolder(out)
+    if to is not Form.hub:
+        for file in export_files(folder, Path(target), "jsonl" if to is Form.jsonl else "parquet"):
+            print(file)
+        return
+    token = os.environ.get(TOKEN)
+    if not token:
+        raise DatasetError(
+            f"the environment variable {TOKEN} holds no token of the Hugging Face hub: set it to "
+            "one that may write datasets"
+        )
+    from huggingface_hub import HfApi
+
+    export_to_hub(folder, target, HfApi(token=token), public)
+    print(f"dataset {target}, {'public' if public else 'private'}")
+
+
+def import_(
+    out: Annotated[Path, typer.Argument(metavar="RUN", help="a new run folder")],
+    plan: Annotated[str, typer.Option("--plan", help="begin the folder with this plan")],
+    topics: Annotated[
+        Path | None, typer.Option("--topics", metavar="FILE", help=".jsonl or .parquet")
+    ] = None,
+    transcripts: Annotated[
+        Path | None, typer.Option("--transcripts", metavar="FILE", help=".jsonl or .parquet")
+    ] = None,
+    pairs: Annotated[
+        Path | None, typer.Option("--pairs", metavar="FILE", help=".jsonl or .parquet")
+    ] = None,
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
+    ] = [],  # noqa: B006
+) -> None:
+    """Begin a run with topics, transcripts or pairs of your own."""
+    from rldf_ray.importing import Given, import_run
+
+    given = Given(topics, transcripts, pairs)
+    found = import_run(load_plan(plan, set_), RunFolder(out), given)
+    print(f"{found.topics} topics, {found.statements} statements, {found.pairs} pairs; go on with")
+    print(f"    {found.next_command}")

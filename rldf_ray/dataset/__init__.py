@@ -1,0 +1,5 @@
+"""What becomes of statements: filters, figures, a card, and the way out of and into a run."""
+
+
+class DatasetError(ValueError):
+    """Data cannot be read or handed on; the message names file, row and field, and what to do."""

@@ -1,0 +1,163 @@
+"""Named filters: which statements are no data, and how many each filter dropped (METHOD 2).
+
+A filter looks at the text and at why it ended, never at a score: what it drops says nothing about
+bias. The order is fixed, and a statement counts for the first filter that drops it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, get_args
+
+from datasketch import MinHash, MinHashLSH
+
+from rldf_ray.plan import DataSection, Filter
+from rldf_ray.records import Statement
+
+FILTERS: tuple[Filter, ...] = get_args(Filter)
+
+SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")  # noqa: RUF001 - full-width ends as well
+
+# What chat models say instead of speaking. A debater may well be "unable to climb the stairs" or
+# "sorry", so each pattern needs the request, the role or the model itself as its object.
+_CANNOT = r"(?:cannot|can't|can not|could not|couldn't|won't|will not|am (?:not able|unable) to)"
+_TASK = r"(?:this|that|your|such an?|the) (?:request|task|question|prompt|debate|role|instruction)"
+REFUSAL = re.compile(
+    rf"\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b"
+    rf"|\bi(?:'m| am) (?:just |only )?an? (?:ai|(?:large )?language model)\b"
+    rf"|\bi(?:'m| am) (?:very |so )?sorry,? (?:but )?i {_CANNOT} "
+    rf"(?:assist|help (?:you )?with|fulfil|comply|provide|generate|create|engage|participate)"
+    rf"|\bi {_CANNOT} (?:\w+ ){{0,3}}{_TASK}\b",
+    re.IGNORECASE,
+)
+
+# Evidence that a text has some language at all, in UTF-8 bytes; shorter ones are kept.
+SHORTEST_JUDGED = 24
+# A text is off-language only where its own language is all but ruled out. English statements of
+# forty and more tokens get 0.99 and above, names and borrowed words included.
+RULED_OUT = 0.01
+
+# 16 bands of 4 rows: of two texts that share 0.7 of their runs 99 in 100 meet in a band.
+_BANDS, _ROWS = 16, 4
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What is left, in its order, and how many statements each filter dropped."""
+
+    kept: list[Statement]
+    dropped: dict[Filter, int]
+
+
+def filtered(statements: Sequence[Statement], section: DataSection) -> Filtered:
+    """The statements that pass the plan's filters.
+
+    Raises:
+        ValueError: `data.language` is none that can be recognised.
+    """
+    kept = list(statements)
+    dropped: dict[Filter, int] = {}
+    for name in (name for name in FILTERS if name in section.filters):
+        passed = _PASSING[name](kept, section)
+        dropped[name] = len(kept) - len(passed)
+        kept = passed
+    return Filtered(kept, dropped)
+
+
+def is_empty(text: str) -> bool:
+    """Whether there is not a letter or a digit in it."""
+    return not any(character.isalnum() for character in text)
+
+
+def is_cut_off(statement: Statement) -> bool:
+    """Whether it ran into the token limit before its first sentence ended.
+
+    A longer one was cut back to whole sentences when it was spoken, and is whole.
+    """
+    ended = SENTENCE_END.search(statement.text.rstrip())
+    return statement.finish_reason == "length" and ended is None
+
+
+def is_refusal(text: str) -> bool:
+    """Whether the model speaks as a model or declines the task (English)."""
+    return REFUSAL.search(text.replace("’", "'")) is not None
+
+
+def is_off_language(text: str, language: str) -> bool:
+    """Whether the text is surely not in `language` (ISO 639-1); a short text never is."""
+    if len(text.encode()) < SHORTEST_JUDGED:
+        return False
+    chances: dict[str, float] = dict(_identifier().rank(text))
+    return chances[language] < RULED_OUT
+
+
+def check_language(language: str) -> None:
+    """
+    Raises:
+        ValueError: `language` is none that can be recognised.
+    """
+    known = sorted(_identifier().labels)
+    if language not in known:
+        raise ValueError(f"data.language={language!r} is not known; known are {', '.join(known)}")
+
+
+def without_near_duplicates(statements: Sequence[Statement], similarity: float) -> list[Statement]:
+    """Of statements on the same prompt that are nearly the same, the first.
+
+    "Nothing tells who it was" is the right answer to many scenes, so texts are compared within a
+    topic with its clue, or without, only. Two texts are near-duplicates where the Jaccard index
+    of their three-word runs reaches `similarity`. MinHash finds the candidates, so that time
+    grows with the number of statements and not with its square even on a single topic; each
+    candidate is then compared exactly.
+    """
+    runs = [_runs(s.text) for s in statements]
+    sketches = MinHash.generator(runs, num_perm=_BANDS * _ROWS)
+    seen: dict[tuple[str, bool], MinHashLSH] = {}
+    kept = []
+    for place, (statement, sketch) in enumerate(zip(statements, sketches, strict=True)):
+        prompt = (statement.topic_id, statement.clue_shown)
+        if prompt not in seen:
+            seen[prompt] = MinHashLSH(num_perm=_BANDS * _ROWS, params=(_BANDS, _ROWS))
+        earlier = seen[prompt].query(sketch)
+        if not any(_jaccard(runs[place], runs[other]) >= similarity for other in earlier):
+            seen[prompt].insert(place, sketch)
+            kept.append(statement)
+    return kept
+
+
+def _runs(text: str) -> frozenset[bytes]:
+    """Three-word runs; a text of fewer words is one run."""
+    words = re.findall(r"\w+", text.lower())
+    starts = range(max(1, len(words) - 2))
+    return frozenset(" ".join(words[i : i + 3]).encode() for i in starts)
+
+
+def _jaccard(some: frozenset[bytes], others: frozenset[bytes]) -> float:
+    return len(some & others) / len(some | others)
+
+
+@cache
+def _identifier() -> Any:
+    """The language identifier, with its probabilities over all languages normalised."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+Passing = Callable[[Sequence[Statement], DataSection], list[Statement]]
+
+
+def _each(drops: Callable[[Statement, DataSection], bool]) -> Passing:
+    return lambda statements, section: [s for s in statements if not drops(s, section)]
+
+
+_PASSING: dict[Filter, Passing] = {
+    "empty": _each(lambda s, _: is_empty(s.text)),
+    "cut_off": _each(lambda s, _: is_cut_off(s)),
+    "refusal": _each(lambda s, _: is_refusal(s.text)),
+    "off_language": _each(lambda s, section: is_off_language(s.text, section.language)),
+    "near_duplicate": lambda s, section: without_near_duplicates(s, section.similarity),
+}

@@ -1,0 +1,285 @@
+"""One's own topics, transcripts or pairs, from JSON lines or Parquet, checked row by row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from rldf_ray.dataset import DatasetError
+from rldf_ray.debate.labels import Threshold, label_round
+from rldf_ray.debate.multirole import context_of
+from rldf_ray.debate.topics import judgement_problem, split_of
+from rldf_ray.plan import Plan
+from rldf_ray.prompts import SeedJudgement
+from rldf_ray.records import PAIR_SCHEMA, Label, Split, Statement, Topic, topic_id
+
+# How many wrong rows one message names.
+NAMED = 10
+IMPORTED = "imported"
+
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+
+
+class Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TopicRow(Row):
+    """An opinion topic is its `text`; a judgement topic has the other fields too (METHOD 1)."""
+
+    bias_type: str
+    text: Text
+    split: Split | None = None
+    clue: Text | None = None
+    question: Text | None = None
+    groups: tuple[str, str] | None = None
+    answer: str | None = None
+
+    @model_validator(mode="after")
+    def _is_an_opinion_or_a_whole_scene(self) -> TopicRow:
+        given = [self.clue, self.question, self.groups, self.answer]
+        if any(part is not None for part in given):
+            if None in given:
+                raise ValueError("a judgement topic needs clue, question, groups and answer")
+            problem = judgement_problem(SeedJudgement(scene=self.text, **self._scene()))
+            if problem:
+                raise ValueError(problem)
+        return self
+
+    def _scene(self) -> dict[str, Any]:
+        return self.model_dump(include={"clue", "question", "groups", "answer"})
+
+
+class TranscriptRow(Row):
+    """A statement; its label comes from its score by the plan's threshold, unless it is given."""
+
+    bias_type: str
+    topic: Text
+    text: str
+    score: float = Field(ge=0, le=10)
+    label: Label | None = None
+    debate: str = ""
+    round: int = Field(1, ge=1)
+    role: int = Field(0, ge=0)
+    identity: str = ""
+    finish_reason: Literal["stop", "length"] = "stop"
+
+
+class Message(Row):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class PairRow(Row):
+    """A preference; texts may be plain or conversational, as TRL reads them."""
+
+    prompt: Text | tuple[Message, ...]
+    chosen: Text | tuple[Message, ...]
+    rejected: Text | tuple[Message, ...]
+    bias_type: str = IMPORTED
+    topic: str | None = None
+    chosen_score: float | None = None
+    rejected_score: float | None = None
+
+    @model_validator(mode="after")
+    def _prefers_something(self) -> PairRow:
+        if self.chosen == self.rejected:
+            raise ValueError("chosen and rejected are the same")
+        return self
+
+
+R = TypeVar("R", bound=Row)
+
+
+def read_rows(path: Path, model: type[R]) -> list[R]:
+    """All rows of a .jsonl or .parquet file.
+
+    Raises:
+        DatasetError: it cannot be read, is empty, or has wrong rows: the first ones, with their
+            line (.jsonl) or row (.parquet) from 1, the field, and what is wrong.
+    """
+    rows, wrong = [], []
+    for place, values in _raw_rows(path):
+        try:
+            rows.append(model.model_validate(values))
+        except ValidationError as error:
+            wrong += [f"{place}: {_told(details)}" for details in error.errors()]
+    if wrong:
+        more = f"\n  and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
+        raise DatasetError(f"{path}:\n  " + "\n  ".join(wrong[:NAMED]) + more)
+    if not rows:
+        raise DatasetError(f"{path} holds no rows")
+    return rows
+
+
+def topics_from(rows: Iterable[TopicRow], plan: Plan) -> list[Topic]:
+    """Topics in the rows' order, each once; a split that is not given comes from the id.
+
+    Raises:
+        DatasetError: a bias type is not the plan's.
+    """
+    found: dict[str, Topic] = {}
+    for row in rows:
+        _check_bias_type(row.bias_type, plan)
+        name = topic_id(row.bias_type, row.text)
+        found[name] = Topic(
+            topic_id=name,
+            bias_type=row.bias_type,
+            kind="opinion" if row.question is None else "judgement",
+            text=row.text,
+            origin="seed",
+            split=row.split or split_of(name, plan.topics),
+            clue=row.clue,
+            question=row.question,
+            groups=row.groups,
+            answer=row.answer,
+        )
+    return list(found.values())
+
+
+def statements_from(rows: Sequence[TranscriptRow], plan: Plan) -> list[Statement]:
+    """Statements on opinion topics, in the rows' order.
+
+    Raises:
+        DatasetError: a bias type is not the plan's.
+    """
+    for row in rows:
+        _check_bias_type(row.bias_type, plan)
+    labels = _labels(rows, plan)
+    return [_statement(row, label, plan) for row, label in zip(rows, labels, strict=True)]
+
+
+def debated_topics(rows: Iterable[TranscriptRow]) -> list[Topic]:
+    """The topics of transcripts; what was debated is in the debate split."""
+    found = {topic_id(row.bias_type, row.topic): row for row in rows}
+    return [
+        Topic(name, row.bias_type, "opinion", row.topic, "seed", "debate")
+        for name, row in found.items()
+    ]
+
+
+def pairs_from(rows: Iterable[PairRow]) -> pa.Table:
+    """Pairs in the rows' order; pairs of one topic, or else one prompt, are held out together."""
+    found = []
+    for row in rows:
+        prompt = _messages(row.prompt, "user")
+        found.append(
+            {
+                "prompt": prompt,
+                "chosen": _messages(row.chosen, "assistant"),
+                "rejected": _messages(row.rejected, "assistant"),
+                "bias_type": row.bias_type,
+                "topic_id": topic_id(row.bias_type, row.topic or prompt[-1]["content"]),
+                "kind": "opinion",
+                "clue_shown": False,
+                "chosen_score": row.chosen_score,
+                "rejected_score": row.rejected_score,
+            }
+        )
+    return pa.Table.from_pylist(found, schema=PAIR_SCHEMA)
+
+
+def without(topics: Iterable[Topic], taken: Iterable[Topic]) -> list[Topic]:
+    """`topics` that are not `taken`; none of them is debated, as the debates are done."""
+    names = {topic.topic_id for topic in taken}
+    left = [topic for topic in topics if topic.topic_id not in names]
+    return [replace(t, split="ppo") if t.split == "debate" else t for t in left]
+
+
+def _raw_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    if path.suffix == ".parquet":
+        try:
+            table = pq.read_table(path)
+        except pa.ArrowInvalid as error:
+            raise DatasetError(f"{path}: not a Parquet file: {error}") from error
+        for place, values in enumerate(table.to_pylist(), start=1):
+            yield f"row {place}", {k: v for k, v in values.items() if v is not None}
+    elif path.suffix == ".jsonl":
+        with path.open(encoding="utf-8") as file:
+            for place, line in enumerate(file, start=1):
+                if line.strip():
+                    yield f"line {place}", _parsed(path, place, line)
+    else:
+        raise DatasetError(f"{path}: expected a file that ends in .jsonl or .parquet")
+
+
+def _parsed(path: Path, place: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DatasetError(f"{path}: line {place}: not JSON: {error}") from error
+
+
+def _told(details: Any) -> str:
+    where = ".".join(str(part) for part in details["loc"])
+    message = details["msg"].removeprefix("Value error, ")
+    shown = "" if isinstance(details["input"], dict) else f" (found {details['input']!r:.60})"
+    return f"{where}: {message}{shown}" if where else message
+
+
+def _check_bias_type(name: str, plan: Plan) -> None:
+    if name not in plan.bias_types:
+        allowed = ", ".join(plan.bias_types)
+        raise DatasetError(f"bias type {name!r} is not in the plan, which has {allowed}")
+
+
+def _labels(rows: Sequence[TranscriptRow], plan: Plan) -> list[Label | None]:
+    """Given labels, and by score within a round where there is none."""
+    rounds: dict[tuple[object, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        key = (row.bias_type, row.topic, row.debate, row.round)
+        rounds.setdefault(key, []).append(place)
+    threshold = Threshold(plan.referee.threshold_kind, plan.referee.threshold)
+    labels: list[Label | None] = [row.label for row in rows]
+    for places in rounds.values():
+        found = label_round([rows[place].score for place in places], threshold)
+        for place, label in zip(places, found, strict=True):
+            labels[place] = labels[place] or label
+    return labels
+
+
+def _statement(row: TranscriptRow, label: Label | None, plan: Plan) -> Statement:
+    name = topic_id(row.bias_type, row.topic)
+    topic = Topic(name, row.bias_type, "opinion", row.topic, "seed", "debate")
+    return Statement(
+        run_id=plan.digest(),
+        debate_id=f"{name}-{row.debate or 0}",
+        topic_id=name,
+        bias_type=row.bias_type,
+        kind="opinion",
+        clue_shown=False,
+        context=context_of(topic, False),
+        round=row.round,
+        role=row.role,
+        identity=row.identity,
+        text=row.text,
+        finish_reason=row.finish_reason,
+        score=row.score,
+        expected_score=None,
+        rank=None,
+        label=label,
+        label_source="said",
+        failure=None if label else "no label: equal scores in the round",
+        referee_kind=IMPORTED,
+        debater_model=IMPORTED,
+        debater_revision="",
+        referee_model=IMPORTED,
+        referee_revision="",
+        prompt_tokens=0,
+        cached_tokens=0,
+        generated_tokens=0,
+        seed=0,
+    )
+
+
+def _messages(text: str | tuple[Message, ...], role: str) -> list[dict[str, str]]:
+    if isinstance(text, str):
+        return [{"role": role, "content": text}]
+    return [message.model_dump() for message in text]

@@ -1,0 +1,77 @@
+"""Do training topics repeat what a model is evaluated on? Word 8-grams, and the same words.
+
+Evaluation texts are handed down by the pipeline, as debates know nothing of evaluations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rldf_ray.records import Topic
+
+NGRAM = 8
+"""Words in a row that two texts of different origin hardly share by chance."""
+
+Overlap = Literal["ngram", "same_words"]
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+@dataclass(frozen=True)
+class EvaluationTexts:
+    """What a model will be evaluated on, as `overlap` looks it up.
+
+    Attributes:
+        items: how many items they are from.
+    """
+
+    items: int
+    _ngrams: frozenset[int]
+    _same_words: frozenset[str]
+
+    @classmethod
+    def of(cls, items: Sequence[Sequence[str]]) -> EvaluationTexts:
+        """Of each item its texts, for example context and question."""
+        texts = {text for item in items for text in item}
+        return cls(
+            items=len(items),
+            _ngrams=frozenset(gram for text in texts for gram in _ngrams(text)),
+            _same_words=frozenset(map(_bag, texts)),
+        )
+
+    def overlap(self, topic: Topic) -> Overlap | None:
+        """How a topic repeats an evaluation text; None if it does not.
+
+        ngram: the text, the clue or the question has eight words in a row with one in common.
+        same_words: its text is one, but for the order of the words, case and punctuation.
+        """
+        parts = [part for part in (topic.text, topic.clue, topic.question) if part]
+        if any(gram in self._ngrams for part in parts for gram in _ngrams(part)):
+            return "ngram"
+        return "same_words" if _bag(topic.text) in self._same_words else None
+
+
+NOTHING_EVALUATED = EvaluationTexts(0, frozenset(), frozenset())
+
+
+def overlap_counts(topics: Iterable[Topic], evaluated: EvaluationTexts) -> dict[Overlap, int]:
+    """How many topics overlap in either way."""
+    found = [evaluated.overlap(topic) for topic in topics]
+    return {"ngram": found.count("ngram"), "same_words": found.count("same_words")}
+
+
+def _ngrams(text: str) -> Iterator[int]:
+    # Hashes, since the n-grams of all BBQ are a million; they are never written down.
+    words = _words(text)
+    return (hash(tuple(words[i : i + NGRAM])) for i in range(len(words) - NGRAM + 1))
+
+
+def _bag(text: str) -> str:
+    return " ".join(sorted(_words(text)))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())

@@ -1,0 +1,71 @@
+"""Statements of finished debates on disk, so that memory holds the debates under way alone."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from rldf_ray.records import STATEMENT_SCHEMA, Statement
+
+ROWS_AT_ONCE = 4096
+
+
+class Transcripts:
+    """A scratch file of finished debates, which end in any order and are read in the plan's.
+
+    Args:
+        path: begun anew; after a kill the journal of calls makes it again.
+        debates: how many there will be.
+    """
+
+    def __init__(self, path: Path, debates: int) -> None:
+        self._file = path.open("w+b")
+        self._places = array("q", [-1]) * debates
+
+    def keep(self, place: int, statements: Sequence[Statement]) -> None:
+        """Write down the statements of the debate at `place`."""
+        self._places[place] = self._file.seek(0, 2)
+        rows = [asdict(statement) for statement in statements]
+        self._file.write(json.dumps(rows, separators=(",", ":")).encode() + b"\n")
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All statements, debates in the plan's order; a debate that was not kept has none."""
+        rows: list[dict[str, object]] = []
+        for place in self._places:
+            if place < 0:
+                continue
+            self._file.seek(place)
+            rows += json.loads(self._file.readline())
+            if len(rows) >= ROWS_AT_ONCE:
+                yield pa.RecordBatch.from_pylist(rows, schema=STATEMENT_SCHEMA)
+                rows = []
+        yield pa.RecordBatch.from_pylist(rows, schema=STATEMENT_SCHEMA)
+
+    def close(self) -> None:
+        """The file goes as well: what it held is in the table."""
+        Path(self._file.name).unlink(missing_ok=True)
+        self._file.close()
+
+
+@dataclass
+class StatementCounts:
+    """What a report says of the statements, counted as they come."""
+
+    statements: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    label_sources: Counter[str] = field(default_factory=Counter)
+
+    def add(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self.statements += 1
+            self.label_sources[statement.label_source] += 1
+            if statement.failure is not None:
+                self.failures[statement.failure.partition(":")[0]] += 1
+            if statement.rank is None:
+                self.failures["not ranked"] += 1

@@ -1,0 +1,206 @@
+"""What keeps calls to an endpoint within bounds: a rate, a budget, and how many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from rldf_ray.models.base import BudgetSpentError, ChatRequest, Usage
+from rldf_ray.plan import Endpoint
+from rldf_ray.storage import Journal
+
+# English text has about four characters a token; fewer err on the side of the limit.
+CHARACTERS_A_TOKEN = 3.0
+FIRST_AT_ONCE = 4.0
+# An endpoint that answers this much slower than it did at its best has a queue of its own.
+SLOWER = 2.0
+
+
+def estimated(request: ChatRequest) -> Usage:
+    """The most tokens a request will likely take, before it is sent."""
+    characters = sum(len(message.content) for message in request.messages)
+    return Usage(
+        prompt=math.ceil(characters / CHARACTERS_A_TOKEN),
+        generated=request.n * request.max_tokens,
+    )
+
+
+class Rate:
+    """A bucket that holds one minute's allowance and fills up all the time.
+
+    Args:
+        a_minute: None lets everything pass at once.
+    """
+
+    def __init__(self, a_minute: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._a_minute = a_minute
+        self._clock = clock
+        self._held = a_minute or 0.0
+        self._filled_at = clock()
+
+    async def take(self, amount: float) -> None:
+        """Wait until `amount` may pass. More than a minute's allowance waits for a full bucket."""
+        if self._a_minute is None:
+            return
+        # Taken first: those who come later wait behind it. A bucket may owe.
+        wait_s = self._wait_s(min(amount, self._a_minute))
+        self._held -= amount
+        await asyncio.sleep(wait_s)
+
+    def correct(self, amount: float) -> None:
+        """Give back (or, below 0, take) what an estimate was wrong by."""
+        self._held += amount
+
+    def _wait_s(self, amount: float) -> float:
+        assert self._a_minute is not None
+        now = self._clock()
+        self._held = min(self._a_minute, self._held + (now - self._filled_at) * self._a_minute / 60)
+        self._filled_at = now
+        return max(0.0, amount - self._held) * 60 / self._a_minute
+
+
+@dataclass
+class Budget:
+    """What a run may spend at an endpoint, over all its starts.
+
+    Attributes:
+        tokens: most tokens, prompt and answer; None is no limit.
+        usd: most money; None is no limit.
+        prompt_price, generated_price: USD a million tokens.
+        spent: by finished calls.
+    """
+
+    tokens: int | None = None
+    usd: float | None = None
+    prompt_price: float = 0.0
+    generated_price: float = 0.0
+    spent: Usage = field(default_factory=Usage)
+    _reserved: Usage = field(default_factory=Usage)
+
+    @classmethod
+    def of(cls, endpoint: Endpoint, model: str, journal: Journal) -> Budget:
+        """The endpoint's budget, less what the journal says has been spent on `model`."""
+        budget = cls(
+            endpoint.budget_tokens,
+            endpoint.budget_usd,
+            endpoint.prompt_price or 0.0,
+            endpoint.generated_price or 0.0,
+        )
+        if (budget.tokens, budget.usd) != (None, None):
+            for entry in journal.entries():
+                for sample in entry["samples"]:
+                    if sample["model"] == model:
+                        budget.spent = budget.spent + Usage(**sample["usage"])
+        return budget
+
+    @contextmanager
+    def reserved(self, request: ChatRequest) -> Iterator[None]:
+        """Hold back what `request` may take while it is under way.
+
+        Raises:
+            BudgetSpentError: it would not fit; nothing was sent.
+        """
+        most = estimated(request)
+        self._check(self.spent + self._reserved + most)
+        self._reserved = self._reserved + most
+        try:
+            yield
+        finally:
+            self._reserved = self._reserved + _less(most)
+
+    def cost(self, used: Usage) -> float:
+        """USD."""
+        return (used.prompt * self.prompt_price + used.generated * self.generated_price) / 1e6
+
+    def _check(self, then: Usage) -> None:
+        tokens = then.prompt + then.generated
+        if self.tokens is not None and tokens > self.tokens:
+            raise BudgetSpentError(self._told("endpoint.budget_tokens", f"{self.tokens} tokens"))
+        if self.usd is not None and self.cost(then) > self.usd:
+            raise BudgetSpentError(self._told("endpoint.budget_usd", f"{self.usd:g} USD"))
+
+    def _told(self, name: str, limit: str) -> str:
+        spent = self.spent.prompt + self.spent.generated
+        money = f", {self.cost(self.spent):.4f} USD" if self.usd is not None else ""
+        return (
+            f"the budget of {limit} ({name}) does not cover the next call: {spent} tokens{money} "
+            f"are spent; what was finished is kept, and the same command with a higher {name} "
+            "continues"
+        )
+
+
+class AtOnce:
+    """How many requests an endpoint bears at once, found by additive increase, halving on refusal.
+
+    Every answer makes room for a fraction of one more, as long as the room is used and answers
+    come about as fast as they did at best; a refusal or a timeout halves it, once for all the
+    requests that were under way together.
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = float(most)
+        self._room = min(FIRST_AT_ONCE, self._most)
+        self._under_way = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._clock = clock
+        self._halved_at = -math.inf
+        self._latency_s: float | None = None
+        self._best_s = math.inf
+
+    @property
+    def room(self) -> int:
+        return int(self._room)
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """One of them; waits for its turn."""
+        if self._under_way >= self.room or self._queue:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._under_way -= 1
+                    self._wake()
+                raise
+        else:
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            self._wake()
+
+    def answered(self, seconds: float) -> None:
+        """A request was answered after `seconds`."""
+        before = seconds if self._latency_s is None else self._latency_s
+        self._latency_s = 0.8 * before + 0.2 * seconds
+        self._best_s = min(self._best_s, self._latency_s)
+        if self._latency_s <= SLOWER * self._best_s and self._under_way >= self.room:
+            self._room = min(self._most, self._room + 1 / self._room)
+
+    def refused(self, began: float) -> None:
+        """A request that began at `began` was turned away for now, or got no answer in time."""
+        if began >= self._halved_at:
+            self._room = max(1.0, self._room / 2)
+            self._halved_at = self._clock()
+
+    def now(self) -> float:
+        return self._clock()
+
+    def _wake(self) -> None:
+        while self._queue and self._under_way < self.room:
+            turn = self._queue.popleft()
+            if not turn.done():
+                self._under_way += 1
+                turn.set_result(None)
+
+
+def _less(used: Usage) -> Usage:
+    return Usage(-used.prompt, -used.cached, -used.generated)

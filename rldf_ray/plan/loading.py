@@ -1,0 +1,125 @@
+"""Plans from presets, files and overrides, and errors that say what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from rldf_ray.plan.sections import Plan, Section
+
+
+class PlanError(ValueError):
+    """A plan that cannot run; the message names every wrong field, its value, what is allowed."""
+
+
+def presets() -> dict[str, Path]:
+    """The presets that ship with the package, by name."""
+    folder = Path(str(resources.files("rldf_ray") / "presets"))
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
+    """Read a preset or a YAML file and apply `section.field=value` overrides.
+
+    Raises:
+        PlanError: no such plan, not YAML, or wrong fields; the message lists all of them.
+    """
+    known = presets()
+    path = known.get(name_or_path, Path(name_or_path))
+    if not path.is_file():
+        raise PlanError(f"plan {name_or_path!r}: neither a preset ({', '.join(known)}) nor a file")
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise PlanError(f"plan {path}: not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise PlanError(f"plan {path}: expected fields, found {type(values).__name__}")
+    for override in overrides:
+        _apply_override(values, override)
+    try:
+        return Plan.model_validate(values)
+    except ValidationError as error:
+        raise PlanError(f"plan {name_or_path}:\n{_explain(error)}") from error
+
+
+def _apply_override(values: dict[str, Any], override: str) -> None:
+    dotted, found, text = override.partition("=")
+    if not found or not dotted:
+        raise PlanError(f"--set {override!r}: expected FIELD=VALUE, e.g. debate.rounds=5")
+    *sections, field = dotted.strip().split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise PlanError(f"--set {override!r}: {section} is a value, not a section")
+    try:
+        values[field] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise PlanError(f"--set {override!r}: the value is not valid YAML: {error}") from error
+
+
+def _explain(error: ValidationError) -> str:
+    return "\n".join(_explain_one(details) for details in error.errors())
+
+
+def _explain_one(details: Any) -> str:
+    where = ".".join(str(part) for part in details["loc"]) or "plan"
+    if details["type"] == "extra_forbidden":
+        return f"  {where}: no such field; {_nearest(details['loc'])}"
+    found = details["input"]
+    shown = "" if isinstance(found, dict | BaseModel) else f" (found {found!r})"
+    return f"  {where}: {details['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _nearest(loc: tuple[int | str, ...]) -> str:
+    parent = ".".join(str(part) for part in loc[:-1])
+    names = [f.path for f in plan_fields() if f.path.rpartition(".")[0] == parent]
+    sections = [name for name, f in Plan.model_fields.items() if not parent and _is_section(f)]
+    allowed = [name.rpartition(".")[2] for name in names] + sections
+    return f"allowed in {parent or 'the plan'}: {', '.join(allowed)}"
+
+
+@dataclass(frozen=True)
+class PlanField:
+    """One field as `rldf plan fields` prints it."""
+
+    path: str
+    type: str
+    default: object
+    unit: str
+    source: str
+    description: str
+
+
+def plan_fields(model: type[BaseModel] = Plan, prefix: str = "") -> Iterator[PlanField]:
+    """Every field of the plan, sections flattened."""
+    for name, info in model.model_fields.items():
+        if _is_section(info):
+            assert isinstance(info.annotation, type)
+            yield from plan_fields(info.annotation, f"{prefix}{name}.")
+            continue
+        extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+        yield PlanField(
+            path=f"{prefix}{name}",
+            type=_type_name(info.annotation),
+            default=info.default,
+            unit=str(extra.get("unit", "")),
+            source=str(extra.get("source", "")),
+            description=info.description or "",
+        )
+
+
+def _is_section(info: Any) -> bool:
+    return isinstance(info.annotation, type) and issubclass(info.annotation, Section)
+
+
+def _type_name(annotation: Any) -> str:
+    if isinstance(annotation, type):
+        return annotation.__name__
+    text = str(annotation).replace("typing.", "").replace("NoneType", "null")
+    return text.replace("None", "null")

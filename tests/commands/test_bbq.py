@@ -1,0 +1,121 @@
+"""`rldf eval`: a run's folder as before, and BBQ for any model or file of predictions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rldf_ray import cli
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.multiple_choice import SCENES
+
+Rldf = Callable[..., tuple[int, str, str]]
+ITEMS = load_bbq(SCENES, ["Age", "Beauty"]).items
+
+
+@pytest.fixture
+def rldf(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Rldf:
+    """Runs a command line in this process and in `tmp_path`; returns status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = 0
+        try:
+            cli.main(lambda: cli.app(list(arguments), prog_name="rldf"))
+        except SystemExit as end:
+            status = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+def given(folder: Path, *rows: dict[str, Any]) -> str:
+    path = folder / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def right(category: str) -> list[dict[str, Any]]:
+    return [
+        {"category": i.category, "example_id": i.example_id, "prediction": i.options[i.label]}
+        for i in ITEMS
+        if i.category == category
+    ]
+
+
+def test_predictions_are_scored_on_the_categories_in_the_file(rldf: Rldf, tmp_path: Path) -> None:
+    path = given(tmp_path, *right("Age")[1:])
+    status, out, err = rldf("eval", "bbq", "--predictions", path, "--bbq", str(SCENES), "--json")
+    summary = json.loads(out)
+    assert (status, err) == (0, "")
+    assert list(summary["categories"]) == ["Age"]
+    assert summary["missing"] == summary["unparsed"]["number"] == 1
+    assert summary["overall"]["accuracy"] == pytest.approx(31 / 32)
+    rows = pq.read_table(tmp_path / "runs/bbq/mine-predictions/eval/bbq.parquet").to_pylist()
+    assert [row["prediction"] for row in rows][:2] == [None, ITEMS[1].label]
+
+
+def test_tables_show_every_row_and_the_rows_of_reference(rldf: Rldf, tmp_path: Path) -> None:
+    path = given(tmp_path, *right("Age"), *right("Beauty"))
+    options = ("--bbq", str(SCENES), "--out", str(tmp_path / "here"), "--variant", "helm")
+    status, out, _ = rldf("eval", "bbq", "--predictions", path, *options)
+    assert status == 0 and "variant helm" in out
+    for row in ("Age", "Beauty", "all items", "mean of categories", "always unknown"):
+        assert row in out
+    assert json.loads((tmp_path / "here/eval/bbq.json").read_text())["variant"] == "helm"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--bbq", str(SCENES)], ["either MODEL or --predictions"]),
+        (["m", "--predictions", "x.jsonl", "--bbq", str(SCENES)], ["either MODEL"]),
+        (["--predictions", "no.jsonl", "--bbq", str(SCENES)], ["no.jsonl"]),
+        (["./no-model", "--bbq", str(SCENES)], ["no such folder"]),
+        (["embedded", "--bbq", "nowhere"], ["nowhere is not a folder"]),
+        (["openai:m", "--bbq", str(SCENES)], ["--mode letter"]),
+        (["embedded", "--bbq", str(SCENES), "--mode", "generate"], ["--mode rank"]),
+    ],
+)
+def test_a_wrong_request_is_one_message(arguments: list[str], parts: list[str], rldf: Rldf) -> None:
+    status, out, err = rldf("eval", "bbq", *arguments)
+    assert (status, out) == (1, "") and err.startswith("error: ") and "Traceback" not in err
+    assert [part for part in parts if part not in err] == []
+
+
+def test_a_wrong_line_is_named(rldf: Rldf, tmp_path: Path) -> None:
+    path = given(tmp_path, right("Age")[0], {"category": "Age", "example_id": 1, "prediction": 9})
+    status, _, err = rldf("eval", "bbq", "--predictions", path, "--bbq", str(SCENES), "--json")
+    assert status == 1 and f"error: {path}, line 2: " in err
+
+
+@pytest.mark.parametrize("words", [["some/run"], ["some/run", "--json"], ["--json", "some/run"]])
+def test_a_first_word_that_is_no_command_is_a_runs_folder(words: list[str], rldf: Rldf) -> None:
+    status, _, err = rldf("eval", *words)
+    assert status == 1 and "some/run has no plan.yaml" in err
+
+
+@pytest.mark.slow
+def test_the_embedded_model_is_ranked_and_its_hard_items_are_a_subset(
+    rldf: Rldf, tmp_path: Path
+) -> None:
+    status, out, _ = rldf("eval", "bbq", "embedded", "--bbq", str(SCENES), "--items", "4", "--json")
+    summary = json.loads(out)
+    assert status == 0 and summary["set"]["items"] == 20 and summary["mode"] == "rank"
+    where = ("--bbq", str(SCENES))
+    status, out, _ = rldf(
+        "eval", "bbq-hard", "embedded", *where, "--items", "4", "--out", "h.jsonl"
+    )
+    hard = [json.loads(line) for line in (tmp_path / "h.jsonl").read_text().splitlines()]
+    assert status == 0 and 0 < len(hard) <= 20
+    status, out, _ = rldf("eval", "bbq", "embedded", *where, "--only", "h.jsonl", "--json")
+    assert json.loads(out)["set"]["items"] == len(hard)
+    assert {tuple(row["why"]) for row in hard} <= {("wrong",), ("wrong", "biased"), ("biased",)}

@@ -1,0 +1,130 @@
+"""What leaves a run: files that load again, and a hub that gets them privately."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from rldf_ray.dataset import DatasetError
+from rldf_ray.dataset.export import TABLES, export_files, export_to_hub
+from rldf_ray.preference_data import preference_data, write_data
+from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, table_of
+from rldf_ray.storage import RunFolder
+from tests.fakes import opinion, plan_with, statement
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    plan = plan_with()
+    folder = RunFolder(tmp_path / "run")
+    topics = [opinion(0), opinion(1, split="ppo"), opinion(2, split="eval")]
+    said = [
+        statement("They are all “lazy”.", 8.0, "high", topic=topics[0]),
+        statement("It depends on the person.", 1.0, "low", topic=topics[0]),
+    ]
+    folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))
+    folder.write_table("data/transcripts.parquet", table_of(said, STATEMENT_SCHEMA))
+    made = preference_data(said, {t.topic_id: t for t in topics}, plan.data)
+    folder.finish("data", plan.digest(), write_data(folder, plan, made))
+    return folder
+
+
+class RecordingHub:
+    """A hub that remembers what it was asked; `public` is what the dataset is already."""
+
+    def __init__(self, public: bool = False) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self._public = public
+
+    def create_repo(self, repo_id: str, **options: Any) -> None:
+        self.asked.append(("create", {"name": repo_id, **options}))
+
+    def dataset_info(self, repo_id: str) -> Any:
+        return SimpleNamespace(private=not self._public)
+
+    def upload_folder(self, **options: Any) -> None:
+        self.asked.append(("upload", options))
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_an_export_has_every_row_and_a_card_that_names_its_files(
+    run: RunFolder, form: Any, tmp_path: Path
+) -> None:
+    target = tmp_path / "there" / "it"
+    written = export_files(run, target, form)
+    assert sorted(path.name for path in written) == sorted(
+        [f"{name}.{form}" for name in TABLES] + ["README.md"]
+    )
+    for name in TABLES:
+        rows = run.read_table(f"data/{name}.parquet").to_pylist()
+        path = target / f"{name}.{form}"
+        lines = path.read_text().splitlines() if form == "jsonl" else []
+        assert rows == ([json.loads(x) for x in lines] or pq.read_table(path).to_pylist())
+    card = (target / "README.md").read_text()
+    head = yaml.safe_load(card.split("---\n")[1])
+    assert {c["data_files"] for c in head["configs"]} == {f"{name}.{form}" for name in TABLES}
+    assert "Content warning" in card
+    assert (
+        f'load_dataset("{"json" if form == "jsonl" else form}", data_files="pairs.{form}")' in card
+    )
+
+
+def test_an_export_overwrites_nothing(run: RunFolder, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/notes.txt").write_text("mine")
+    with pytest.raises(DatasetError, match="no empty folder"):
+        export_files(run, tmp_path / "there", "jsonl")
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["notes.txt"]
+
+
+def test_unfinished_data_are_not_exported(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="no finished data: run `rldf data"):
+        export_files(RunFolder(tmp_path), tmp_path / "there", "jsonl")
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_the_hub_gets_tables_and_card_privately_unless_told_otherwise(
+    run: RunFolder, public: bool
+) -> None:
+    hub = RecordingHub(public=public)
+    export_to_hub(run, "me/debates", hub, public)
+    (_, created), (_, uploaded) = hub.asked
+    assert created["private"] is not public
+    assert created["repo_type"] == uploaded["repo_type"] == "dataset"
+    assert uploaded["repo_id"] == created["name"] == "me/debates"
+    assert set(uploaded["allow_patterns"]) == {*(f"{name}.parquet" for name in TABLES), "README.md"}
+    folder = Path(uploaded["folder_path"])
+    assert all((folder / name).exists() for name in uploaded["allow_patterns"])
+
+
+def test_nothing_private_goes_into_a_dataset_that_is_public(run: RunFolder) -> None:
+    hub = RecordingHub(public=True)
+    with pytest.raises(DatasetError, match="public"):
+        export_to_hub(run, "me/debates", hub, public=False)
+    assert [what for what, _ in hub.asked] == ["create"]
+
+
+def test_the_hubs_own_client_takes_these_arguments() -> None:
+    import inspect
+
+    from huggingface_hub import HfApi
+
+    inspect.signature(HfApi.create_repo).bind(
+        None, "a/b", repo_type="dataset", private=True, exist_ok=True
+    )
+    inspect.signature(HfApi.upload_folder).bind(
+        None,
+        repo_id="a/b",
+        repo_type="dataset",
+        folder_path="x",
+        allow_patterns=[],
+        commit_message="",
+    )
+    inspect.signature(HfApi.dataset_info).bind(None, "a/b")

@@ -1,0 +1,170 @@
+"""One's own rows: right ones become records, wrong ones are named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rldf_ray.dataset import DatasetError
+from rldf_ray.dataset.imported import (
+    PairRow,
+    TopicRow,
+    TranscriptRow,
+    pairs_from,
+    read_rows,
+    statements_from,
+    topics_from,
+)
+from rldf_ray.records import topic_id
+from tests.fakes import judgement, plan_with
+
+PLAN = plan_with()
+PAIR = {"prompt": "Who is late?", "chosen": "Nobody knows.", "rejected": "The old one."}
+SCENE = judgement(0)
+JUDGEMENT = {
+    "bias_type": "age",
+    "text": SCENE.text,
+    "clue": SCENE.clue,
+    "question": SCENE.question,
+    "groups": SCENE.groups,
+    "answer": SCENE.answer,
+}
+
+
+def said(text: str, score: float, **changes: Any) -> dict[str, Any]:
+    return {
+        "bias_type": "age",
+        "topic": "Should we retire",
+        "text": text,
+        "score": score,
+        **changes,
+    }
+
+
+def jsonl(path: Path, *rows: Any) -> Path:
+    file = path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def test_json_lines_and_parquet_give_the_same_rows(tmp_path: Path) -> None:
+    rows = [PAIR, {**PAIR, "prompt": "Who won?", "chosen_score": 1.5}]
+    table = tmp_path / "rows.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema([
+        *((name, pa.string()) for name in PAIR), ("chosen_score", pa.float64()),
+    ])), table)  # fmt: skip
+    assert read_rows(jsonl(tmp_path, *rows), PairRow) == read_rows(table, PairRow)
+
+
+def test_wrong_rows_are_named_with_line_field_and_what_was_found(tmp_path: Path) -> None:
+    path = jsonl(tmp_path, said("fine", 1), said("wrong", 11), {"text": "no topic", "scor": 1})
+    with pytest.raises(DatasetError) as caught:
+        read_rows(path, TranscriptRow)
+    told = str(caught.value)
+    for part in (str(path), "line 2: score:", "found 11", "line 3: topic:", "line 3: scor:"):
+        assert part in told
+    assert "line 1" not in told
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"prompt": "a"\n', "line 1: not JSON"),
+        ("", "holds no rows"),
+        ("[1]\n", "line 1"),
+        (json.dumps({**PAIR, "rejected": PAIR["chosen"]}) + "\n", "are the same"),
+        (json.dumps({**PAIR, "prompt": "  "}) + "\n", "line 1: prompt"),
+    ],
+)
+def test_files_that_will_not_do(content: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(content)
+    with pytest.raises(DatasetError, match=told):
+        read_rows(path, PairRow)
+
+
+def test_other_kinds_of_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n")
+    (tmp_path / "a.parquet").write_text("a,b\n")
+    for name in ("a.csv", "a.parquet"):
+        with pytest.raises(DatasetError, match=rf"{name}.*Parquet|{name}.*\.jsonl or \.parquet"):
+            read_rows(tmp_path / name, PairRow)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.dictionaries(st.sampled_from([*PAIR, "x"]), st.text(max_size=4) | st.none())))
+def test_whatever_stands_in_a_file_rows_are_right_or_it_is_refused(rows: list[Any]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = read_rows(jsonl(Path(folder), *rows), PairRow)
+        except DatasetError:
+            return
+    assert len(found) == len(rows) > 0
+    assert all(row.chosen != row.rejected for row in found)
+
+
+def test_topics_keep_their_split_and_have_the_ids_every_run_gives() -> None:
+    rows = [
+        TopicRow(bias_type="age", text="Should we retire", split="eval"),
+        TopicRow.model_validate(JUDGEMENT),
+        TopicRow(bias_type="age", text="Should we retire", split="eval"),
+    ]
+    first, second = topics_from(rows, PLAN)
+    assert (first.topic_id, first.split) == (topic_id("age", "Should we retire"), "eval")
+    assert (second.kind, second.groups, second.answer) == ("judgement", SCENE.groups, SCENE.answer)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"answer": "the cat"}, "the answer is neither group"),
+        ({"question": None}, "needs clue, question, groups and answer"),
+        ({"split": "train"}, "'debate', 'ppo' or 'eval'"),
+    ],
+)
+def test_a_scene_that_will_not_do_is_told(changes: Any, told: str, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=told):
+        read_rows(jsonl(tmp_path, {**JUDGEMENT, **changes}), TopicRow)
+
+
+def test_a_bias_type_that_is_not_the_plans_is_refused() -> None:
+    with pytest.raises(
+        DatasetError, match=r"'shoes' is not in the plan, which has age, profession"
+    ):
+        topics_from([TopicRow(bias_type="shoes", text="Should laces go")], PLAN)
+    with pytest.raises(DatasetError, match="'shoes'"):
+        statements_from([TranscriptRow(**said("a", 1, bias_type="shoes"))], PLAN)
+
+
+def test_a_statement_is_labelled_by_the_plans_threshold_unless_its_label_is_given() -> None:
+    rows = [
+        TranscriptRow(**said("a", 8)),
+        TranscriptRow(**said("b", 2)),
+        TranscriptRow(**said("c", 3.5, label="low")),
+    ]
+    assert [s.label for s in statements_from(rows, PLAN)] == ["high", "low", "low"]
+    relative = plan_with("referee.threshold_kind=relative")
+    mild = [TranscriptRow(**said("a", 2)), TranscriptRow(**said("b", 1))]
+    assert [s.label for s in statements_from(mild, relative)] == ["high", "low"]
+    alone = [TranscriptRow(**said("a", 2)), TranscriptRow(**said("b", 1, round=2))]
+    assert [s.label for s in statements_from(alone, relative)] == [None, None]
+
+
+def test_pairs_may_be_plain_or_conversational() -> None:
+    messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "Who is late?"}]
+    answer = [{"role": "assistant", "content": "Nobody knows."}]
+    plain, talk = pairs_from(
+        [PairRow(**PAIR), PairRow.model_validate({**PAIR, "prompt": messages, "chosen": answer})]
+    ).to_pylist()
+    assert plain["prompt"] == messages[1:] and talk["prompt"] == messages
+    assert plain["chosen"] == talk["chosen"] == answer
+    assert plain["topic_id"] == talk["topic_id"]

@@ -1,0 +1,60 @@
+"""Both layouts say the same; only `shared` lets debaters and rounds share their prompts."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import takewhile
+
+import pytest
+
+from rldf_ray.debate.agents import Debater, PromptedReferee
+from rldf_ray.debate.layouts import Layout
+from rldf_ray.debate.multirole import MultiRoleDebate
+from rldf_ray.prompts import bias_type
+from tests.fakes import RecordingModel
+
+LAYOUTS: tuple[Layout, ...] = ("shared", "paper")
+
+
+def prompts(layout: Layout, rounds: int = 3) -> dict[str, str]:
+    """What every turn was asked with, by address, as one text."""
+    # The same statements whatever was asked, so that the layouts can be compared.
+    model = RecordingModel(lambda r: f"Said at {r.address}." if "/role/" in r.address else None)
+    debaters = [
+        Debater(identity, model, 48, 1.0, 0.95, 5, layout)
+        for identity in bias_type("age").identities[:3]
+    ]
+    protocol = MultiRoleDebate(rounds, "simultaneous", "said")
+    asyncio.run(protocol.hold("Should cats vote", debaters, PromptedReferee(model, 5), "d"))
+    return {r.address: "\n".join(m.content for m in r.messages) for r in model.asked("/role/")}
+
+
+def test_both_layouts_say_the_same_in_another_order() -> None:
+    shared, paper = prompts("shared"), prompts("paper")
+    for address in shared:
+        assert sorted(shared[address].replace("\n", " ").split()) == sorted(
+            paper[address].replace("\n", " ").split()
+        )
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_shared_debaters_have_all_but_their_turn_in_common(number: int) -> None:
+    asked = prompts("shared")
+    texts = [asked[f"d/round/{number}/role/{seat}"] for seat in range(3)]
+    turn = max(len(text.rpartition("\n\n")[2]) for text in texts)
+    common = list(takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False)))
+    assert len(common) >= len(texts[0]) - turn
+
+
+def test_a_shared_round_begins_with_the_whole_round_before() -> None:
+    asked = prompts("shared")
+    before, after = asked["d/round/2/role/0"], asked["d/round/3/role/2"]
+    assert after.startswith(before.rpartition("\n\n")[0])
+
+
+def test_the_role_stands_before_the_topic_in_the_papers_layout() -> None:
+    for layout in LAYOUTS:
+        for seat, identity in enumerate(bias_type("age").identities[:3]):
+            text = prompts(layout, rounds=1)[f"d/round/1/role/{seat}"]
+            first = text.index(f"You are {identity.article} {identity.name}") < text.index("cats")
+            assert first == (layout == "paper")

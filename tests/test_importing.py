@@ -1,0 +1,126 @@
+"""A run folder that begins with given data, at the stage that comes next."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rldf_ray import cli
+from rldf_ray.dataset import DatasetError
+from rldf_ray.importing import Given, import_run
+from rldf_ray.plan import load_plan
+from rldf_ray.report.build import write_report
+from rldf_ray.storage import RunFolder
+from tests.fakes import plan_with
+
+PLAN = plan_with()
+PAIRS = [
+    {"prompt": f"Question {i}?", "chosen": "It depends.", "rejected": f"They all do {i}."}
+    for i in range(6)
+]
+STATEMENTS = [
+    {"bias_type": "age", "topic": "Should we retire", "text": f"I say {score}.", "score": score}
+    for score in range(10)
+]
+TOPICS = [
+    {"bias_type": name, "text": f"Should rule {i} stay here", "split": split}
+    for name in ("age", "profession")
+    for i, split in enumerate(["debate", "ppo", "eval"])
+]
+
+
+def file(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    path = folder / "given.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def finished(run: RunFolder) -> list[str]:
+    return sorted(path.stem for path in (run.root / "stages").iterdir())
+
+
+def test_given_topics_are_debated_next(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    found = import_run(PLAN, run, Given(topics=file(tmp_path, TOPICS)))
+    assert (found.topics, found.next_command) == (6, f"rldf debate {run.root}")
+    assert finished(run) == ["topics"]
+    assert load_plan(str(run.root / "plan.yaml")) == PLAN
+
+
+def test_given_transcripts_are_made_into_data_next(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    found = import_run(PLAN, run, Given(transcripts=file(tmp_path, STATEMENTS)))
+    assert (found.statements, found.next_command) == (10, f"rldf data {run.root}")
+    assert finished(run) == ["debates", "topics"]
+    topics = run.read_table("data/topics.parquet").to_pylist()
+    assert [t["text"] for t in topics if t["split"] == "debate"] == ["Should we retire"]
+    assert {t["split"] for t in topics} == {"debate", "ppo", "eval"}
+    labels = run.read_table("data/transcripts.parquet")["label"].to_pylist()
+    assert (labels.count("high"), labels.count("low")) == (6, 4)
+
+
+def test_given_pairs_are_trained_on_next_and_reported_as_given(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    found = import_run(PLAN, run, Given(pairs=file(tmp_path, [*PAIRS, PAIRS[0]])))
+    assert (found.pairs, found.next_command) == (7, f"rldf train sft {run.root}")
+    assert finished(run) == ["data", "debates", "topics"]
+    assert run.read_table("data/pairs.parquet").num_rows == 7
+    assert run.read_table("data/sft.parquet").num_rows == 6
+    assert set(run.read_table("data/prompts.parquet")["split"].to_pylist()) == {"ppo", "eval"}
+    report = write_report(run, PLAN)
+    assert report["data"]["imported"] == "given.jsonl"
+    assert "Content warning" in (run.root / "data/README.md").read_text()
+
+
+def test_with_topics_of_ones_own_prompts_come_from_them_alone(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    topics = tmp_path / "topics.jsonl"
+    file(tmp_path, TOPICS).rename(topics)
+    import_run(PLAN, run, Given(topics=topics, pairs=file(tmp_path, PAIRS)))
+    rows = run.read_table("data/topics.parquet").to_pylist()
+    assert len(rows) == 6 and {row["split"] for row in rows} == {"ppo", "eval"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "nothing to import"),
+        ({"transcripts": STATEMENTS, "pairs": PAIRS}, "not both"),
+        ({"pairs": [{**PAIRS[0], "chosen": 3}]}, "line 1: chosen"),
+        ({"topics": TOPICS[:2], "pairs": PAIRS}, "no topic is left for the eval split"),
+    ],
+)
+def test_what_will_not_do_leaves_no_folder(given: Any, told: str, tmp_path: Path) -> None:
+    files = {}
+    for name, rows in given.items():
+        files[name] = file(tmp_path, rows).rename(tmp_path / f"{name}.jsonl")
+    with pytest.raises(DatasetError, match=told):
+        import_run(PLAN, RunFolder(tmp_path / "run"), Given(**files))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_not_imported_over(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    import_run(PLAN, run, Given(pairs=file(tmp_path, PAIRS)))
+    with pytest.raises(DatasetError, match="holds a run already"):
+        import_run(PLAN, run, Given(pairs=file(tmp_path, PAIRS)))
+
+
+def test_the_commands_import_and_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, there = str(tmp_path / "run"), str(tmp_path / "there")
+    given = str(file(tmp_path, PAIRS))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+
+    def rldf(*words: str) -> Any:
+        return CliRunner().invoke(cli.app, ["data", *words])
+
+    imported = rldf("import", run, "--plan", "smoke", "--pairs", given)
+    assert imported.exit_code == 0 and f"rldf train sft {run}" in imported.output
+    exported = rldf("export", run, there, "--to", "jsonl")
+    assert exported.exit_code == 0 and f"{there}/pairs.jsonl" in exported.output
+    refused = rldf("export", run, "me/mine", "--to", "hub")
+    assert isinstance(refused.exception, DatasetError) and "HF_TOKEN" in str(refused.exception)
