@@ -30,6 +30,7 @@ from serve.keys import KeyRing
 from serve.limits import Allowances
 from serve.metrics import CONTENT_TYPE
 from serve.service import Service, caller_of
+from serve.store import StoreError
 
 PAGE = Path(__file__).parent / "page"
 VERSION_HEADER = "x-rldf-version"
@@ -134,8 +135,7 @@ def _add_operations(api: FastAPI, service: Service) -> None:
     @api.get("/ready", tags=["operations"], responses={503: {"description": "not ready"}})
     async def ready(request: Request) -> JSONResponse:
         """Every model answers, and no shutdown has begun."""
-        generating = await service.engines.generating()
-        waiting_for = [name for name, number in generating.items() if number is None]
+        generating, waiting_for = await _state(service)
         draining = bool(getattr(request.state, "draining", False))
         ready = not (waiting_for or draining)
         found = {"ready": ready, "draining": draining, "waiting_for": waiting_for}
@@ -144,6 +144,22 @@ def _add_operations(api: FastAPI, service: Service) -> None:
     @api.get("/metrics", tags=["operations"])
     def metrics() -> Response:
         return Response(service.metrics.text(), media_type=CONTENT_TYPE)
+
+
+async def _state(service: Service) -> tuple[dict[str, int | None], list[str]]:
+    """Generations under way by engine, and the models that no engine answers for."""
+    try:
+        engines = {name: list(service.routes.engines(name)) for name in service.settings.models}
+    except (OSError, StoreError) as error:
+        return {}, [f"the store: {error}"]
+    names = sorted({engine for found in engines.values() for engine in found})
+    generating = dict(zip(names, await service.engines.generating(names), strict=True))
+    silent = [
+        model
+        for model, found in engines.items()
+        if all(generating[engine] is None for engine in found)
+    ]
+    return generating, silent
 
 
 def _add_page(api: FastAPI, service: Service) -> None:

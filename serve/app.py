@@ -13,25 +13,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ray import serve
-from ray.exceptions import RayActorError, RayTaskError
-from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
 from rldf_ray.models.embedded import resolve_model
 from serve.api import build_guarded
-from serve.engines import EngineGoneError, EngineRefusedError, EngineRequest, Routes, Stream, Target
+from serve.engines import Routes
+from serve.handles import RewardScorer, ServeEngines
 from serve.keys import KeyRing
 from serve.metrics import Metrics
 from serve.service import Service
 from serve.settings import Settings, check_address, read_settings
-from serve.store import StoreError
 
-READY_TIMEOUT_S = 5.0
 REWARD = "Reward"
 
 log = logging.getLogger("rldf.serve")
@@ -170,99 +166,11 @@ def _deployment_options(settings: Settings) -> dict[str, Any]:
     return options
 
 
-class ServeEngines:
-    """Engines that are Serve applications of their own, found by name."""
-
-    def __init__(self, settings: Settings, routes: Routes) -> None:
-        self._settings = settings
-        self._routes = routes
-        self._handles: dict[str, DeploymentHandle[Any]] = {}
-
-    async def generate(self, target: Target, request: EngineRequest) -> Stream:
-        response: Any = None
-        try:
-            response = self._handle(target.engine).generate.remote(request)
-            async for piece in response:
-                _check(piece)
-                yield piece
-        except _GONE as error:
-            self._handles.pop(target.engine, None)
-            raise EngineGoneError(f"the engine of {target.model} is gone") from error
-        except RayTaskError as error:
-            log.exception("the engine of %s failed", target.model)
-            raise EngineGoneError(f"the engine of {target.model} failed") from error
-        finally:
-            if response is not None:
-                response.cancel()
-
-    async def generating(self) -> dict[str, int | None]:
-        try:
-            wanted = self._routes.wanted()
-        except (OSError, StoreError) as error:
-            return {f"the store: {error}": None}
-        answers = await asyncio.gather(*(self._running(name) for name in wanted))
-        return dict(zip(wanted, answers, strict=True))
-
-    async def _running(self, name: str) -> int | None:
-        try:
-            handle = self._handle(name).options(stream=False)
-            running: int = await asyncio.wait_for(handle.running.remote(), READY_TIMEOUT_S)
-        except (TimeoutError, RayTaskError, *_GONE):
-            return None
-        return running
-
-    def _handle(self, name: str) -> DeploymentHandle[Any]:
-        if name not in self._handles:
-            app = engine_app_name(self._settings, name)
-            self._handles[name] = serve.get_app_handle(app).options(stream=True)
-        return self._handles[name]
-
-
-_GONE = (RayActorError, BackPressureError, DeploymentUnavailableError, RayServeException)
-
-
-def engine_app_name(settings: Settings, engine: str) -> str:
-    """The Serve application of an engine."""
-    return f"{settings.name}-{engine}"
-
-
-def _check(piece: Any) -> None:
-    """Raise what the engine says went wrong, if it does."""
-    import json
-
-    if isinstance(piece, list):
-        first = piece[0] if piece else ""
-        if not (isinstance(first, str) and first.startswith('data: {"error"')):
-            return
-        piece = json.loads(first.removeprefix("data: "))
-    error = piece.get("error")
-    if not error:
-        return
-    status = error.get("code")
-    if isinstance(status, int) and 400 <= status < 500:
-        raise EngineRefusedError(status, str(error.get("message")), error.get("param"))
-    raise EngineGoneError(str(error.get("message")))
-
-
-class RewardScorer:
-    """The reward deployment, one call a text; it batches them itself."""
-
-    def __init__(self, handle: DeploymentHandle[Any]) -> None:
-        self._handle = handle
-
-    async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
-        try:
-            calls = (self._handle.score.remote((prompt, text)) for text in texts)
-            return list(await asyncio.gather(*calls))
-        except (RayTaskError, *_GONE) as error:
-            raise EngineGoneError("the reward model is gone") from error
-
-
 @serve.ingress()
 class Api:
     """The HTTP side, in every API replica."""
 
-    def __init__(
+    async def __init__(  # type: ignore[misc]
         self,
         args: dict[str, Any],
         rollouts: DeploymentHandle[Any],
@@ -273,9 +181,11 @@ class Api:
         _check_proxy(settings)
         logging.getLogger("rldf.serve").setLevel(logging.INFO)
         logging.getLogger("rldf.serve").parent = logging.getLogger("ray.serve")
-        routes = Routes(settings)
+        engines = ServeEngines(settings)
+        routes = Routes(settings, engines.up)
+        self._watching = asyncio.get_running_loop().create_task(engines.watch(routes))
         scorer = RewardScorer(reward) if reward is not None else None
-        self._service = Service(settings, ServeEngines(settings, routes), routes, scorer, Metrics())
+        self._service = Service(settings, engines, routes, scorer, Metrics())
         keys = KeyRing(Path(settings.keys)) if settings.keys is not None else None
         self._guard = build_guarded(self._service, keys)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -100,16 +100,22 @@ class Engines(Protocol):
         """
         ...
 
-    async def generating(self) -> dict[str, int | None]:
-        """Generations under way in each engine, by its name; None where it cannot answer."""
+    async def generating(self, names: Sequence[str]) -> list[int | None]:
+        """Generations under way in each of the engines; None where it cannot answer."""
         ...
 
 
 @dataclass
 class Routes:
-    """Which engine answers for a model: follows the store's pointer, a look a second."""
+    """Which engine answers for a model: follows the store's pointer, a look a second.
+
+    Attributes:
+        up: whether an engine can answer. Of several versions one that can is chosen; of a single
+            one, requests wait.
+    """
 
     settings: Settings
+    up: Callable[[str], bool] = lambda engine: True
     clock: Callable[[], float] = time.monotonic
     draw: Callable[[], float] = lambda: random.uniform(0, 100)
     _seen: dict[str, tuple[float, Traffic]] = field(default_factory=dict)
@@ -131,12 +137,17 @@ class Routes:
             traffic = self.traffic(name)
             if traffic is None:
                 raise EngineGoneError(f"no version of {name} has been published yet")
-            version = traffic.version(self.draw())
+            version = self._able(name, traffic)
         joined = _joined(name, version)
         if source.on is None:
             return Target(name, version, joined)
         folder = source.folder or str(self._store(name).folder(version))
         return Target(name, version, source.on, Adapter(joined, resolve_model(folder)))
+
+    def _able(self, name: str, traffic: Traffic) -> str:
+        drawn = traffic.version(self.draw())
+        able = (v for v in (drawn, *traffic.versions) if self.up(_joined(name, v)))
+        return next(able, drawn)
 
     def traffic(self, name: str) -> Traffic | None:
         """The versions of a model from the store."""
@@ -149,18 +160,28 @@ class Routes:
             self._seen[name] = seen = (now, found)
         return seen[1]
 
+    def engines(self, name: str) -> dict[str, str]:
+        """Engines that may answer for a model, each with the folder it serves."""
+        source = self.settings.models[name]
+        if source.on is not None:
+            return self.engines(source.on)
+        if not source.store:
+            return {name: source.folder or ""}
+        traffic, store = self.traffic(name), self._store(name)
+        versions = traffic.versions if traffic is not None else ()
+        return {_joined(name, version): str(store.folder(version)) for version in versions}
+
     def wanted(self) -> dict[str, str]:
-        """Engines that must run, each with the folder it serves."""
+        """Engines that have to run, each with the folder it serves.
+
+        What was current before is wanted until its successor is up.
+        """
         found: dict[str, str] = {}
-        for name, source in self.settings.models.items():
-            if source.on is not None:
-                continue
-            if not source.store:
-                found[name] = source.folder or ""
-                continue
-            traffic = self.traffic(name)
-            for version in traffic.versions if traffic is not None else ():
-                found[_joined(name, version)] = str(self._store(name).folder(version))
+        for name in self.settings.models:
+            found |= self.engines(name)
+            traffic = self._seen[name][1] if name in self._seen else None
+            if traffic is not None and traffic.before and self.up(_joined(name, traffic.current)):
+                del found[_joined(name, traffic.before)]
         return found
 
     def _store(self, name: str) -> ModelStore:

@@ -80,8 +80,8 @@ def _wait_until_ready(settings: Settings) -> None:
     import ray
     from ray import serve
 
-    from serve.app import engine_app_name
     from serve.engines import Routes
+    from serve.handles import engine_app_name
 
     routes = Routes(settings)
     deadline = time.monotonic() + START_DEADLINE_S

@@ -14,8 +14,9 @@ from typing import Any
 
 from ray import serve
 
-from serve.app import engine_app_name, engine_application
+from serve.app import engine_application
 from serve.engines import Routes
+from serve.handles import engine_app_name
 from serve.settings import read_settings
 
 LOOK_EVERY_S = 1.0
@@ -30,7 +31,8 @@ class Rollouts:
 
     def __init__(self, args: dict[str, Any]) -> None:
         self._settings = read_settings(args)
-        self._routes = Routes(self._settings)
+        self._running: set[str] = set()
+        self._routes = Routes(self._settings, lambda engine: self._app(engine) in self._running)
         self._wanted_at: dict[str, float] = {}
         self._task = asyncio.get_event_loop().create_task(self._watch())
 
@@ -47,10 +49,11 @@ class Rollouts:
             await asyncio.sleep(LOOK_EVERY_S)
 
     def _look(self) -> None:
+        applications = serve.status().applications
+        self._running = {n for n, found in applications.items() if found.status == "RUNNING"}
         wanted = self._routes.wanted()
-        running = serve.status().applications
         self._wanted_at |= dict.fromkeys(wanted, time.monotonic())
-        missing = [name for name in wanted if self._app(name) not in running]
+        missing = [name for name in wanted if self._app(name) not in applications]
         if missing:
             log.info("starting %s", ", ".join(missing))
             serve.run_many(

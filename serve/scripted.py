@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,8 +68,8 @@ class ScriptedEngines(Engines):
         async for piece in engine.answer(target.model, request):
             yield piece
 
-    async def generating(self) -> dict[str, int | None]:
-        return {name: engine.running for name, engine in self.engines.items()}
+    async def generating(self, names: Sequence[str]) -> list[int | None]:
+        return [self.engines[name].running if name in self.engines else 0 for name in names]
 
 
 def _chat_request(request: EngineRequest) -> ChatRequest:

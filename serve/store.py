@@ -27,11 +27,15 @@ class StoreError(RuntimeError):
 
 @dataclass(frozen=True)
 class Traffic:
-    """Which versions answer: `percent` of the requests go to `next`, the others to `current`."""
+    """Which versions answer: `percent` of the requests go to `next`, the others to `current`.
+
+    `before` was current until now, and answers for as long as `current` is not up.
+    """
 
     current: str
     next: str | None = None
     percent: float = 0.0
+    before: str | None = None
 
     def version(self, draw: float) -> str:
         """The version for a request that drew `draw` from [0, 100)."""
@@ -39,7 +43,8 @@ class Traffic:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        return (self.current,) if self.next is None else (self.current, self.next)
+        """All of them, the current one first."""
+        return tuple(v for v in (self.current, self.next, self.before) if v is not None)
 
 
 @dataclass(frozen=True)
@@ -136,8 +141,10 @@ class ModelStore:
         if now is None:
             raise StoreError(f"{self.root} has no {self.name} yet: publish one first")
         verify(self.folder(version))
-        if percent >= 100 or version == now.current:
+        if version == now.current:
             new = Traffic(version)
+        elif percent >= 100:
+            new = Traffic(version, before=now.current)
         elif percent <= 0:
             new = Traffic(now.current)
         else:

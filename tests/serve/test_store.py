@@ -89,7 +89,8 @@ def test_traffic_shifts_and_goes_back(store: ModelStore, model: Path) -> None:
     assert store.rollout("v0002", 10) == Traffic("v0001", "v0002", 10)
     assert store.traffic() == Traffic("v0001", "v0002", 10)
     assert store.rollout("v0002", 0) == Traffic("v0001")
-    assert store.rollout("v0002", 100) == Traffic("v0002")
+    assert store.rollout("v0002", 100) == Traffic("v0002", before="v0001")
+    assert store.rollout("v0001", 100) == Traffic("v0001", before="v0002")
     assert store.rollout("v0001", 100) == Traffic("v0001")
 
 
