@@ -43,7 +43,7 @@ def bodies() -> Iterator[bytes]:
     deep = (
         b"[" * 50_000,
         b'{"a":' * 20_000,
-        json.dumps({**HELLO, "guided_json": nested(500)}).encode(),
+        json.dumps({**HELLO, "guided_json": nested(200)}).encode(),
     )
     schemas = (
         {"type": "nonsense"}, {"$ref": "#"}, {"$ref": "http://127.0.0.1:1/x"}, {"enum": []},

@@ -6,6 +6,7 @@ request --> Target (engine, version, adapter) --> Engines.generate --> pieces of
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -231,3 +232,23 @@ async def whole(
     await stream.aclose()
     assert isinstance(first, dict)
     return chosen, first
+
+
+def raise_if_error(piece: Any) -> None:
+    """Raise what a piece says went wrong, if it does.
+
+    Raises:
+        EngineRefusedError, EngineGoneError: by the status that the engine gives it.
+    """
+    if isinstance(piece, list):
+        first = piece[0] if piece else ""
+        if not (isinstance(first, str) and first.startswith('data: {"error"')):
+            return
+        piece = json.loads(first.removeprefix("data: "))
+    error = piece.get("error")
+    if not error:
+        return
+    status = error.get("code")
+    if isinstance(status, int) and 400 <= status < 500:
+        raise EngineRefusedError(status, str(error.get("message")), error.get("param"))
+    raise EngineGoneError(str(error.get("message")))

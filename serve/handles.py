@@ -1,9 +1,8 @@
-"""The engines and the reward model as the API reaches them: Serve applications, by their handles."""
+"""The engines and the reward model as the API reaches them: by their Serve handles."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -15,11 +14,11 @@ from ray.serve.handle import DeploymentHandle
 
 from serve.engines import (
     EngineGoneError,
-    EngineRefusedError,
     EngineRequest,
     Routes,
     Stream,
     Target,
+    raise_if_error,
 )
 from serve.settings import Settings
 from serve.store import StoreError
@@ -43,7 +42,7 @@ class ServeEngines:
         try:
             response = self._handle(target.engine).generate.remote(request)
             async for piece in response:
-                _check(piece)
+                raise_if_error(piece)
                 yield piece
         except _GONE as error:
             self._handles.pop(target.engine, None)
@@ -94,22 +93,6 @@ _GONE = (RayActorError, BackPressureError, DeploymentUnavailableError, RayServeE
 def engine_app_name(settings: Settings, engine: str) -> str:
     """The Serve application of an engine."""
     return f"{settings.name}-{engine}"
-
-
-def _check(piece: Any) -> None:
-    """Raise what the engine says went wrong, if it does."""
-    if isinstance(piece, list):
-        first = piece[0] if piece else ""
-        if not (isinstance(first, str) and first.startswith('data: {"error"')):
-            return
-        piece = json.loads(first.removeprefix("data: "))
-    error = piece.get("error")
-    if not error:
-        return
-    status = error.get("code")
-    if isinstance(status, int) and 400 <= status < 500:
-        raise EngineRefusedError(status, str(error.get("message")), error.get("param"))
-    raise EngineGoneError(str(error.get("message")))
 
 
 class RewardScorer:

@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rldf_ray.models.base import ChatRequest, Completion, Message
+from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError
 from rldf_ray.models.scripted import ScriptedModel
-from serve.engines import EngineRequest, Engines, Piece, Stream, Target
+from serve.engines import EngineRequest, Engines, Piece, Stream, Target, raise_if_error
 
 
 @dataclass
@@ -40,6 +40,8 @@ class ScriptedEngine:
                 await asyncio.sleep(self.delay_s * sum(len(s.text.split()) for s in samples))
                 yield _whole(head, request, samples)
             finished = True
+        except ModelError as error:
+            yield {"error": {"message": str(error), "code": 400}}
         finally:
             self.running -= 1
             self.cancelled += not finished
@@ -66,6 +68,7 @@ class ScriptedEngines(Engines):
     async def generate(self, target: Target, request: EngineRequest) -> Stream:
         engine = self.engines.setdefault(target.engine, ScriptedEngine(self.delay_s))
         async for piece in engine.answer(target.model, request):
+            raise_if_error(piece)
             yield piece
 
     async def generating(self, names: Sequence[str]) -> list[int | None]:
