@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from rldf_ray.models.embedded import resolve_model
 from serve.settings import Settings
 from serve.store import ModelStore, Traffic
 
@@ -143,7 +142,7 @@ class Routes:
         if source.on is None:
             return Target(name, version, joined)
         folder = source.folder or str(self._store(name).folder(version))
-        return Target(name, version, source.on, Adapter(joined, resolve_model(folder)))
+        return Target(name, version, source.on, Adapter(joined, folder))
 
     def _able(self, name: str, traffic: Traffic) -> str:
         drawn = traffic.version(self.draw())

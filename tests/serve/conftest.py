@@ -65,6 +65,7 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One vLLM engine with the embedded model (base) and an adapter on it (policy)."""
     folder = tmp_path_factory.mktemp("real")
     settings = {
+        "default": "policy",
         "models": {
             "policy": {"folder": str(write_adapter(folder / "adapter")), "on": "base"},
             "base": {"folder": "embedded"},
