@@ -78,7 +78,7 @@ async def _read(reply: aiohttp.ClientResponse, outcome: Outcome) -> None:
         if b'"error"' in line[:20]:
             outcome.error, outcome.clean = line.decode()[:200], True
             return
-        # Which role speaks is said before the engine begins; the first word counts.
+        # Which role speaks is an event of its own; the first word counts.
         if outcome.first_s is None and b'"role"' not in line:
             outcome.first_s = time.monotonic() - outcome.began
         if b'"usage":{' in line:

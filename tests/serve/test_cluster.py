@@ -65,7 +65,8 @@ def test_it_answers_and_streams(client: httpx.Client) -> None:
 
 def test_a_client_that_goes_cancels_the_generation(client: httpx.Client) -> None:
     with client.stream("POST", CHAT, json={**HELLO, "stream": True, "n": 8}) as reply:
-        next(reply.iter_lines())
+        lines = reply.iter_lines()
+        next(lines)
     deadline = time.monotonic() + 5
     cancelled = 'rldf_cancelled_total{reason="client"}'
     while cancelled not in client.get("/metrics").text:
