@@ -15,7 +15,7 @@ from typing import TypeVar
 from rldf_ray.console import Story
 from rldf_ray.models.base import BudgetSpentError, ChatModel, Usage
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.models.journaled import JournaledModel
+from rldf_ray.models.journaled import EarlierCalls, JournaledModel
 from rldf_ray.models.limits import Budget
 from rldf_ray.models.pool import EnginePool, engines
 from rldf_ray.models.scripted_actor import ScriptedSettings
@@ -35,6 +35,7 @@ class Speakers:
     folder: RunFolder
     placement: Placement
     story: Story
+    earlier: EarlierCalls | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _models: dict[str, JournaledModel] = field(default_factory=dict)
     _journal: Journal | None = None
@@ -46,7 +47,7 @@ class Speakers:
         name = self.plan.speaker_of(part)
         if name not in self._models:
             model = self._open.enter_context(self._started(name))
-            self._models[name] = JournaledModel(model, self.journal)
+            self._models[name] = JournaledModel(model, self.journal, self.earlier)
         return self._models[name]
 
     @property
