@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.cluster import ray_cluster, remote
-from rldf_ray.evaluate.multiple_choice import load_items, summarise
-from rldf_ray.models.embedded import resolve_model
 from rldf_ray.placement import place
 from rldf_ray.plan import Plan
 from rldf_ray.storage import RunFolder
@@ -35,6 +33,7 @@ def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
     """The accuracy of pi_SFT, where PPO starts, on the same items."""
     import ray
 
+    from rldf_ray.evaluate.multiple_choice import load_items, summarise
     from rldf_ray.evaluate.ranking import rank_options
 
     items = load_items(plan)
@@ -43,7 +42,7 @@ def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
         task = remote(rank_options, placement, num_returns="streaming")
         found: dict[int, tuple[float, ...]] = {}
         for reference in task.remote(
-            resolve_model(str(folder.root / "sft/model")),
+            str(folder.root / "sft/model"),
             items.items,
             device=placement.device,
             dtype=plan.engines.dtype,

@@ -217,13 +217,9 @@ def _node_address() -> str:
 
 
 def _quiet_tune() -> None:
-    """Tune neither changes the working directory nor writes loggers' files of its own.
-
-    A trial that the budget keeps from starting reports nothing, which is no error.
-    """
+    """Tune neither changes the working directory nor writes loggers' files of its own."""
     os.environ.setdefault("RAY_CHDIR_TO_TRIAL_DIR", "0")
     os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
-    os.environ.setdefault("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")
 
 
 def _first_line(error: BaseException) -> str:

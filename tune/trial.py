@@ -41,6 +41,11 @@ class TrialRun:
     story: Story
     fetched: list[str] = field(default_factory=list)
 
+    @property
+    def _sweep(self) -> Path:
+        """The sweep's folder: trials are in trials/KEY."""
+        return self.folder.root.parent.parent
+
     def until(self, stage: Until) -> dict[str, float]:
         """Go on until `stage` has finished; what was measured there, by bias type and `overall`."""
         self._speak()
@@ -56,7 +61,6 @@ class TrialRun:
             self._run("eval")
             for name, key in (("sft", sft_key), ("reward", reward_key)):
                 self.store.keep(name, key(self.plan, self.folder), self.folder)
-            self._drop_models()
         return trained_accuracy(self.folder)
 
     def _speak(self) -> None:
@@ -65,7 +69,7 @@ class TrialRun:
             self._begin_topics()
         key = debates_key(self.plan, self.most_topics)
         self._fetch("debates", key)
-        calls = self.store.calls(self.folder.path("journal/store"))
+        calls = self.store.calls(self._sweep / "cache")
         self._run("data", calls)
         calls.close()
         self.store.keep("debates", key, self.folder)
@@ -76,7 +80,7 @@ class TrialRun:
         topics = self.plan.topics.model_copy(update={"per_bias_type": self.most_topics})
         whole = self.plan.model_copy(update={"topics": topics})
         key = topics_key(whole, self.most_topics)
-        source = RunFolder(self.folder.root.parent.parent / "topics" / key)
+        source = RunFolder(self._sweep / "topics" / key)
         if not self.store.fetch("topics", key, source):
             run(whole, source.root, self.story, only=("topics",))
             self.store.keep("topics", key, source)
@@ -93,7 +97,7 @@ class TrialRun:
         only = names[: names.index(last) + 1]
         run(self.plan, self.folder.root, self.story, only=only, earlier=calls)
 
-    def _drop_models(self) -> None:
+    def drop_models(self) -> None:
         """A sweep keeps figures; `rldf run` of the best plan makes its model again."""
         for name in MODELS:
             shutil.rmtree(self.folder.root / name, ignore_errors=True)
@@ -136,6 +140,8 @@ def main(
             "seconds": _seconds(folder, trial.fetched),
         },
     )
+    if until == "eval":
+        trial.drop_models()
 
 
 def result_of(folder: RunFolder) -> dict[str, Any] | None:
