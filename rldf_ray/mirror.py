@@ -67,12 +67,16 @@ class Mirror:
         self._download({n: o for n, o in objects.items() if not n.startswith(LARGE)})
         self._open_journal([n for n in objects if n.startswith(f"{JOURNAL}/")])
 
-    def fetch(self, name: str = "") -> Path:
-        """The object or folder `name` as the store has it; returns where it lies."""
+    def fetch(self, name: str = "", *, beside: bool = False) -> Path:
+        """The object or folder `name` as the store has it; returns where it lies.
+
+        Args:
+            beside: leave other files that lie there.
+        """
         with self._alone():
             objects = self.store.list(name)
             for local, path in self._local_files(name):
-                if local not in objects:
+                if local not in objects and not beside:
                     path.unlink()
             self._download(objects)
         return self.root / name

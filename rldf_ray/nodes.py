@@ -114,8 +114,12 @@ def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
     A worker has its part of actor and critic (weights, gradients, Adam's moments and, below
     float32, a float32 copy of the weights), which ZeRO 1, 2, 3 split over all workers one after
     the other, and reference and reward model whole. Offload keeps the optimizer's part in RAM.
+    With adapters all four share one frozen base; what the adapters take is small beside it.
     """
     train, size = plan.train, BYTES[plan.ppo.dtype]
+    engine = BYTES[plan.engines.dtype] * parameters / plan.engines.tensor_parallel / 1e9
+    if train.lora.rank:
+        return size * parameters / 1e9, engine
     optimizer = 0 if train.offload and train.zero_stage >= 2 else (8 if size == 4 else 12)
     parts = (
         (optimizer, train.zero_stage >= 1),
@@ -123,9 +127,7 @@ def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
         (size, train.zero_stage == 3),
     )
     trained = sum(part / (train.workers if split else 1) for part, split in parts)
-    worker = (2 * trained + 2 * size) * parameters / 1e9
-    engine = BYTES[plan.engines.dtype] * parameters / plan.engines.tensor_parallel / 1e9
-    return worker, engine
+    return (2 * trained + 2 * size) * parameters / 1e9, engine
 
 
 def _check_gpu_memory(plan: Plan, nodes: Sequence[Node], parameters: float) -> None:
@@ -137,8 +139,8 @@ def _check_gpu_memory(plan: Plan, nodes: Sequence[Node], parameters: float) -> N
     if worker > room:
         raise PlacementError(
             f"a training worker needs {worker:.0f} GB of GPU memory before activations, and has "
-            f"{room:.0f}: raise train.zero_stage or train.workers, set train.offload=true, choose "
-            "a smaller model or larger GPUs"
+            f"{room:.0f}: raise train.zero_stage or train.workers, set train.offload=true or "
+            "train.lora.rank=16, choose a smaller model or larger GPUs"
         )
     if engine > smallest * share:
         raise PlacementError(

@@ -20,6 +20,7 @@ from rldf_ray.console import Story
 from rldf_ray.environment import versions
 from rldf_ray.memory import watch_memory
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.journaled import EarlierCalls
 from rldf_ray.placement import check_memory, place
 from rldf_ray.plan import HOW_FIELDS, Plan
 from rldf_ray.preflight import check_inputs, parameters_of
@@ -49,6 +50,7 @@ def run(
     only: Sequence[str] = tuple(STAGES),
     redo: bool = False,
     bbq: Path | None = None,
+    earlier: EarlierCalls | None = None,
 ) -> None:
     """Do the stages in `only` that have not finished, and write the report.
 
@@ -56,6 +58,7 @@ def run(
         out: the run folder, or its address in an object store.
         redo: do them again even if they have finished; what depends on them is then redone too.
         bbq: evaluate on BBQ's files in this folder instead of the plan's items.
+        earlier: calls of other runs, which are not made again.
 
     Raises:
         RunFolderError: the folder is in use, or holds a run of another plan.
@@ -77,7 +80,7 @@ def run(
                 story.say(f"{name}: finished before")
         if todo:
             check_inputs(plan, folder.root)
-            _do(todo, plan, folder, story)
+            _do(todo, plan, folder, story, earlier)
         if folder.manifest("ppo"):
             folder.fetched("model")
             folder.fetched("ppo/model")
@@ -86,14 +89,20 @@ def run(
     story.say(f"report: {folder.address('report.html')}")
 
 
-def _do(todo: Sequence[str], plan: Plan, folder: RunFolder, story: Story) -> None:
+def _do(
+    todo: Sequence[str],
+    plan: Plan,
+    folder: RunFolder,
+    story: Story,
+    earlier: EarlierCalls | None,
+) -> None:
     """The unfinished stages, on Ray, engines and trainers taking turns."""
     story.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
     with ray_cluster(folder.root / "logs") as resources:
         placement = place(plan, resources)
         check_memory(plan, parameters_of(resolve_model(plan.model)), resources)
         story.say(f"placement: {placement.describe()}")
-        speakers = Speakers(plan, folder, placement, story)
+        speakers = Speakers(plan, folder, placement, story, earlier)
         current = Run(plan, folder, placement, story, plan.digest(), speakers)
         try:
             for name in todo:
@@ -155,6 +164,9 @@ def _forget(folder: RunFolder, stage: str) -> None:
     names = list(STAGES)
     for name in names[names.index(stage) :]:
         folder.remove(f"stages/{name}.json")
+        if name in stages.TRAINING:
+            # Its checkpoints are of what is now to be done anew.
+            folder.fresh_folder(name)
 
 
 def _check_order(folder: RunFolder, only: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from rldf_ray.console import Story
 from rldf_ray.models.base import BudgetSpentError, ChatModel, Usage
-from rldf_ray.models.journaled import JournaledModel
+from rldf_ray.models.journaled import EarlierCalls, JournaledModel
 from rldf_ray.models.limits import Budget
 from rldf_ray.models.pool import EnginePool, engines
 from rldf_ray.models.scripted_actor import ScriptedSettings
@@ -34,17 +34,19 @@ class Speakers:
     folder: RunFolder
     placement: Placement
     story: Story
+    earlier: EarlierCalls | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _models: dict[str, JournaledModel] = field(default_factory=dict)
     _journal: Journal | None = None
     _used_before: Usage = field(default_factory=Usage)
+    _paid_before: Usage = field(default_factory=Usage)
 
     def of(self, part: Part) -> JournaledModel:
         """The model that plays `part`."""
         name = self.plan.speaker_of(part)
         if name not in self._models:
             model = self._open.enter_context(self._started(name))
-            self._models[name] = JournaledModel(model, self.journal)
+            self._models[name] = JournaledModel(model, self.journal, self.earlier)
         return self._models[name]
 
     @property
@@ -58,6 +60,12 @@ class Speakers:
     def usage(self) -> Usage:
         """Tokens of all answers so far, remembered ones included."""
         return sum((model.usage for model in self._models.values()), self._used_before)
+
+    @property
+    def paid_usage(self) -> Usage:
+        """The part of it that an endpoint charges for."""
+        paid = (model.usage for name, model in self._models.items() if name.startswith("openai:"))
+        return sum(paid, self._paid_before)
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         """Do `work` in an event loop; when the budget ends it, keep what is already paid for."""
@@ -74,7 +82,7 @@ class Speakers:
 
     def end(self) -> None:
         """Give their memory back before training begins."""
-        self._used_before = self.usage
+        self._used_before, self._paid_before = self.usage, self.paid_usage
         self._models.clear()
         self._journal = None
         self._open.close()
@@ -111,7 +119,13 @@ class Speakers:
 
 @contextmanager
 def policy_engines(
-    plan: Plan, placement: Placement, story: Story, folder: str, revision: str, dtype: str
+    plan: Plan,
+    placement: Placement,
+    story: Story,
+    folder: str,
+    revision: str,
+    dtype: str,
+    lora_rank: int = 0,
 ) -> Iterator[EnginePool]:
     """The plan's vLLM engines on a model folder, which start while other work is done."""
     section = plan.engines
@@ -127,6 +141,7 @@ def policy_engines(
         block_size=section.block_size,
         enforce_eager=section.enforce_eager,
         seed=plan.seed,
+        lora_rank=lora_rank,
     )
     story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
     with _pool(plan, placement, settings, folder) as pool:

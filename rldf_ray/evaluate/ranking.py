@@ -40,12 +40,16 @@ def rank_options(
 ) -> Iterator[dict[int, Scores]]:
     """`rank_answers` of items as published, in the one prompt template of training.
 
+    A generator function by itself, so that Ray streams what it yields.
+
     Args:
         folder: anything `resolve_model` takes.
     """
     asked = [ask(item, "rank") for item in items]
     folder = resolve_model(str(folder))
-    return rank_answers(folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens)
+    yield from rank_answers(
+        folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens
+    )
 
 
 def rank_answers(

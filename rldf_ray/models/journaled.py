@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
+
+import msgspec
 
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Usage
 from rldf_ray.storage import Journal, digest
+
+
+class EarlierCalls(Protocol):
+    """What other runs have asked already."""
+
+    def samples(self, request: str) -> list[dict[str, Any]] | None:
+        """The answer to the request with this digest, as a journal holds it; None if there is none.
+
+        The digest covers model, messages, seed and settings, so the answer is this run's as well.
+        """
+        ...
 
 
 class JournaledModel:
@@ -15,11 +27,17 @@ class JournaledModel:
 
     A call is repeated only if the request under its address has changed. `usage` sums the tokens
     of all answers given, remembered ones included: it is what the results cost, over all starts.
+
+    Args:
+        earlier: asked before the model is; what it knows is not written to the journal.
     """
 
-    def __init__(self, model: ChatModel, journal: Journal) -> None:
+    def __init__(
+        self, model: ChatModel, journal: Journal, earlier: EarlierCalls | None = None
+    ) -> None:
         self._model = model
         self._journal = journal
+        self._earlier = earlier
         self.reused = 0
         self.made = 0
         self.usage = Usage()
@@ -30,11 +48,11 @@ class JournaledModel:
         return self._model.name
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
-        request_digest = digest(self.name, asdict(request))
-        entry = self._journal.get(request.address)
-        if entry is not None and entry["request"] == request_digest:
+        request_digest = digest(self.name, msgspec.to_builtins(request))
+        remembered = self._remembered(request.address, request_digest)
+        if remembered is not None:
             self.reused += 1
-            return self._counted(tuple(_completion(sample) for sample in entry["samples"]))
+            return self._counted(tuple(_completion(sample) for sample in remembered))
         call = asyncio.ensure_future(self._make(request, request_digest))
         self._under_way.add(call)
         call.add_done_callback(self._under_way.discard)
@@ -42,6 +60,13 @@ class JournaledModel:
         # A caller that is cancelled lets go of the call, which goes on until `settle` or the end
         # of the event loop: it is paid for either way.
         return await asyncio.shield(call)
+
+    def _remembered(self, address: str, request: str) -> list[dict[str, Any]] | None:
+        entry = self._journal.get(address)
+        if entry is not None and entry["request"] == request:
+            samples: list[dict[str, Any]] = entry["samples"]
+            return samples
+        return None if self._earlier is None else self._earlier.samples(request)
 
     async def settle(self) -> None:
         """Wait for the calls under way, so that what they cost is not lost."""
@@ -52,7 +77,7 @@ class JournaledModel:
         samples = await self._model.complete(request)
         self._journal.append(
             request.address,
-            {"request": request_digest, "samples": [asdict(sample) for sample in samples]},
+            {"request": request_digest, "samples": msgspec.to_builtins(samples)},
         )
         self.made += 1
         return self._counted(samples)

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from rldf_ray.mirror import SETTLED_S, Mirror, at_hand, copy_of
+from rldf_ray.mirror import SETTLED_S, Mirror, copy_of
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.object_store import ObjectStoreError, is_address
 
@@ -51,11 +51,13 @@ def _output(out: str, local_rank: int) -> str:
     """What an earlier process of the job left, fetched before any worker writes beside it."""
     if not is_address(out):
         return out
+    folder = copy_of(out)
     if local_rank == 0:
-        at_hand(out)
+        Mirror(out).fetch(beside=True)
+        folder.mkdir(parents=True, exist_ok=True)
     if dist.is_initialized():
         dist.barrier()
-    return str(copy_of(out))
+    return str(folder)
 
 
 @contextmanager

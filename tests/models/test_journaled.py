@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -292,3 +293,62 @@ def test_nothing_is_lost_or_repeated_over_kills(tmp_path: Path) -> None:
 
     results = (killed / "results.json").read_bytes()
     assert results == (undisturbed / "results.json").read_bytes()
+
+
+def test_a_call_goes_on_when_its_caller_is_cancelled_and_is_remembered(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal.jsonl")
+    model = JournaledModel(ScriptedModel(delay_s=0.05), journal)
+
+    async def cancelled() -> None:
+        caller = asyncio.create_task(model.complete(REQUEST))
+        await asyncio.sleep(0.01)
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        assert len(journal) == 0
+        await model.settle()
+
+    asyncio.run(cancelled())
+    assert len(journal) == 1 and model.made == 1
+
+
+def test_a_call_that_fails_after_its_caller_is_gone_is_no_noise(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(ScriptedModel):
+        async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+            await asyncio.sleep(0.02)
+            raise ModelError("gone")
+
+    model = JournaledModel(Failing(), opened(tmp_path / "journal.jsonl"))
+
+    async def cancelled() -> None:
+        caller = asyncio.create_task(model.complete(REQUEST))
+        await asyncio.sleep(0.01)
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        await model.settle()
+
+    asyncio.run(cancelled())
+    assert caplog.records == []
+
+
+class Earlier:
+    """Another run's answers by the digest of their request."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._known = {entry["request"]: entry["samples"] for entry in journal.entries()}
+
+    def samples(self, request: str) -> list[dict[str, Any]] | None:
+        return self._known.get(request)
+
+
+async def test_what_another_run_asked_is_not_asked_again(tmp_path: Path) -> None:
+    other, own = Journal(tmp_path / "other.jsonl"), Journal(tmp_path / "own.jsonl")
+    (said,) = await JournaledModel(ScriptedModel(), other).complete(REQUEST)
+    model = JournaledModel(ScriptedModel(), own, Earlier(other))
+    assert await model.complete(REQUEST) == (said,)
+    await model.complete(replace(REQUEST, seed=5))
+    assert (model.made, model.reused) == (1, 1)
+    # The journal holds what this run made; the usage is what its results cost.
+    assert len(own) == 1
+    assert model.usage.generated > said.usage.generated

@@ -1,0 +1,55 @@
+"""Equal keys exactly where results are equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.storage import RunFolder
+from tests.fakes import plan_with
+from tune.keys import debates_key, reward_key, sft_key, topics_key
+
+
+def _debates(*overrides: str) -> str:
+    return debates_key(plan_with(*overrides), 14)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "seed=1", "debate.rounds=3", "debate.temperature=0.5", "teacher=scripted:0",
+        "referee.threshold_kind=relative", "referee.model=openai:judge", "topics.similarity=0.5",
+        "topics.per_bias_type=10", "engines.dtype=float32", "bias_types=[age]",
+        "evaluate.items_per_category=4",
+    ],
+)  # fmt: skip
+def test_debates_depend_on_what_shapes_them(override: str) -> None:
+    assert _debates() != _debates(override)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "ppo.beta=0.2", "sft.epochs=2", "data.min_gap=1", "name=other", "debate.in_flight=2",
+        "engines.count=2", "endpoint.retries=1", "evaluate.max_tokens=8",
+    ],
+)  # fmt: skip
+def test_debates_do_not_depend_on_later_stages_or_on_how_they_are_held(override: str) -> None:
+    assert _debates() == _debates(override)
+
+
+def test_topics_depend_on_the_list_they_begin() -> None:
+    assert topics_key(plan_with(), 14) != topics_key(plan_with(), 20)
+
+
+def test_training_depends_on_the_data_itself(tmp_path: Path) -> None:
+    one, other = RunFolder(tmp_path / "one"), RunFolder(tmp_path / "other")
+    for folder, content in ((one, "a"), (other, "b")):
+        folder.write_text("data/sft.parquet", content)
+        folder.write_text("data/pairs.parquet", "same")
+    plan = plan_with()
+    assert sft_key(plan, one) != sft_key(plan, other)
+    assert reward_key(plan, one) == reward_key(plan, other)
+    assert sft_key(plan, one) == sft_key(plan_with("ppo.beta=1", "debate.rounds=9"), one)
+    assert sft_key(plan, one) != sft_key(plan_with("sft.epochs=2"), one)

@@ -1,0 +1,131 @@
+"""Sweeps on two cores: they share, they resume, and they leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from rldf_ray.cluster import ray_cluster
+from rldf_ray.plan import load_plan
+from rldf_ray.storage import RunFolder
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = [
+    "smoke", "--metric", "pairs", "--set", "teacher=scripted:0", "--set", "debate.debates=8",
+    "--set", "referee.label_source=said", "--set", "referee.threshold_kind=absolute",
+]  # fmt: skip
+
+# Joins Ray as a trial does, takes what a trial takes, and would hold it for ever. The last one is
+# what Ray Train leaves when its controller is killed: a detached actor that no name leads to.
+HOLDER = """
+import os, sys, time
+sys.path.insert(0, {root!r})
+from tune.orphan import end_with_parent
+end_with_parent()
+import ray
+from ray.util.placement_group import placement_group
+ray.init(address=os.environ["RAY_ADDRESS"], log_to_driver=False)
+group = placement_group([{{"CPU": 1}}])
+ray.get(group.ready())
+
+@ray.remote
+class Holder:
+    def here(self):
+        return os.getpid()
+
+engine = Holder.options(num_cpus=1).remote()
+helper = Holder.options(num_cpus=0, lifetime="detached").remote()
+pids = ray.get([engine.here.remote(), helper.here.remote()])
+open(sys.argv[1], "w").write(" ".join(map(str, [os.getpid(), *pids])))
+time.sleep(600)
+"""
+
+
+def _ablations(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tune.ablations", *arguments],
+        check=False, capture_output=True, text=True, cwd=ROOT, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(400)
+def test_a_sweep_shares_stops_at_its_budget_and_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    command = [*SMALL, "--over", "rounds=1,2", "--over", "roles=2,3", "--out", str(out)]
+    first = _ablations(*command, "--budget-trials", "1")
+    assert first.returncode == 3, first.stderr[-2000:]
+    assert len(list(out.glob("trials/*/result.json"))) == 1
+
+    whole = _ablations(*command)
+    assert whole.returncode == 0, whole.stdout[-2000:] + whole.stderr[-2000:]
+    report = json.loads((out / "sweep.json").read_text())
+    assert report["not_run"] == report["stopped_early"] == []
+    # One round of three begins two rounds of three, which is a point of both axes.
+    assert (report["reuse"]["settings"], report["reuse"]["trials"]) == (4, 3)
+    assert report["reuse"]["share_made"] < 0.7
+    results = [json.loads(path.read_text()) for path in out.glob("trials/*/result.json")]
+    assert all(result["measured"]["data"]["overall"] > 0 for result in results)
+    best = load_plan(str(out / "best.yaml"))
+    assert best.debate.rounds in (1, 2) and best.debate.debaters in (2, 3)
+    assert yaml.safe_load((out / "best.yaml").read_text())["name"] == "smoke-best"
+    assert (out / "figures/figure-8-age.png").exists()
+    assert not _processes_of(str(out))
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(200)
+def test_trials_that_are_cut_off_leave_no_group_actor_or_process(tmp_path: Path) -> None:
+    import ray
+
+    from tune import sweep
+    from tune.cleanup import clear_ended_trials, ended_jobs, leftovers
+
+    program = tmp_path / "tune.trial.py"
+    program.write_text(HOLDER.format(root=str(ROOT)))
+    held: list[int] = []
+    with ray_cluster(tmp_path / "logs") as resources:
+        runner: Any = ray.remote(sweep._run).options(num_cpus=0, max_retries=0)
+        for number in range(5):
+            pids = tmp_path / f"pids-{number}"
+            task = runner.remote([sys.executable, str(program), str(pids)],
+                                 RunFolder(tmp_path / f"trial-{number}"))  # fmt: skip
+            held += _wait_for(pids)
+            # As Tune ends an actor: at once, and the trial's own program with it.
+            ray.cancel(task, force=True)
+            _wait_until(lambda: len(ended_jobs()) == number + 1)  # noqa: B023 - called at once
+            clear_ended_trials()
+            assert not leftovers(ended_jobs())
+        _wait_until(lambda: ray.available_resources().get("CPU") == resources.cpus)
+        _wait_until(lambda: not [pid for pid in held if psutil.pid_exists(pid)])
+    assert len(held) == 15
+
+
+def _wait_for(path: Path) -> list[int]:
+    _wait_until(lambda: path.exists() and len(path.read_text().split()) == 3)
+    return [int(pid) for pid in path.read_text().split()]
+
+
+def _wait_until(condition: Any, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.1)
+
+
+def _processes_of(text: str) -> list[str]:
+    """Command lines of running programs that name `text`."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or [])
+        if text in line:
+            found.append(line)
+    return found

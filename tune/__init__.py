@@ -1,0 +1,1 @@
+"""Sweeps: many plans that differ in a field or two, run with nothing computed twice."""

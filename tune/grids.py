@@ -1,0 +1,145 @@
+"""What a sweep compares: an axis at a time, everything else at the plan's own values.
+
+    axes --> settings (a point of a figure and a repeat) --> trials (distinct plans)
+
+Settings that mean the same plan, such as the plan itself on every axis, are one trial.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
+
+# The paper's grids (paper 4.3, Figures 8-12), by the names the paper gives its axes.
+PAPER_GRIDS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "roles": ("debate.debaters", (2, 3, 4, 5)),
+    "rounds": ("debate.rounds", (1, 3, 5, 10)),
+    "dataset_size": ("debate.debates", (1000, 3000, 5000, 7500, 10000)),
+    "topics": ("topics.per_bias_type", (500, 1000, 1500, 2000, 2500)),
+}
+FIGURE_8 = tuple(PAPER_GRIDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A field of the plan and the values it takes."""
+
+    name: str
+    field: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One point of a figure: `axis` at `value`, `repeat` counted from 0."""
+
+    axis: str
+    field: str
+    value: Any
+    repeat: int
+    trial: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A plan to be run once; `key` is its digest."""
+
+    key: str
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """All settings, the trials behind them, and the most topics any of them asks for."""
+
+    axes: tuple[Axis, ...]
+    settings: tuple[Setting, ...]
+    trials: tuple[Trial, ...]
+    most_topics: int
+
+
+def axes_of(over: Sequence[str], plan: Plan) -> list[Axis]:
+    """The axes that `--over` names: `roles`, `roles=2,3`, `figure8`, `ppo.beta=0.01,0.1`.
+
+    Raises:
+        PlanError: no such axis or field, or an axis without a grid of its own and no values.
+    """
+    names = [name for text in over for name in (FIGURE_8 if text == "figure8" else (text,))]
+    axes = [_axis(name, plan) for name in names]
+    if len({axis.field for axis in axes}) < len(axes):
+        raise PlanError(f"--over {' '.join(over)}: a field is named twice")
+    return axes
+
+
+def _axis(text: str, plan: Plan) -> Axis:
+    name, given, values = text.partition("=")
+    if name == "teacher":
+        return Axis(name, name, _values(text, values) if given else _both_modes(plan))
+    field, grid = PAPER_GRIDS.get(name, (name, ()))
+    if field not in {known.path for known in plan_fields()}:
+        raise PlanError(
+            f"--over {text!r}: allowed are figure8, {', '.join(PAPER_GRIDS)}, teacher, or a field "
+            "of the plan with values, e.g. ppo.beta=0.01,0.1 (`rldf plan fields` lists them)"
+        )
+    if not given and not grid:
+        raise PlanError(f"--over {text!r}: this field has no grid of its own; give {name}=V1,V2")
+    return Axis(name, field, _values(text, values) if given else grid)
+
+
+def _values(text: str, values: str) -> tuple[Any, ...]:
+    try:
+        found = yaml.safe_load(f"[{values}]")
+    except yaml.YAMLError as error:
+        raise PlanError(f"--over {text!r}: the values are not a list of YAML values") from error
+    if not found:
+        raise PlanError(f"--over {text!r}: no values")
+    return tuple(found)
+
+
+def _both_modes(plan: Plan) -> tuple[Any, ...]:
+    if plan.teacher is None:
+        raise PlanError(
+            "--over teacher compares self-reflection with the plan's teacher, and the plan has "
+            "none: give --over teacher=null,vllm:MODEL or --set teacher=..."
+        )
+    return (None, plan.teacher)
+
+
+def sweep_of(name: str, overrides: Sequence[str], over: Sequence[str], repeats: int) -> Sweep:
+    """The sweep of plan `name`; repeat r of every setting has the plan's seed plus r.
+
+    Raises:
+        PlanError: an axis, a value or the plan is wrong.
+    """
+    base = load_plan(name, overrides)
+    axes = axes_of(over, base)
+    found = [
+        (axis, value, repeat, _plan(name, overrides, axis, value, base.seed + repeat))
+        for axis in axes
+        for value in axis.values
+        for repeat in range(repeats)
+    ]
+    trials = {plan.digest(): Trial(plan.digest(), plan) for *_, plan in found}
+    return Sweep(
+        tuple(axes),
+        tuple(Setting(a.name, a.field, v, r, plan.digest()) for a, v, r, plan in found),
+        tuple(trials.values()),
+        max(trial.plan.topics.per_bias_type for trial in trials.values()),
+    )
+
+
+def _plan(name: str, overrides: Sequence[str], axis: Axis, value: Any, seed: int) -> Plan:
+    return load_plan(name, [*overrides, f"seed={seed}", f"{axis.field}={json.dumps(value)}"])
+
+
+def by_value(sweep: Sweep, axis: Axis) -> Iterator[tuple[Any, list[str]]]:
+    """The values of an axis with the keys of their trials, one a repeat."""
+    for value in axis.values:
+        keys = [s.trial for s in sweep.settings if s.axis == axis.name and s.value == value]
+        yield value, keys

@@ -1,0 +1,68 @@
+"""The hash of what each shared stage depends on; equal keys mean equal results.
+
+A local model is known by its name, so other weights under the same name need another store.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from rldf_ray.environment import versions
+from rldf_ray.plan import HOW_FIELDS, Part, Plan
+from rldf_ray.storage import RunFolder, digest, file_digest
+
+
+def topics_key(plan: Plan, most: int) -> str:
+    """Of the first topics of a list of `most` for each bias type."""
+    section = plan.topics.model_dump(mode="json", exclude={"model", "per_bias_type"})
+    evaluated = plan.evaluate.model_dump(include={"bbq", "items_per_category"})
+    count = plan.topics.per_bias_type
+    return digest(*_speaking(plan, "topics"), section, evaluated, most, count)
+
+
+def debates_key(plan: Plan, most: int) -> str:
+    section = plan.debate.model_dump(mode="json", exclude={"model", *_how("debate")})
+    referee = plan.referee.model_dump(mode="json", exclude={"model"})
+    parts = (_speaking(plan, "debate"), _speaking(plan, "referee"))
+    return digest(topics_key(plan, most), parts, section, referee)
+
+
+def sft_key(plan: Plan, folder: RunFolder) -> str:
+    """Of SFT on the data that lies in `folder`."""
+    return _training_key(plan, folder, "sft", plan.sft.model_dump(mode="json"))
+
+
+def reward_key(plan: Plan, folder: RunFolder) -> str:
+    """Of the reward model of the pairs that lie in `folder`."""
+    return _training_key(plan, folder, "pairs", plan.reward.model_dump(mode="json"))
+
+
+def _training_key(plan: Plan, folder: RunFolder, table: str, section: dict[str, Any]) -> str:
+    data = file_digest(folder.root / f"data/{table}.parquet")
+    train = plan.train.model_dump(mode="json")
+    return digest(_software(), plan.model, plan.seed, data, section, train)
+
+
+def _speaking(plan: Plan, part: Part) -> tuple[object, ...]:
+    """What every answer of a part depends on."""
+    types = [file_digest(Path(name)) if Path(name).is_file() else name for name in plan.bias_types]
+    engines = plan.engines.model_dump(mode="json", exclude=_how("engines"))
+    return (_software(), plan.seed, types, plan.speaker_of(part), plan.endpoint.base_url, engines)
+
+
+def _how(section: str) -> set[str]:
+    """Fields of a section that shape no result."""
+    return {path.partition(".")[2] for path in HOW_FIELDS if path.startswith(f"{section}.")}
+
+
+def _software() -> tuple[object, ...]:
+    """The project's version and prompts, and the libraries that compute."""
+    prompts = Path(str(resources.files("rldf_ray") / "prompts"))
+    texts = [
+        file_digest(path)
+        for path in sorted(prompts.rglob("*"))
+        if path.is_file() and path.suffix != ".pyc"
+    ]
+    return versions(), texts

@@ -1,0 +1,63 @@
+"""What trials are compared by: the same items for every trial, never a reward of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rldf_ray.cluster import ray_cluster, remote
+from rldf_ray.placement import place
+from rldf_ray.plan import Plan
+from rldf_ray.storage import RunFolder
+
+# Where BBQ's name of a category is not the bias type's.
+CATEGORIES = {"physical_appearance": "beauty"}
+
+
+def pairs_by_type(folder: RunFolder) -> dict[str, float]:
+    """Preference pairs that the debates gave."""
+    found = Counter(folder.read_table("data/pairs.parquet")["bias_type"].to_pylist())
+    names = {name: float(number) for name, number in found.items()}
+    return {"overall": float(found.total()), **{Path(k).stem: v for k, v in names.items()}}
+
+
+def trained_accuracy(folder: RunFolder) -> dict[str, float]:
+    """The policy's accuracy on the plan's items, as the `eval` stage measured it."""
+    manifest = folder.manifest("eval")
+    assert manifest is not None
+    return accuracies(manifest["evaluation"]["models"]["policy"]["multiple_choice"])
+
+
+def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
+    """The accuracy of pi_SFT, where PPO starts, on the same items."""
+    import ray
+
+    from rldf_ray.evaluate.multiple_choice import load_items, summarise
+    from rldf_ray.evaluate.ranking import rank_options
+
+    items = load_items(plan)
+    with ray_cluster(folder.root / "logs") as resources:
+        placement = place(plan, resources)
+        task = remote(rank_options, placement, num_returns="streaming")
+        found: dict[int, tuple[float, ...]] = {}
+        for reference in task.remote(
+            str(folder.root / "sft/model"),
+            items.items,
+            device=placement.device,
+            dtype=plan.engines.dtype,
+            threads=placement.threads,
+            tokens=plan.evaluate.batch_tokens,
+        ):
+            found |= ray.get(reference)
+    scores = [found[i] for i in range(len(items.items))]
+    return accuracies(summarise(items, scores, plan.seed))
+
+
+def accuracies(summary: dict[str, Any]) -> dict[str, float]:
+    """Accuracy over all items and in each category, by bias type where one has that category."""
+    by_type = {
+        CATEGORIES.get(name.lower(), name.lower()): float(found["accuracy"])
+        for name, found in summary["categories"].items()
+    }
+    return {"overall": float(summary["overall"]["accuracy"]), **by_type}
