@@ -10,32 +10,21 @@ A local file is current if its size and its time are the object's.
 from __future__ import annotations
 
 import fcntl
-import json
-import logging
 import os
 import shutil
-import socket
-import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rldf_ray.object_store import Found, ObjectStore, ObjectStoreError, is_address
+from rldf_ray.store_lock import RunInUseError, StoreLock
 
-LOCK = ".lock"
 JOURNAL = "journal/calls.jsonl"
 # Models and logs are fetched where they are used, not where a program starts.
 LARGE = ("sft/", "reward/", "ppo/", "model/", "logs/")
 # A file younger than this may still grow.
 SETTLED_S = 5.0
-
-log = logging.getLogger(__name__)
-
-
-class RunInUseError(ObjectStoreError):
-    """Another program works on the run."""
 
 
 def cache_root() -> Path:
@@ -53,9 +42,8 @@ class Mirror:
     def __init__(self, address: str, beat_s: float = 10.0) -> None:
         self.store = ObjectStore(address)
         self.root = copy_of(address)
-        self._beat_s = beat_s
+        self._lock = StoreLock(self.store, beat_s)
         self._sent = 0
-        self._lost = False
 
     def open(self) -> None:
         """Begin with the store's objects: drop what differs, fetch everything but models."""
@@ -124,53 +112,25 @@ class Mirror:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the run for one program, and keep its journal uploaded.
-
-        A store has no lock that goes with a program. The lock here is an object that its holder
-        writes again every `beat_s` seconds. One that stays as it is for three of them is a dead
-        program's. Two programs that start within the same second can both miss each other.
+        """Hold the run for one program, keep its journal uploaded, and upload all at the end.
 
         Raises:
-            RunInUseError: another program shows signs of life.
+            RunInUseError: another program works on it.
         """
-        mark = {"host": socket.gethostname(), "pid": os.getpid(), "token": uuid.uuid4().hex}
-        self._wait_for_holder()
-        self._beat(mark, 0)
+        self._lock.take()
         self.open()
-        if _mark_of(self.store.read(LOCK)).get("token") != mark["token"]:
-            raise RunInUseError(_in_use(self.store.address, self.store.read(LOCK)))
+        self._lock.check()
         try:
-            with _every(self._beat_s, lambda beat: self._keep_alive(mark, beat)):
+            with self._lock.renewed(self.publish_journal):
                 yield
                 self.publish()
         finally:
-            if not self._lost:
+            if not self._lock.lost:
                 self.publish_journal()
-                self.store.delete(LOCK)
-
-    def _wait_for_holder(self) -> None:
-        found = self.store.read(LOCK)
-        if not found:
-            return
-        log.warning("%s has a holder; waiting for its sign of life", self.store.address)
-        time.sleep(3 * self._beat_s)
-        now = self.store.read(LOCK)
-        if now and now != found:
-            raise RunInUseError(_in_use(self.store.address, now))
-
-    def _keep_alive(self, mark: dict[str, object], beat: int) -> None:
-        holder = _mark_of(self.store.read(LOCK))
-        if holder.get("token", mark["token"]) != mark["token"]:
-            self._lost = True
-        if not self._lost:
-            self._beat(mark, beat)
-            self.publish_journal()
-
-    def _beat(self, mark: dict[str, object], beat: int) -> None:
-        self.store.write(LOCK, json.dumps({**mark, "beat": beat}).encode())
+                self._lock.give_back()
 
     def _check_held(self) -> None:
-        if self._lost:
+        if self._lock.lost:
             raise RunInUseError(
                 f"{self.store.address}: another program has taken the run over while this one "
                 "could not reach the store; this one stops"
@@ -271,40 +231,3 @@ def _current(path: Path, found: Found | None) -> bool:
         return False
     stat = path.stat()
     return stat.st_size == found.size and stat.st_mtime_ns == found.written_s * 10**9
-
-
-def _mark_of(content: bytes) -> dict[str, object]:
-    mark: dict[str, object] = json.loads(content) if content else {}
-    return mark
-
-
-def _in_use(address: str, content: bytes) -> str:
-    mark = _mark_of(content)
-    return (
-        f"{address} is in use by another rldf program (process {mark.get('pid')} on "
-        f"{mark.get('host')}): wait for it or give another --out"
-    )
-
-
-@contextmanager
-def _every(seconds: float, do: Callable[[int], None]) -> Iterator[None]:
-    """Call `do` with 1, 2, 3 ... from a thread for as long as the block lasts."""
-    over = threading.Event()
-
-    def repeat() -> None:
-        beat = 0
-        while not over.wait(seconds):
-            beat += 1
-            try:
-                do(beat)
-            except ObjectStoreError as error:
-                # The next beat tries again; the end of the block raises what is still wrong.
-                log.warning("%s", error)
-
-    thread = threading.Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

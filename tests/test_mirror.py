@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rldf_ray.mirror import JOURNAL, LOCK, Mirror, RunInUseError, at_hand, copy_of
+from rldf_ray.mirror import JOURNAL, Mirror, at_hand, copy_of
 from rldf_ray.object_store import ObjectStore, ObjectStoreError
 from rldf_ray.storage import Journal, RunFolder, RunFolderError
+from rldf_ray.store_lock import LOCK, RunInUseError
 from tests.s3_server import Buckets, s3_server
 
 RUN = "s3://bucket/runs/one"
