@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 import urllib.parse
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -183,7 +184,7 @@ class Handler(BaseHTTPRequestHandler):
         if self._refused(bucket):
             return
         if "uploads" in query:
-            name = str(len(self.buckets.parts))
+            name = uuid.uuid4().hex
             self.buckets.parts[name] = {}
             self._xml(
                 200,

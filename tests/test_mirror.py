@@ -212,7 +212,7 @@ def test_a_holder_that_lives_is_named(buckets: Buckets, monkeypatch: pytest.Monk
     with (
         Mirror(RUN, beat_s=0.05).held(),
         pytest.raises(RunInUseError, match=rf"process {os.getpid()} on .*give another --out"),
-        Mirror(RUN, beat_s=0.1).held(),
+        Mirror(RUN, beat_s=0.7).held(),
     ):
         pytest.fail("held twice")
 
@@ -231,8 +231,10 @@ def test_a_program_that_lost_the_run_writes_no_more(buckets: Buckets) -> None:
 
     def lose_it() -> None:
         with mirror.held():
-            mirror.store.write(LOCK, other)
-            time.sleep(0.3)
+            # A beat that has just looked writes once more; then it sees the other's.
+            for _ in range(5):
+                mirror.store.write(LOCK, other)
+                time.sleep(0.1)
             (mirror.root / "plan.yaml").write_text("late")
 
     with pytest.raises(RunInUseError, match="another program has taken the run over"):
