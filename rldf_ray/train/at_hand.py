@@ -36,7 +36,7 @@ def with_folders_at_hand(loop: Loop, progress: str) -> Loop:
 
         job, context = config["job"], ray.train.get_context()
         out = job.folders["out"]
-        inputs = {k: resolve_model(v) for k, v in job.folders.items() if k != "out"}
+        inputs = {k: _input(k, v) for k, v in job.folders.items() if k != "out"}
         job = replace(job, folders={**inputs, "out": _output(out, context.get_local_rank())})
         if context.get_world_rank() or not is_address(out):
             loop({"job": job})
@@ -45,6 +45,11 @@ def with_folders_at_hand(loop: Loop, progress: str) -> Loop:
             loop({"job": job})
 
     return on_this_machine
+
+
+def _input(name: str, where: str) -> str:
+    """Every input is a model but one: the tables of "data"."""
+    return where if name == "data" and not is_address(where) else resolve_model(where)
 
 
 def _output(out: str, local_rank: int) -> str:

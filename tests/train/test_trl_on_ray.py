@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 SIZES = (
     "sft={batch_size: 4, micro_batch: 2, max_length: 64, learning_rate: 0.003}",
     "reward={batch_size: 4, micro_batch: 2, max_length: 64, learning_rate: 0.003}",
+    "ppo.micro_batch=2",
     "reward.held_out_share=0.2",
     "train.dtype=float32",
 )
