@@ -51,18 +51,24 @@ def main() -> None:
     options = parser.parse_args()
     folder = resolve_model(options.model)
     items = load_bbq(options.bbq, options.categories or None, options.items).items
+    scenes = load_bbq(SCENES, None, options.items).items
     with tempfile.TemporaryDirectory() as scratch:
-        figures = measure(folder, items, Path(scratch), options.threads)
+        figures = measure(folder, items, scenes, Path(scratch), options.threads)
     write(figures, len(items), options.model)
 
 
-def measure(folder: str, items: Sequence[BBQItem], scratch: Path, threads: int) -> Figure:
+def measure(
+    folder: str,
+    items: Sequence[BBQItem],
+    scenes: Sequence[BBQItem],
+    scratch: Path,
+    threads: int,
+) -> Figure:
     """Items a second of both, and how far their scores and choices agree."""
     import torch
 
     torch.set_num_threads(threads)
     asked = [ask(item, "rank") for item in items]
-    scenes = load_bbq(SCENES).items
     ours = ranked(folder, asked)
     small = ranked(folder, [ask(item, "rank") for item in scenes])
     harness = run_harness(folder, asked, scratch, threads)

@@ -46,7 +46,7 @@ from rldf_ray.storage import Journal
 
 AT_ONCE = 32
 # A debate has three or four requests under way, or waits for the slowest of them.
-DEBATES_AN_ENGINE = 40
+DEBATES_AN_ENGINE = 24
 WARM_UP_S = 10.0
 ENGINE = ScriptedSettings(delay_s=2.0, sigma=0.5, max_num_seqs=AT_ONCE)
 
@@ -112,6 +112,7 @@ async def hold_debates(
     work.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await work
+    await model.settle()  # of every debate that was cut off, the calls under way
     transcripts.close()
     journal.close()
     return begin, end

@@ -17,6 +17,7 @@ from rldf_ray.commands.bbq import bbq_hard
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
@@ -43,6 +44,8 @@ app.add_typer(plans, name="plan")
 app.add_typer(datas, name="data")
 app.add_typer(trains, name="train")
 app.add_typer(evals, name="eval")
+app.add_typer(serves, name="serve")
+app.command("publish")(publish)
 
 story = Story()
 
@@ -245,6 +248,10 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),
+        ("serve.keys", "KeyFileError"),
+        ("serve.launch", "ServingError"),
+        ("serve.settings", "SettingsError"),
+        ("serve.store", "StoreError"),
     ):
         if module in sys.modules:
             found.append(getattr(sys.modules[module], name))

@@ -19,6 +19,8 @@ from rldf_ray.preflight import (
     check_disk,
     check_endpoint,
     check_items,
+    check_language,
+    check_loggers,
     check_model,
     parameters_of,
 )
@@ -41,8 +43,10 @@ def examine(plan: Plan, out: Path) -> list[Check]:
     return [
         _check("packages", _packages),
         _check("bias types", lambda: check_bias_types(plan)),
+        _check("language", lambda: check_language(plan)),
         _check("model", lambda: check_model(plan)),
         _check("evaluation items", lambda: check_items(plan)),
+        _check("loggers", lambda: check_loggers(plan)),
         _check("endpoint", lambda: _reachable(plan)),
         _check("disk", lambda: check_disk(plan, out)),
         Check(

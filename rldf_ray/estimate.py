@@ -15,7 +15,7 @@ from typing import Any
 
 from rldf_ray.debate.multirole import context_of
 from rldf_ray.debate.topics import seed_topics, wanted_by_kind
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Part, Plan
 from rldf_ray.prompts import BiasType, bias_type, labelled_statements, render
 from rldf_ray.records import Topic, TopicKind
 
@@ -24,7 +24,6 @@ CHARACTERS_A_TOKEN = 4
 TEMPLATE_TOKENS = 16
 # A score or a ranking: a few digits.
 VERDICT_TOKENS = 3
-SPEAKING = ("topics", "audit", "debates")
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class StageEstimate:
         calls: model calls.
         prompt, generated: tokens; of `prompt` a prefix cache saves what calls share.
         work: what the stage's time is proportional to, in a unit of its own; None if unknown.
+        billed: shares of `prompt` and `generated` that an endpoint answers.
         usd: what an endpoint charges, 0 where none is asked; None where a price is missing.
         seconds: from an earlier run, None without one.
     """
@@ -44,6 +44,7 @@ class StageEstimate:
     prompt: int
     generated: int
     work: float | None
+    billed: tuple[float, float] = (0.0, 0.0)
     usd: float | None = None
     seconds: float | None = None
 
@@ -66,7 +67,7 @@ def estimate(plan: Plan, like: tuple[Plan, Mapping[str, Any]] | None = None) -> 
 def summary(stages: Sequence[StageEstimate]) -> dict[str, Any]:
     """Totals over stages; money and time are None where a part of them is unknown."""
     seconds = [stage.seconds for stage in stages]
-    prices = [stage.usd for stage in stages if stage.name in SPEAKING]
+    prices = [stage.usd for stage in stages]
     return {
         "calls": sum(stage.calls for stage in stages),
         "prompt": sum(stage.prompt for stage in stages),
@@ -102,7 +103,8 @@ def _topics(plan: Plan) -> StageEstimate:
             calls += requests
             prompt += requests * _topic_prompt(about, kind, batch)
             generated += 40 * missing if kind == "opinion" else 240 * missing
-    return StageEstimate("topics", calls, prompt, generated, prompt + generated)
+    billed = _billed(plan, "topics")
+    return StageEstimate("topics", calls, prompt, generated, prompt + generated, (billed, billed))
 
 
 def _missing(plan: Plan, about: BiasType) -> dict[TopicKind, int]:
@@ -139,7 +141,10 @@ def _audit(plan: Plan) -> StageEstimate:
         _tokens(system, render("referee_score", context=s.context, text=s.text)) for s in found
     )
     generated = VERDICT_TOKENS * len(found)
-    return StageEstimate("audit", len(found), prompt, generated, prompt + generated)
+    billed = _billed(plan, "referee")
+    return StageEstimate(
+        "audit", len(found), prompt, generated, prompt + generated, (billed, billed)
+    )
 
 
 def _debates(plan: Plan) -> StageEstimate:
@@ -154,22 +159,31 @@ def _debates(plan: Plan) -> StageEstimate:
     speaking = n * (rounds * (turn + context) + said_before)
     system = _tokens(render("referee_system"), render("referee_score", context="", text=""))
     scoring = _score_passes(plan) * rounds * n * (system + context + longest)
-    ranking = rounds * (system + context + n * longest)
-    calls = rounds * (2 * n + 1)
-    generated = rounds * (n * longest + (n + 1) * VERDICT_TOKENS)
-    prompt = speaking + scoring + ranking
+    judging = scoring + rounds * (system + context + n * longest)
+    said, judged = rounds * n * longest, rounds * (n + 1) * VERDICT_TOKENS
+    prompt, generated = speaking + judging, said + judged
+    debater, referee = _billed(plan, "debate"), _billed(plan, "referee")
     return StageEstimate(
         "debates",
-        calls * section.debates,
+        rounds * (2 * n + 1) * section.debates,
         prompt * section.debates,
         generated * section.debates,
         (prompt + generated) * section.debates,
+        (
+            (debater * speaking + referee * judging) / prompt,
+            (debater * said + referee * judged) / generated,
+        ),
     )
 
 
 def _score_passes(plan: Plan) -> int:
     """An engine reads a score's prompt twice, as "1" may go on to "10" (models/choice_trie.py)."""
-    return 1 if (plan.teacher or "").startswith("openai:") else 2
+    return 1 if _billed(plan, "referee") else 2
+
+
+def _billed(plan: Plan, part: Part) -> float:
+    """1 where an endpoint plays `part`, else 0."""
+    return float(plan.speaker_of(part).startswith("openai:"))
 
 
 def _mean_context(plan: Plan) -> int:
@@ -237,12 +251,13 @@ def _scaled(bound: int, took: int | None, estimated: int) -> int:
 
 def _usd(plan: Plan, stage: StageEstimate) -> float | None:
     """The endpoint's prices; 0 for a stage that asks no endpoint."""
-    if stage.name not in SPEAKING or not (plan.teacher or "").startswith("openai:"):
+    if stage.billed == (0.0, 0.0):
         return 0.0
     prices = plan.endpoint.prompt_price, plan.endpoint.generated_price
     if prices[0] is None or prices[1] is None:
         return None
-    return (stage.prompt * prices[0] + stage.generated * prices[1]) / 1e6
+    prompt, generated = stage.prompt * stage.billed[0], stage.generated * stage.billed[1]
+    return (prompt * prices[0] + generated * prices[1]) / 1e6
 
 
 def _tokens(*texts: str) -> int:

@@ -7,6 +7,7 @@ What was given counts as finished, so that the single-stage commands go on from 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,6 +162,7 @@ def _finish_debates(plan: Plan, folder: RunFolder, statements: Sequence[Statemen
         "debates": len({statement.debate_id for statement in statements}),
         "statements": len(statements),
         "failures": {"no label": failures} if failures else {},
+        "label_sources": dict(Counter(statement.label_source for statement in statements)),
     }
     _finish(plan, folder, "debates", facts)
 

@@ -161,6 +161,9 @@ def _forget(folder: RunFolder, stage: str) -> None:
     names = list(STAGES)
     for name in names[names.index(stage) :]:
         (folder.root / f"stages/{name}.json").unlink(missing_ok=True)
+        if name in stages.TRAINING:
+            # Its checkpoints are of what is now to be done anew.
+            folder.fresh_folder(name)
 
 
 def _check_order(folder: RunFolder, only: Sequence[str]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
+from rldf_ray.dataset import filters
 from rldf_ray.debate.topics import seed_topics
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.models.embedded import resolve_model
@@ -24,7 +26,14 @@ def check_inputs(plan: Plan, out: Path) -> None:
     Raises:
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
     """
-    for check in (check_bias_types, check_model, check_items, check_endpoint):
+    for check in (
+        check_bias_types,
+        check_language,
+        check_model,
+        check_items,
+        check_endpoint,
+        check_loggers,
+    ):
         check(plan)
     check_disk(plan, out)
 
@@ -42,6 +51,16 @@ def check_bias_types(plan: Plan) -> str:
     return f"{len(plan.bias_types)} bias types, {seeds} seed topics"
 
 
+def check_language(plan: Plan) -> str:
+    """The filter of off-language statements knows their language."""
+    if "off_language" in plan.data.filters:
+        try:
+            filters.check_language(plan.data.language)
+        except ValueError as error:
+            raise PreflightError(str(error)) from error
+    return plan.data.language
+
+
 def check_model(plan: Plan) -> str:
     """The model, and every local one that speaks, are there."""
     speakers = [name.removeprefix("vllm:") for name in plan.speakers() if name.startswith("vllm:")]
@@ -52,6 +71,16 @@ def check_model(plan: Plan) -> str:
         except FileNotFoundError as error:
             raise PreflightError(str(error)) from error
     return ", ".join(names)
+
+
+def check_loggers(plan: Plan) -> str:
+    """The packages of the loggers are installed."""
+    for name in plan.train.loggers:
+        if find_spec(name) is None:
+            raise PreflightError(
+                f"train.loggers: {name} is not installed: pip install {name}, or leave it out"
+            )
+    return ", ".join(plan.train.loggers) or "none"
 
 
 def check_items(plan: Plan) -> str:

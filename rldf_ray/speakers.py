@@ -40,6 +40,7 @@ class Speakers:
     _models: dict[str, JournaledModel] = field(default_factory=dict)
     _journal: Journal | None = None
     _used_before: Usage = field(default_factory=Usage)
+    _paid_before: Usage = field(default_factory=Usage)
 
     def of(self, part: Part) -> JournaledModel:
         """The model that plays `part`."""
@@ -61,6 +62,12 @@ class Speakers:
         """Tokens of all answers so far, remembered ones included."""
         return sum((model.usage for model in self._models.values()), self._used_before)
 
+    @property
+    def paid_usage(self) -> Usage:
+        """The part of it that an endpoint charges for."""
+        paid = (model.usage for name, model in self._models.items() if name.startswith("openai:"))
+        return sum(paid, self._paid_before)
+
     def run(self, work: Coroutine[object, object, T]) -> T:
         """Do `work` in an event loop; when the budget ends it, keep what is already paid for."""
 
@@ -76,7 +83,7 @@ class Speakers:
 
     def end(self) -> None:
         """Give their memory back before training begins."""
-        self._used_before = self.usage
+        self._used_before, self._paid_before = self.usage, self.paid_usage
         self._models.clear()
         self._journal = None
         self._open.close()
@@ -113,7 +120,13 @@ class Speakers:
 
 @contextmanager
 def policy_engines(
-    plan: Plan, placement: Placement, story: Story, folder: str, revision: str, dtype: str
+    plan: Plan,
+    placement: Placement,
+    story: Story,
+    folder: str,
+    revision: str,
+    dtype: str,
+    lora_rank: int = 0,
 ) -> Iterator[EnginePool]:
     """The plan's vLLM engines on a model folder, which start while other work is done."""
     section = plan.engines
@@ -129,6 +142,7 @@ def policy_engines(
         block_size=section.block_size,
         enforce_eager=section.enforce_eager,
         seed=plan.seed,
+        lora_rank=lora_rank,
     )
     story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
     with _pool(plan, placement, settings, folder) as pool:

@@ -20,6 +20,7 @@ from rldf_ray.debate.agents import PromptedReferee
 from rldf_ray.debate.collect import Collector, plan_debates
 from rldf_ray.debate.topics import TopicWriter
 from rldf_ray.debate.transcripts import StatementCounts, Transcripts
+from rldf_ray.models.base import Usage
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
@@ -36,6 +37,7 @@ from rldf_ray.speakers import Speakers, policy_engines
 from rldf_ray.storage import RunFolder
 
 Facts = dict[str, Any]
+TRAINING = ("sft", "reward", "ppo")
 
 
 class StageError(RuntimeError):
@@ -58,9 +60,13 @@ class Run:
         return resolve_model(self.plan.model)
 
     @contextmanager
-    def policy_engines(self, folder: str, revision: str, dtype: str) -> Iterator[Any]:
+    def policy_engines(
+        self, folder: str, revision: str, dtype: str, lora_rank: int = 0
+    ) -> Iterator[Any]:
         """The plan's vLLM engines on a model folder, which start while other work is done."""
-        with policy_engines(self.plan, self.placement, self.story, folder, revision, dtype) as pool:
+        with policy_engines(
+            self.plan, self.placement, self.story, folder, revision, dtype, lora_rank
+        ) as pool:
             yield pool
 
 
@@ -68,7 +74,7 @@ def topics(run: Run) -> Facts:
     """Seeds and the model's own topics, without near-duplicates -> data/topics.parquet."""
     from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
 
-    before = run.speakers.usage
+    before = run.speakers.usage, run.speakers.paid_usage
     evaluated = evaluation_texts(load_items(run.plan))
     writer = TopicWriter(run.plan, run.speakers.of("topics"), evaluated)
     found, counts = run.speakers.run(writer.gather())
@@ -87,7 +93,7 @@ def topics(run: Run) -> Facts:
             "rejected": sum(rejected.values()),
             "rejected_why": rejected,
         }
-    return {"topics": by_type, "tokens": _since(run, before)}
+    return {"topics": by_type, **_since(run, before)}
 
 
 def audit(run: Run) -> Facts:
@@ -98,7 +104,7 @@ def audit(run: Run) -> Facts:
         held_out_statements,
     )
 
-    before = run.speakers.usage
+    before = run.speakers.usage, run.speakers.paid_usage
     number = sum(len(held_out_statements(name)) for name in run.plan.bias_types)
     with run.story.bar("labelled statements", number) as bar:
         audited = run.speakers.run(
@@ -122,12 +128,12 @@ def audit(run: Run) -> Facts:
     section = run.plan.referee
     summary = audit_summary(audited, "prompted", section.label_source, run.plan.seed)
     run.story.say(f"  {summary['verdict']}")
-    return {"referee": summary, "tokens": _since(run, before)}
+    return {"referee": summary, **_since(run, before)}
 
 
 def debates(run: Run) -> Facts:
     """Multi-role debates, refereed -> data/transcripts.parquet."""
-    before = run.speakers.usage
+    before = run.speakers.usage, run.speakers.paid_usage
     try:
         planned = plan_debates(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
     except ValueError as error:
@@ -155,7 +161,7 @@ def debates(run: Run) -> Facts:
         "statements": counts.statements,
         "failures": dict(counts.failures),
         "label_sources": dict(counts.label_sources),
-        "tokens": _since(run, before),
+        **_since(run, before),
     }
 
 
@@ -216,9 +222,15 @@ def ppo(run: Run) -> Facts:
     """PPO from pi_SFT against the reward model -> ppo/model, and model/ for its users."""
     from rldf_ray.train.ppo import train_ppo
 
-    sft_model = str(run.folder.root / "sft/model")
-    folders = {"sft": sft_model, "reward": str(run.folder.root / "reward/model")}
-    with run.policy_engines(sft_model, "sft", run.plan.ppo.dtype) as pool:
+    folders = {
+        "model": run.model(),
+        "sft": str(run.folder.root / "sft/model"),
+        "reward": str(run.folder.root / "reward/model"),
+    }
+    rank = run.plan.train.lora.rank
+    # With adapters the engines hold the base as well, and are sent the policy's adapter alone.
+    start = folders["model" if rank else "sft"]
+    with run.policy_engines(start, "sft", run.plan.ppo.dtype, rank) as pool:
         facts = _train(run, "ppo", train_ppo, folders, {"pool": pool})
     history = facts["history"]
     facts["episodes"] = run.plan.ppo.episodes
@@ -237,10 +249,15 @@ def _train(
     folders: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
 ) -> Facts:
-    """One training job into the stage's own folder; a job that was cut off begins again."""
+    """One training job into the stage's own folder.
+
+    A job that was cut off goes on from its last checkpoint, or begins again where it wrote none.
+    """
     from rldf_ray.train.worker import TrainJob
 
-    out = run.folder.fresh_folder(name)
+    if run.plan.train.checkpoint_every is None:
+        run.folder.fresh_folder(name)
+    out = run.folder.path(f"{name}/model").parent
     job = TrainJob(
         run.plan,
         run.placement,
@@ -279,7 +296,7 @@ def evaluate(run: Run) -> Facts:
             "why_no_bias_scores": items.why_no_bias_scores,
             "models": {
                 name: {
-                    "multiple_choice": multiple_choice.summarise(items, scores[name]),
+                    "multiple_choice": multiple_choice.summarise(items, scores[name], seed),
                     "reward": reward_summary(answers, name, seed),
                     "perplexity": perplexities[name],
                 }
@@ -380,7 +397,10 @@ def referee(run: Run) -> PromptedReferee:
     return PromptedReferee(run.speakers.of("referee"), run.plan.seed)
 
 
-def _since(run: Run, before: Any) -> dict[str, int]:
-    """Tokens the speakers used since `before`."""
-    now = asdict(run.speakers.usage)
-    return {name: now[name] - value for name, value in asdict(before).items()}
+def _since(run: Run, before: tuple[Usage, Usage]) -> Facts:
+    """Tokens the speakers used since `before`, and those an endpoint charges for."""
+    now = run.speakers.usage, run.speakers.paid_usage
+    return {
+        name: {kind: value - asdict(then)[kind] for kind, value in asdict(used).items()}
+        for name, used, then in zip(("tokens", "paid_tokens"), now, before, strict=True)
+    }

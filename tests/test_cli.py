@@ -17,7 +17,7 @@ from rich.console import Console
 import rldf_ray
 from rldf_ray import cli
 from rldf_ray.console import Story
-from rldf_ray.models.base import ModelError
+from rldf_ray.models.base import BudgetSpentError, ModelError
 from rldf_ray.placement import PlacementError
 from rldf_ray.plan import PlanError, load_plan, plan_fields, presets
 from rldf_ray.prompts import BiasTypeError
@@ -229,6 +229,14 @@ def test_an_expected_error_is_one_message_and_status_1(
     pipeline.error = error
     status, _, err = rldf("run", "smoke", "--out", str(tmp_path / "run"))
     assert (status, err) == (1, f"error: {error}\n")
+
+
+def test_a_spent_budget_is_no_error_and_status_3(
+    rldf: Rldf, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    pipeline.error = BudgetSpentError("the budget of 5 USD does not cover the next call")
+    status, _, err = rldf("run", "smoke", "--out", str(tmp_path / "run"))
+    assert (status, err) == (3, f"stopped: {pipeline.error}\n")
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,14 @@ def test_three_models_were_evaluated_on_the_same_items(
         overall = model["multiple_choice"]["overall"]
         assert overall["accuracy"] == pytest.approx(right / len(mine))
         assert model["reward"]["n"] == 6
+        assert 1 < model["perplexity"]["value"] < 1000 and model["perplexity"]["tokens"] > 1000
+    assert report["evaluation"]["always_unknown"]["accuracy_ambig"] == 1.0
+
+
+def test_no_topic_repeats_an_item(report: dict[str, Any]) -> None:
+    overlap = report["evaluation"]["overlap"]
+    assert overlap["topics"] > 0 and overlap["items"] > 0
+    assert overlap["ngram"] == overlap["same_words"] == 0
 
 
 def test_report_keeps_versions_times_memory_and_plan(report: dict[str, Any]) -> None:

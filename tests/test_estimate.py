@@ -30,7 +30,7 @@ def held(plan: Plan) -> list[ChatRequest]:
     model = RecordingModel()
     topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
     collector = Collector(plan, "r", model, PromptedReferee(model, 0))
-    asyncio.run(collector.collect(plan_debates(topics, plan)))
+    asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
     return model.requests
 
 
@@ -67,6 +67,15 @@ def test_money_is_prices_times_tokens_and_unknown_without_prices() -> None:
     assert summary(estimate(unpriced))["usd"] is None
     assert summary(estimate(plan_with()))["usd"] == 0
     assert stage(plan_with(*ENDPOINT), "ppo").usd == 0
+
+
+def test_only_the_parts_that_an_endpoint_plays_cost_money() -> None:
+    whole = stage(plan_with(*ENDPOINT), "debates").usd
+    speaking = stage(plan_with(*ENDPOINT[1:], "debate.model=openai:big"), "debates").usd
+    judging = stage(plan_with(*ENDPOINT[1:], "referee.model=openai:big"), "debates").usd
+    assert whole and speaking and judging and 0 < judging < whole and 0 < speaking < whole
+    assert speaking + judging == pytest.approx(whole)
+    assert stage(plan_with(*ENDPOINT[1:], "debate.model=openai:big"), "topics").usd == 0
 
 
 def test_without_an_earlier_run_no_time_is_told() -> None:

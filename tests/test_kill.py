@@ -97,9 +97,11 @@ class Cluster:
         self._ray.shutdown()
 
 
-def _wait_for_calls(out: Path, calls: int, process: subprocess.Popen[bytes]) -> bool:
+def _wait_for_calls(
+    out: Path, calls: int, process: subprocess.Popen[bytes], timeout_s: float = 100
+) -> bool:
     """Wait until the journal has grown by `calls`; False if the run ended first."""
-    target, deadline = len(_journal(out)) + calls, time.monotonic() + 100
+    target, deadline = len(_journal(out)) + calls, time.monotonic() + timeout_s
     while len(_journal(out)) < target:
         if process.poll() is not None:
             return False
@@ -123,10 +125,12 @@ def test_kills_of_drivers_engines_and_raylets_lose_and_repeat_nothing(tmp_path: 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     settings = [
         "--plan", "smoke", "--set", "debate.rounds=4", "--set", "debate.debates=72",
-        "--set", "engines.count=2", "--set", "engines.restarts=99",
     ]  # fmt: skip
     _finish([RLDF, "debate", str(whole), *settings, "--set", "teacher=scripted:0"], 200)
-    command = [RLDF, "debate", str(killed), *settings, "--set", "teacher=scripted:0.4"]
+    command = [
+        RLDF, "debate", str(killed), *settings, "--set", "teacher=scripted:0.4",
+        "--set", "engines.count=2", "--set", "engines.restarts=99",
+    ]  # fmt: skip
     chance, cluster = random.Random(11), Cluster()
     victims = [*["driver"] * 7, *["engine"] * 10, *["raylet"] * 4]
     chance.shuffle(victims)
@@ -159,3 +163,44 @@ def test_kills_of_drivers_engines_and_raylets_lose_and_repeat_nothing(tmp_path: 
     print(f"kills: {dict(done)}")
     assert done.total() >= 20 and min(done.values()) >= 3
     _assert_same(whole, killed)
+
+
+def _kill_below(process: subprocess.Popen[bytes], name: str) -> None:
+    """Kill the first process below `process` whose title has `name`; waits until there is one."""
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline:
+        for child in psutil.Process(process.pid).children(recursive=True):
+            try:
+                title = " ".join(child.cmdline()[:1])
+            except psutil.NoSuchProcess:
+                continue
+            if name in title:
+                child.kill()
+                return
+        time.sleep(0.2)
+    raise AssertionError(f"no process {name}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_real_engines_killed_under_way_leave_every_statement_once(tmp_path: Path) -> None:
+    """The driver, the engine's actor and the core inside it, each while debates are held."""
+    out, chance = tmp_path / "run", random.Random(3)
+    command = [RLDF, "debate", str(out), "--plan", "smoke", "--set", "debate.max_tokens=16"]
+    log = (tmp_path / "log").open("wb")
+    process = subprocess.Popen(command, stdout=log, stderr=log)
+    for victim in ("ray::VllmActor", "driver", "VLLM::EngineCore"):
+        assert _wait_for_calls(out, chance.randrange(5, 40), process, 250), "nothing left to kill"
+        if victim == "driver":
+            process.kill()
+            process.wait()
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        else:
+            _kill_below(process, victim)
+    assert process.wait(300) == 0, (tmp_path / "log").read_text()[-3000:]
+    assert (tmp_path / "log").read_text().count("died, starting it again") >= 2
+    rows = pq.read_table(out / "data/transcripts.parquet").to_pylist()
+    places = [(row["debate_id"], row["round"], row["role"]) for row in rows]
+    assert len(places) == len(set(places)) == 6 * 2 * 3
+    addresses = [line["address"] for line in _journal(out)]
+    assert len(addresses) == len(set(addresses)), "a finished call was made again"

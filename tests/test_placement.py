@@ -148,6 +148,13 @@ def test_memory_counts_trained_and_frozen_weights_of_ppo() -> None:
         assert grown == pytest.approx((2 * 16 + 2 * size + 2) * 1e9 / 2**30)
 
 
+def test_memory_counts_a_shared_base_once() -> None:
+    for dtype, size in (("float32", 4), ("bfloat16", 2)):
+        asked = plan_with(f"ppo.dtype={dtype}", "train.lora.rank=8", "engines={dtype: bfloat16}")
+        grown = memory_needed_gib(asked, 2e9) - memory_needed_gib(asked, 1e9)
+        assert grown == pytest.approx((size + 2) * 1e9 / 2**30)
+
+
 def test_a_model_too_large_for_the_memory_is_refused_with_what_to_change() -> None:
     with pytest.raises(PlacementError) as caught:
         check_memory(plan(), 7e9, LAPTOP)

@@ -274,3 +274,31 @@ def test_file_digest_is_sha256(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"abc" * 100_000)
     assert file_digest(path) == hashlib.sha256(b"abc" * 100_000).hexdigest()
+
+
+def test_a_journal_holds_places_and_forgets_a_finished_debate(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = opened(path)
+    for debate in ("a", "b"):
+        for call in range(3):
+            journal.append(f"{debate}/round/{call}", {"x": f"{debate}{call}"})
+    journal.forget("a")
+    assert journal.get("a/round/1") is None and len(journal) == 3
+    assert journal.get("b/round/2") == {"address": "b/round/2", "x": "b2"}
+    assert [entry["x"] for entry in journal.entries()] == ["a0", "a1", "a2", "b0", "b1", "b2"]
+    assert len(opened(path)) == 6
+
+
+@given(addresses=st.lists(st.text(), unique=True, max_size=20))
+@settings(deadline=None, max_examples=25)
+def test_any_address_is_found_again(
+    tmp_path_factory: pytest.TempPathFactory, addresses: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "journal.jsonl"
+    journal = opened(path)
+    for i, address in enumerate(addresses):
+        journal.append(address, {"x": i})
+    again = opened(path)
+    assert [again.get(a) for a in addresses] == [
+        {"address": a, "x": i} for i, a in enumerate(addresses)
+    ]

@@ -50,7 +50,8 @@ def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
             tokens=plan.evaluate.batch_tokens,
         ):
             found |= ray.get(reference)
-    return accuracies(summarise(items, [found[i] for i in range(len(items.items))]))
+    scores = [found[i] for i in range(len(items.items))]
+    return accuracies(summarise(items, scores, plan.seed))
 
 
 def accuracies(summary: dict[str, Any]) -> dict[str, float]:

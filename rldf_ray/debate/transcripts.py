@@ -6,9 +6,10 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 
 from rldf_ray.records import STATEMENT_SCHEMA, Statement
@@ -31,8 +32,7 @@ class Transcripts:
     def keep(self, place: int, statements: Sequence[Statement]) -> None:
         """Write down the statements of the debate at `place`."""
         self._places[place] = self._file.seek(0, 2)
-        rows = [asdict(statement) for statement in statements]
-        self._file.write(json.dumps(rows, separators=(",", ":")).encode() + b"\n")
+        self._file.write(msgspec.json.encode(list(statements)) + b"\n")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All statements, debates in the plan's order; a debate that was not kept has none."""

@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from rldf_ray.debate.overlap import EvaluationTexts, overlap_counts
 from rldf_ray.evaluate.bbq_data import BBQSet, load_bbq
+from rldf_ray.evaluate.bbq_intervals import intervals
 from rldf_ray.evaluate.bbq_score import score
+from rldf_ray.evaluate.bbq_summary import as_dict
 from rldf_ray.evaluate.ranking import best_option
-from rldf_ray.evaluate.stats import paired_difference, share_estimate
+from rldf_ray.evaluate.stats import paired_difference
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 
@@ -88,18 +90,13 @@ def items_table(items: BBQSet, scores: Mapping[str, OptionScores]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
 
 
-def summarise(items: BBQSet, scores: OptionScores) -> dict[str, Any]:
-    """BBQ's scores of one model, the overall accuracy with its interval."""
+def summarise(items: BBQSet, scores: OptionScores, seed: int) -> dict[str, Any]:
+    """BBQ's scores of one model by the paper's definitions, with intervals by template."""
     predictions = {
         item.key: best_option(found) for item, found in zip(items.items, scores, strict=True)
     }
-    summary = score(items.items, predictions).as_dict()
-    right = sum(predictions[item.key] == item.label for item in items.items)
-    estimate = share_estimate(right, len(items.items))
-    overall: Any = summary["overall"]
-    if estimate is not None:
-        overall |= {"accuracy_low": estimate.low, "accuracy_high": estimate.high}
-    return summary
+    found = intervals(items.items, predictions, "paper", seed)
+    return as_dict(score(items.items, predictions), found, "paper")
 
 
 def difference(

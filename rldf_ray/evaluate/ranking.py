@@ -37,9 +37,14 @@ def rank_options(
     threads: int,
     tokens: int,
 ) -> Iterator[dict[int, Scores]]:
-    """`rank_answers` of items as published, in the one prompt template of training."""
+    """`rank_answers` of items as published, in the one prompt template of training.
+
+    A generator function by itself, so that Ray streams what it yields.
+    """
     asked = [ask(item, "rank") for item in items]
-    return rank_answers(folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens)
+    yield from rank_answers(
+        folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens
+    )
 
 
 def rank_answers(

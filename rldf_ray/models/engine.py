@@ -1,9 +1,13 @@
-"""One engine: a Ray actor that answers requests, and the one that takes its place when it dies."""
+"""One engine: a Ray actor that answers requests, and the one that takes its place when it dies.
+
+Ray starts the actor and says why it died; requests go over a socket of their own (`wire.py`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +22,11 @@ from ray.exceptions import (
 )
 
 from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
+from rldf_ray.models.wire import Line
 
 START_DEADLINE_S = 900.0
 CLOSE_DEADLINE_S = 30.0
+REASON_DEADLINE_S = 5.0
 DEATHS = (RayActorError, ObjectLostError)
 
 log = logging.getLogger(__name__)
@@ -43,12 +49,14 @@ class Engine:
     lives: int = 0
     _actor: Any = None
     _ready: bool = False
-    _weights: tuple[str, str] | None = None
+    _line: Line | None = None
+    _connecting: asyncio.Task[Line] | None = None
+    _weights: tuple[str, str, str] | None = None
     _deaths: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
         """Start the actor without waiting for it."""
-        self._ready, self._actor = False, self.start()
+        self._ready, self._actor, self._line = False, self.start(), None
         self.lives += 1
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
@@ -61,18 +69,16 @@ class Engine:
         try:
             if not self._ready:
                 await self._up()
-            return await asyncio.wait_for(
-                _reply(self._actor.complete.remote(request)), self.timeout_s
-            )
+            line = await self._connected()
+        except DEATHS as error:
+            raise EngineDiedError(_reason(error)) from None
+        try:
+            return await asyncio.wait_for(line.ask(request), self.timeout_s)
         except TimeoutError:
             raise ModelError(
                 f"{self.name} gave no answer in {self.timeout_s:g} s "
                 "(engines.request_timeout_s); its log is in the run's logs folder"
             ) from None
-        except DEATHS as error:
-            raise EngineDiedError(_reason(error)) from None
-        except RayTaskError as error:
-            raise _cause(error, self.name) from None
 
     async def replace(self, reason: str) -> None:
         """Start a new actor in place of the dead one; returns when it is up.
@@ -80,6 +86,7 @@ class Engine:
         Raises:
             ModelError: it has died more than `restarts` times.
         """
+        reason = await self._rays_reason() or reason
         while True:
             self._bury(reason)
             try:
@@ -106,10 +113,13 @@ class Engine:
             ) from error
         self._ready = True
 
-    def load(self, folder: str, revision: str) -> Any:
-        """Begin to load new weights, which a restart will load as well; a Ray reference."""
-        self._weights = (folder, revision)
-        return self._actor.sync_weights.remote(folder, revision)
+    def load(self, folder: str, revision: str, *, adapter: bool = False) -> Any:
+        """Begin to load new weights (or a LoRA adapter), which a restart will load as well.
+
+        Returns a Ray reference.
+        """
+        self._weights = ("sync_adapter" if adapter else "sync_weights", folder, revision)
+        return self._load()
 
     def end(self) -> None:
         """Close the actor in order, so that its memory is free when this returns."""
@@ -127,10 +137,47 @@ class Engine:
         try:
             await asyncio.wait_for(_wait(self._actor.ready.remote()), START_DEADLINE_S)
             if self._weights is not None:
-                await _wait(self._actor.sync_weights.remote(*self._weights))
+                await _wait(self._load())
         except (TimeoutError, ActorUnschedulableError):
             raise ModelError(_not_started(self.name)) from None
         self._ready = True
+
+    async def _connected(self) -> Line:
+        """The line to the actor in this event loop, made by whoever needs it first."""
+        loop = asyncio.get_running_loop()
+        if self._line is not None and self._line.loop is loop:
+            return self._line
+        if self._connecting is None or self._connecting.get_loop() is not loop:
+            self._connecting = loop.create_task(self._connect())
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> Line:
+        secret = secrets.token_bytes(32)
+        try:
+            host, port = await self._actor.listen.remote(secret)
+            self._line = await Line.to(host, port, secret)
+            return self._line
+        finally:
+            self._connecting = None
+
+    async def _rays_reason(self) -> str:
+        """Why the actor died, as Ray tells it; nothing where Ray thinks that it lives."""
+        try:
+            await asyncio.wait_for(_wait(self._actor.ready.remote()), REASON_DEADLINE_S)
+        except DEATHS as error:
+            return _reason(error)
+        except (TimeoutError, RayTaskError):
+            pass
+        return ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process makes a connection of its own."""
+        return {**self.__dict__, "_line": None, "_connecting": None}
+
+    def _load(self) -> Any:
+        assert self._weights is not None
+        method, folder, revision = self._weights
+        return getattr(self._actor, method).remote(folder, revision)
 
     def _bury(self, reason: str) -> None:
         self._deaths.append(reason)
@@ -144,11 +191,6 @@ class Engine:
         # What cannot be reached need not be dead: two engines would share one engine's memory.
         ray.kill(self._actor)
         self.begin()
-
-
-async def _reply(reference: Any) -> tuple[Completion, ...]:
-    reply: tuple[Completion, ...] = await reference
-    return reply
 
 
 async def _wait(reference: Any) -> None:
@@ -165,10 +207,3 @@ def _not_started(name: str) -> str:
         f"{name} did not start in {START_DEADLINE_S:g} s: Ray may have no room for it; "
         "`rldf doctor PLAN` says what fits"
     )
-
-
-def _cause(error: RayTaskError, name: str) -> ModelError:
-    cause = error.cause
-    if isinstance(cause, ModelError):
-        return cause
-    return ModelError(f"{name} failed: {type(cause).__name__}: {cause}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from typing import Any, Protocol
+
+import msgspec
 
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Usage
 from rldf_ray.storage import Journal, digest
@@ -47,7 +48,7 @@ class JournaledModel:
         return self._model.name
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
-        request_digest = digest(self.name, asdict(request))
+        request_digest = digest(self.name, msgspec.to_builtins(request))
         remembered = self._remembered(request.address, request_digest)
         if remembered is not None:
             self.reused += 1
@@ -76,7 +77,7 @@ class JournaledModel:
         samples = await self._model.complete(request)
         self._journal.append(
             request.address,
-            {"request": request_digest, "samples": [asdict(sample) for sample in samples]},
+            {"request": request_digest, "samples": msgspec.to_builtins(samples)},
         )
         self.made += 1
         return self._counted(samples)

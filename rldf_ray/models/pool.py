@@ -5,7 +5,7 @@ debates --> EnginePool --(seats: affinity by debate, spill when full, queue)--> 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,6 +36,7 @@ class EnginePool:
         self._engines = engines
         self._name = name
         self._seats = seats
+        self._replacing: set[int] = set()
 
     @property
     def name(self) -> str:
@@ -50,16 +51,18 @@ class EnginePool:
                 return await engine.complete(request)
             except EngineDiedError as death:
                 # Many requests see one death; the first one sees to it.
-                if engine.lives == life:
+                if engine.lives == life and place not in self._replacing:
                     await self._replace(place, str(death))
             finally:
                 self._seats.leave(place)
 
     async def _replace(self, place: int, reason: str) -> None:
+        self._replacing.add(place)
         self._seats.close(place)
         try:
             await self._engines[place].replace(reason)
         finally:
+            self._replacing.discard(place)
             self._seats.open(place)
 
     def wait_until_ready(self) -> None:
@@ -77,11 +80,15 @@ class EnginePool:
         Raises:
             ModelError: an engine died or did not load them in time.
         """
+        self._sync([engine.load(folder, revision) for engine in self._engines])
+
+    def sync_adapter(self, folder: str, revision: str) -> None:
+        """Like `sync_weights`, with a LoRA adapter on the weights the engines started with."""
+        self._sync([engine.load(folder, revision, adapter=True) for engine in self._engines])
+
+    def _sync(self, loading: Sequence[Any]) -> None:
         try:
-            ray.get(
-                [engine.load(folder, revision) for engine in self._engines],
-                timeout=SYNC_DEADLINE_S,
-            )
+            ray.get(loading, timeout=SYNC_DEADLINE_S)
         except GetTimeoutError:
             raise ModelError(
                 f"an engine of {self._name} did not load new weights in {SYNC_DEADLINE_S:g} s"
@@ -109,7 +116,6 @@ def engines(
         restarts: how often each engine is started again after it died.
     """
     actor = VllmActor if isinstance(settings, EngineSettings) else ScriptedActor
-    seats = settings.max_num_seqs + max(1, round(BACKLOG * settings.max_num_seqs))
     made: Any = ray.remote(actor).options(
         num_cpus=num_cpus, num_gpus=num_gpus, max_concurrency=1000
     )
@@ -120,7 +126,12 @@ def engines(
     try:
         for engine in placed:
             engine.begin()
-        yield EnginePool(placed, name, Seats(count, seats))
+        yield EnginePool(placed, name, Seats(count, seats_of(settings)))
     finally:
         for engine in placed:
             engine.end()
+
+
+def seats_of(settings: EngineSettings | ScriptedSettings) -> int:
+    """Requests that may be at one engine."""
+    return settings.max_num_seqs + max(1, round(BACKLOG * settings.max_num_seqs))

@@ -54,16 +54,19 @@ class RewardModel:
         folder: written by `train/reward.py`.
         device: "cpu" or "cuda".
         max_length: longest input, tokens.
+        model: computes in place of the folder's weights where they are in memory already.
     """
 
-    def __init__(self, folder: str | Path, device: str, max_length: int) -> None:
+    def __init__(self, folder: str | Path, device: str, max_length: int, model: Any = None) -> None:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        self._model: Any = AutoModelForSequenceClassification.from_pretrained(
-            folder, num_labels=1, dtype="auto"
-        )
-        self._model.eval().requires_grad_(False).to(device)
+        self._model: Any = model
+        if model is None:
+            self._model = AutoModelForSequenceClassification.from_pretrained(
+                folder, num_labels=1, dtype="auto"
+            )
+            self._model.eval().requires_grad_(False).to(device)
         self._closing = closing_ids(self.tokenizer)
         self._device = device
         self._max_length = max_length

@@ -17,6 +17,7 @@ from rldf_ray.models.base import (
     Usage,
 )
 from rldf_ray.models.choice_trie import ChoiceTrie
+from rldf_ray.models.wire import Desk
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class EngineSettings:
         tensor_parallel: GPUs the model is split over.
         block_size: tokens in a KV block; prefixes are shared in whole blocks.
         enforce_eager: skip compilation (starts in a third of the time, decodes a little slower).
+        lora_rank: highest rank of adapters that will be synced; 0 for none.
     """
 
     model: str
@@ -47,6 +49,7 @@ class EngineSettings:
     block_size: int | None = None
     enforce_eager: bool = True
     seed: int = 0
+    lora_rank: int = 0
 
 
 class SyncWeights:
@@ -73,47 +76,28 @@ class VllmActor:
     """Answers chat requests with a vLLM engine; made a Ray actor by `pool.py`."""
 
     def __init__(self, settings: EngineSettings) -> None:
-        _set_environment(settings)
+        set_environment(settings)
         from transformers import AutoTokenizer
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
+        self._desk = Desk(self.complete)
         self._settings = settings
         self._revision = settings.revision
         self._request_ids = count()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(settings.model)
+        self._adapter: Any = None
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
-        options: dict[str, Any] = {}
-        if settings.block_size is not None:
-            options["block_size"] = settings.block_size
-        if settings.kv_cache_gib is not None:
-            options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
-        self._engine = AsyncLLM.from_engine_args(
-            AsyncEngineArgs(
-                model=settings.model,
-                dtype=settings.dtype,  # type: ignore[arg-type]
-                max_model_len=settings.max_model_len,
-                max_num_seqs=settings.max_num_seqs,
-                # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
-                # ("CPU Generator does not use offset"), so prompts are prefilled whole.
-                enable_chunked_prefill=False,
-                max_num_batched_tokens=max(2048, settings.max_model_len),
-                enable_prefix_caching=True,
-                enforce_eager=settings.enforce_eager,
-                gpu_memory_utilization=settings.gpu_memory_utilization,
-                tensor_parallel_size=settings.tensor_parallel,
-                distributed_executor_backend="uni" if settings.tensor_parallel == 1 else None,
-                worker_extension_cls=f"{SyncWeights.__module__}.{SyncWeights.__name__}",
-                seed=settings.seed,
-                disable_log_stats=True,
-                **options,
-            )
-        )
+        self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(settings)))
 
     async def ready(self) -> str:
         """The revision this engine answers with; returns once the engine is up."""
         await self._engine.check_health()
         return self._revision
+
+    async def listen(self, secret: bytes) -> tuple[str, int]:
+        """Host and port at which `complete` can be asked by those who know `secret`."""
+        return await self._desk.open(secret)
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         prompt = self._prompt_ids(request)
@@ -126,6 +110,19 @@ class VllmActor:
         await self._engine.collective_rpc("sync_weights", args=(folder,))
         await self._engine.reset_prefix_cache()
         self._revision = revision
+
+    async def sync_adapter(self, folder: str, revision: str) -> None:
+        """Answer with the LoRA adapter in `folder` from now on, in place of any earlier one."""
+        from vllm.lora.request import LoRARequest
+
+        last = self._adapter
+        # vLLM tells adapters, and what it cached under them, apart by name and number.
+        number = 1 if last is None else last.lora_int_id + 1
+        adapter = LoRARequest(f"{number}-{revision}", number, folder)
+        if last is not None:
+            await self._engine.remove_lora(last.lora_int_id)
+        await self._engine.add_lora(adapter)
+        self._adapter, self._revision = adapter, revision
 
     def close(self) -> None:
         self._engine.shutdown()
@@ -233,12 +230,18 @@ class VllmActor:
         return self._tries[choices]
 
     async def _run(self, prompt: list[int], sampling: Any) -> Any:
+        from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
 
+        # Only the end of an answer is read: its pieces would wake this process at every token.
+        sampling.output_kind = RequestOutputKind.FINAL_ONLY
         final: Any = None
         try:
             async for output in self._engine.generate(
-                {"prompt_token_ids": prompt}, sampling, request_id=str(next(self._request_ids))
+                {"prompt_token_ids": prompt},
+                sampling,
+                request_id=str(next(self._request_ids)),
+                lora_request=self._adapter,
             ):
                 final = output
         except EngineDeadError as error:
@@ -247,7 +250,7 @@ class VllmActor:
         return final
 
 
-def _set_environment(settings: EngineSettings) -> None:
+def set_environment(settings: EngineSettings) -> None:
     """What vLLM reads from the environment, set before it is imported."""
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     # By default vLLM leaves a core to others; engine and trainer take turns on a CPU.
@@ -259,6 +262,41 @@ def _set_environment(settings: EngineSettings) -> None:
         # vLLM's sampler is compiled even so: 25 s at the first request with log-probabilities,
         # and a compiler that has to be there.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+
+
+def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
+    """vLLM's engine arguments for `settings`."""
+    options: dict[str, Any] = {}
+    if settings.block_size is not None:
+        options["block_size"] = settings.block_size
+    if settings.kv_cache_gib is not None:
+        options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
+    if settings.lora_rank:
+        options |= {"enable_lora": True, "max_lora_rank": _lora_room(settings.lora_rank)}
+    return {
+        "model": settings.model,
+        "dtype": settings.dtype,
+        "max_model_len": settings.max_model_len,
+        "max_num_seqs": settings.max_num_seqs,
+        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
+        # ("CPU Generator does not use offset"), so prompts are prefilled whole.
+        "enable_chunked_prefill": False,
+        "max_num_batched_tokens": max(2048, settings.max_model_len),
+        "enable_prefix_caching": True,
+        "enforce_eager": settings.enforce_eager,
+        "gpu_memory_utilization": settings.gpu_memory_utilization,
+        "tensor_parallel_size": settings.tensor_parallel,
+        "distributed_executor_backend": "uni" if settings.tensor_parallel == 1 else None,
+        "worker_extension_cls": f"{SyncWeights.__module__}.{SyncWeights.__name__}",
+        "seed": settings.seed,
+        "disable_log_stats": True,
+        **options,
+    }
+
+
+def _lora_room(rank: int) -> int:
+    """The smallest rank vLLM has buffers for that holds `rank`."""
+    return next(room for room in (8, 16, 32, 64, 128, 256, 320, 512) if room >= rank)
 
 
 def _finish_reason(reason: str | None) -> FinishReason:

@@ -14,6 +14,7 @@ from rldf_ray.plan.sections import HOW_FIELDS as HOW_FIELDS
 from rldf_ray.plan.sections import DataSection as DataSection
 from rldf_ray.plan.sections import Endpoint as Endpoint
 from rldf_ray.plan.sections import Filter as Filter
+from rldf_ray.plan.sections import LoraSection as LoraSection
 from rldf_ray.plan.sections import Part as Part
 from rldf_ray.plan.sections import Plan as Plan
 from rldf_ray.plan.sections import PPOSection as PPOSection

@@ -32,6 +32,10 @@ HOW_FIELDS = (
     "engines.gpu_memory_utilization",
     "engines.request_timeout_s",
     "engines.restarts",
+    "train.checkpoint_every",
+    "train.checkpoint_keep",
+    "train.loggers",
+    "train.max_failures",
 )
 
 
@@ -246,7 +250,35 @@ class PPOSection(Section):
         gt=0,
     )
     kl_horizon: int = described(10000, "adaptive beta: time constant", unit="episodes", ge=1)
-    kl_estimator: Literal["k1", "k2", "k3"] = described("k1", "estimator of the KL of a token")
+    kl_in: Literal["reward", "loss"] = described(
+        "reward", "where the KL to the reference stands", source="METHOD 3 (choice)"
+    )
+    kl_estimator: Literal["k1", "k2", "k3"] = described(
+        "k1",
+        "estimator of the KL of a token; the reward wants k1, the loss k2 or k3",
+        source="Schulman 2020",
+    )
+    reward_normalise: bool = described(
+        False,
+        "divide rewards by the standard deviation of all seen so far",
+        source="Engstrom et al. 2020",
+    )
+    reward_clip: float | None = described(
+        None, "rewards (normalised ones, if they are) are kept within plus and minus this", gt=0
+    )
+    whiten_advantages: bool = described(
+        True, "advantages of a rollout get mean 0 and variance 1 over all its tokens"
+    )
+    value_warmup: int = described(
+        0, "first rollout steps that train the critic alone", unit="rollout steps", ge=0
+    )
+    stop_kl: float | None = described(
+        None,
+        "once an update finds the policy this far (k3) from the one that wrote the rollout, the "
+        "rest of the updates on it are left out; null does all",
+        unit="nats a token",
+        gt=0,
+    )
     gamma: float = described(1.0, "discount", ge=0, le=1)
     lam: float = described(0.95, "GAE lambda", ge=0, le=1)
     clip: float = described(0.2, "clip range of the importance ratio", gt=0)
@@ -257,10 +289,47 @@ class PPOSection(Section):
     max_tokens: int = described(256, "longest answer", unit="tokens", ge=4)
     temperature: float = described(1.0, "sampling temperature of rollouts", gt=0, le=2)
     max_grad_norm: float = described(1.0, "gradient clipping", gt=0)
+    held_out_prompts: int = described(
+        0, "prompts kept from training; every policy answers them, for `held_out_reward`", ge=0
+    )
+    overlap: bool = described(
+        False,
+        "engines answer the next batch while this one is trained on, so its policy is one version "
+        "behind",
+    )
+    sample_every: int | None = described(
+        1, "steps between samples of answers in ppo/answers.jsonl; null is none", unit="steps", ge=1
+    )
+    sample_size: int = described(4, "answers in a sample", ge=1)
     dtype: Literal["float32", "bfloat16"] = described(
         "bfloat16",
         "precision of policy, reference, critic and rollouts; bfloat16 alone moves the ratios of "
         "small models further than an update does, so they want float32",
+    )
+
+    @model_validator(mode="after")
+    def _kl_has_the_right_gradient(self) -> PPOSection:
+        if self.kl_in == "loss" and self.kl_estimator == "k1":
+            raise ValueError(
+                "kl_in=loss with kl_estimator=k1: its gradient is zero on average; allowed in the "
+                "loss: k2 (its gradient is the KL's), k3"
+            )
+        return self
+
+
+class LoraSection(Section):
+    rank: int = described(
+        0,
+        "rank of the adapters that SFT, reward model and PPO train; 0 trains all parameters",
+        source="Hu et al. 2021",
+        ge=0,
+        le=512,
+    )
+    alpha: int = described(32, "adapters are scaled by alpha / rank", ge=1)
+    targets: tuple[str, ...] = described(
+        ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        "names of the linear layers that get an adapter",
+        min_length=1,
     )
 
 
@@ -274,6 +343,34 @@ class TrainSection(Section):
     gradient_checkpointing: bool = described(False, "recompute activations in the backward pass")
     weight_decay: float = described(0.0, "AdamW weight decay", ge=0)
     warmup_share: float = described(0.03, "share of steps of linear warm-up", ge=0, lt=1)
+    lora: LoraSection = Field(default_factory=LoraSection)
+    checkpoint_every: int | None = described(
+        None,
+        "steps between checkpoints, from which a job that was cut off goes on; null writes none "
+        "and begins again",
+        unit="optimizer steps of SFT and reward model, rollout steps of PPO",
+        ge=1,
+    )
+    checkpoint_keep: int = described(
+        2, "newest checkpoints kept; PPO's best one is kept beside them", ge=1
+    )
+    loggers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = described(
+        ("tensorboard",),
+        "who is sent the figures of training beside metrics.parquet; wandb and mlflow have to be "
+        "installed",
+    )
+    max_failures: int = described(
+        0, "how often lost workers are replaced, to go on from the last checkpoint", ge=0
+    )
+
+    @model_validator(mode="after")
+    def _adapters_are_whole(self) -> TrainSection:
+        if self.lora.rank and self.zero_stage == 3:
+            raise ValueError(
+                f"zero_stage=3 with lora.rank={self.lora.rank}: the frozen base is shared whole "
+                "and adapters leave little to split; allowed with adapters: zero_stage 0, 1, 2"
+            )
+        return self
 
 
 class EnginesSection(Section):

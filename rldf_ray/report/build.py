@@ -100,20 +100,19 @@ def _stage(plan: Plan, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]
         "name": name,
         "seconds": manifest["seconds"],
         "tokens": tokens,
-        "cost": _cost(plan, name, tokens),
+        "cost": _cost(plan, manifest.get("paid_tokens")),
         "failures": manifest.get("failures", {}),
         "peak_pss_gib": manifest["peak_pss_gib"],
         "finished_at": manifest["finished_at"],
     }
 
 
-def _cost(plan: Plan, name: str, tokens: Mapping[str, int] | None) -> dict[str, float] | None:
+def _cost(plan: Plan, paid: Mapping[str, int] | None) -> dict[str, float] | None:
     """What the endpoint charged; None where nothing is charged or no price is known."""
     prices = (plan.endpoint.prompt_price, plan.endpoint.generated_price)
-    paid = (plan.teacher or "").startswith("openai:") and name in ("topics", "audit", "debates")
-    if not paid or tokens is None or prices[0] is None or prices[1] is None:
+    if not paid or not any(paid.values()) or prices[0] is None or prices[1] is None:
         return None
-    return {"usd": (tokens["prompt"] * prices[0] + tokens["generated"] * prices[1]) / 1e6}
+    return {"usd": (paid["prompt"] * prices[0] + paid["generated"] * prices[1]) / 1e6}
 
 
 def _totals(manifests: Manifests) -> dict[str, Any]:
@@ -142,6 +141,7 @@ def _debates(statements: pa.Table, manifest: Mapping[str, Any] | None) -> dict[s
         "low": labels.count("low"),
         "unlabelled": labels.count(None),
         "failures": manifest["failures"],
+        "label_sources": manifest["label_sources"],
         "by_round": [
             {
                 "bias_type": name,

@@ -28,6 +28,13 @@ def _referee(report: Mapping[str, Any]) -> Iterator[str]:
             "The referee said the same score for every labelled statement; only its expected score "
             "varies."
         )
+    if debates is not None and report["plan"]["referee"]["label_source"] == "expected":
+        said = debates["label_sources"].get("said", 0)
+        if said:
+            yield (
+                f"{said} statements are labelled by the score the referee said, though the plan "
+                "wants its expectation: its endpoint told no probabilities."
+            )
     if debates is not None and report["plan"]["referee"]["threshold_kind"] == "relative":
         yield (
             f"Labels are relative to the round: {debates['high']} statements are called high bias "

@@ -1,4 +1,6 @@
-"""Tensor arithmetic of PPO for language models: no I/O, no workers, no state but `AdaptiveKL`.
+"""Tensor arithmetic of PPO for language models: no I/O, no workers.
+
+State is kept by `AdaptiveKL` and `RewardScale` alone.
 
 Per-token tensors are [B, T] over response tokens; `mask` bool [B, T] is True on the tokens the
 policy chose and may have gaps. What a masked position holds, even NaN, reaches no result and no
@@ -213,10 +215,50 @@ def value_loss(
 
 def explained_variance(values: Tensor, returns: Tensor, mask: Tensor) -> Tensor:
     """1 - Var[returns - values] / Var[returns] over mask: float64 [], NaN for constant returns."""
+    return explained_share(*explained_moments(values, returns, mask))
+
+
+def explained_moments(values: Tensor, returns: Tensor, mask: Tensor) -> Tensor:
+    """Moments of returns - values and of returns, float64 [2, 3]; workers' add up."""
     _check(mask, values, returns)
-    _, residual = mean_and_variance(moments(returns.double() - values.double(), mask))
-    _, spread = mean_and_variance(moments(returns, mask))
+    residual = returns.double() - values.double()
+    return torch.stack([moments(residual, mask), moments(returns, mask)])
+
+
+def explained_share(residual_moments: Tensor, return_moments: Tensor) -> Tensor:
+    """Explained variance from the two rows of `explained_moments`."""
+    _, residual = mean_and_variance(residual_moments)
+    _, spread = mean_and_variance(return_moments)
     return torch.where(spread > 0, 1 - residual / spread, torch.nan)
+
+
+@dataclass
+class RewardScale:
+    """Divides rewards by the standard deviation of all seen so far, keeping their mean's sign.
+
+    Engstrom et al. 2020 (arXiv:2005.12729), appendix A.2. Like theirs it does not centre: a shift
+    of a bandit's reward changes no advantage that a critic can learn.
+    """
+
+    seen: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def update(self, moments: Tensor) -> None:
+        """Add the `moments` of a rollout's rewards, over all workers."""
+        before = torch.tensor(self.seen, dtype=torch.float64)
+        total, squares, count = (before + moments.cpu()).tolist()
+        self.seen = (total, squares, count)
+
+    def __call__(self, rewards: Tensor) -> Tensor:
+        """Rewards [B] in units of that deviation; as they are while it is 0."""
+        _, variance = mean_and_variance(torch.tensor(self.seen, dtype=torch.float64))
+        return rewards / float(variance.sqrt()) if variance > 0 else rewards
+
+    def state_dict(self) -> dict[str, list[float]]:
+        return {"seen": list(self.seen)}
+
+    def load_state_dict(self, state: dict[str, list[float]]) -> None:
+        total, squares, count = state["seen"]
+        self.seen = (total, squares, count)
 
 
 @dataclass

@@ -37,8 +37,14 @@ def _loop(config: dict[str, Any]) -> None:
     from trl import RewardConfig, RewardTrainer
 
     from rldf_ray.models.reward_score import closing_ids
+    from rldf_ray.train.lora import lora_config, save_trained
     from rldf_ray.train.trl_progress import LogProgress
-    from rldf_ray.train.worker import dtype_of, prepare_worker, trainer_arguments
+    from rldf_ray.train.worker import (
+        dtype_of,
+        last_checkpoint,
+        prepare_worker,
+        trainer_arguments,
+    )
 
     job: TrainJob = config["job"]
     prepare_worker(job)
@@ -66,11 +72,12 @@ def _loop(config: dict[str, Any]) -> None:
         eval_dataset=test.remove_columns("topic_id") if len(test) else None,
         processing_class=tokenizer,
         callbacks=[LogProgress(str(out))],
+        peft_config=lora_config(job.plan.train.lora, scores=True),
     )
-    trainer.train()
+    trainer.train(resume_from_checkpoint=last_checkpoint(job))
     if len(test):
         trainer.evaluate()
-    trainer.save_model(str(out / "model"))
+    save_trained(trainer, tokenizer, out)
 
 
 def _encode(

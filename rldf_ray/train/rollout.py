@@ -6,10 +6,15 @@ The ids the engine produced are the ids PPO trains on; nothing is tokenised agai
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
@@ -17,6 +22,7 @@ from rldf_ray.debate.agents import seed_of
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
 from rldf_ray.models.reward_score import padded
 from rldf_ray.plan import PPOSection
+from rldf_ray.train.worker import TrainJob
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,111 @@ def prompt_order(prompts: int, episodes: int, seed: int) -> list[int]:
     passes = -(-episodes // prompts)
     order = np.concatenate([generator.permutation(prompts) for _ in range(passes)])
     return [int(i) for i in order[:episodes]]
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The prompts PPO trains on, and those it keeps to see whether it generalises."""
+
+    train: tuple[list[dict[str, str]], ...]
+    held_out: tuple[list[dict[str, str]], ...]
+
+    @classmethod
+    def of(cls, job: TrainJob) -> Prompts:
+        """The `ppo` split of `folders["data"]`/prompts.parquet.
+
+        Raises:
+            ValueError: `ppo.held_out_prompts` leaves none to train on.
+        """
+        rows = pq.read_table(Path(job.folders["data"]) / "prompts.parquet").to_pylist()
+        return cls.split([r for r in rows if r["split"] == "ppo"], job.plan.ppo.held_out_prompts)
+
+    @classmethod
+    def split(cls, rows: Sequence[dict[str, Any]], held_out: int) -> Prompts:
+        """The `held_out` prompts with the smallest hashes are kept; the others keep their order."""
+        if held_out >= len(rows):
+            raise ValueError(
+                f"ppo.held_out_prompts={held_out} leaves none of {len(rows)} PPO prompts to train "
+                "on: lower it, or raise topics.per_bias_type or topics.ppo_share"
+            )
+        ids = sorted(
+            (row["prompt_id"] for row in rows),
+            key=lambda i: hashlib.sha256(f"ppo-held/{i}".encode()).hexdigest(),
+        )
+        kept = set(ids[:held_out])
+        return cls(
+            tuple(row["prompt"] for row in rows if row["prompt_id"] not in kept),
+            tuple(row["prompt"] for row in rows if row["prompt_id"] in kept),
+        )
+
+
+Answers = tuple[list[Rollout], list[Rollout]]
+
+
+class RolloutSource:
+    """What one worker's share of every step's prompts is answered with."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        prompts: Prompts,
+        section: PPOSection,
+        seed: int,
+        rank: int,
+        workers: int,
+    ) -> None:
+        self._model, self._section, self._seed = model, section, seed
+        self._rank, self._workers, self._prompts = rank, workers, prompts
+        self._order = prompt_order(len(prompts.train), section.episodes, seed)
+        self._thread = ThreadPoolExecutor(1)
+        self._begun: dict[int, Future[Answers]] = {}
+
+    def prompts_of(self, step: int) -> list[list[dict[str, str]]]:
+        """This worker's prompts of a step, in the order of its rollouts."""
+        return [self._prompts.train[self._order[episode]] for episode in self._episodes(step)]
+
+    def of(self, step: int) -> Answers:
+        """Answers to the prompts of `step` and to the held-out ones, by the engines' policy."""
+        begun = self._begun.pop(step, None)
+        return asyncio.run(self._answer(step)) if begun is None else begun.result()
+
+    def begin(self, step: int) -> None:
+        """With `ppo.overlap`, let the engines answer `step` while the trainer works."""
+        if self._section.overlap and step * self._section.rollout_batch < self._section.episodes:
+            self._begun[step] = self._thread.submit(lambda: asyncio.run(self._answer(step)))
+
+    def settle(self) -> None:
+        """Wait for what is under way: answers must not change their policy half-way."""
+        wait(self._begun.values())
+
+    def state_dict(self) -> dict[int, Answers]:
+        """Rollouts that were answered and not yet trained on, by step."""
+        return {step: begun.result() for step, begun in self._begun.items()}
+
+    def load_state_dict(self, state: dict[int, Answers]) -> None:
+        for step, answers in state.items():
+            self._begun[step] = Future()
+            self._begun[step].set_result(answers)
+
+    async def _answer(self, step: int) -> Answers:
+        addresses = [f"ppo/{step}/{episode}" for episode in self._episodes(step)]
+        held_out = self._prompts.held_out[self._rank :: self._workers]
+        # The same seeds at every step: what changes is the policy.
+        held_addresses = [
+            f"ppo/held-out/{i * self._workers + self._rank}" for i in range(len(held_out))
+        ]
+        rollouts = await generate(
+            self._model,
+            [*self.prompts_of(step), *held_out],
+            [*addresses, *held_addresses],
+            self._section,
+            self._seed,
+        )
+        return rollouts[: len(addresses)], rollouts[len(addresses) :]
+
+    def _episodes(self, step: int) -> range:
+        first = step * self._section.rollout_batch
+        return range(first + self._rank, first + self._section.rollout_batch, self._workers)
 
 
 async def generate(

@@ -22,8 +22,14 @@ def _loop(config: dict[str, Any]) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import SFTConfig, SFTTrainer
 
+    from rldf_ray.train.lora import lora_config, save_trained
     from rldf_ray.train.trl_progress import LogProgress
-    from rldf_ray.train.worker import dtype_of, prepare_worker, trainer_arguments
+    from rldf_ray.train.worker import (
+        dtype_of,
+        last_checkpoint,
+        prepare_worker,
+        trainer_arguments,
+    )
 
     job: TrainJob = config["job"]
     prepare_worker(job)
@@ -40,6 +46,7 @@ def _loop(config: dict[str, Any]) -> None:
         train_dataset=data.select_columns(["prompt", "completion"]),
         processing_class=tokenizer,
         callbacks=[LogProgress(str(out))],
+        peft_config=lora_config(job.plan.train.lora, scores=False),
     )
-    trainer.train()
-    trainer.save_model(str(out / "model"))
+    trainer.train(resume_from_checkpoint=last_checkpoint(job))
+    save_trained(trainer, tokenizer, out)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
-from rldf_ray.train.worker import log_step
+from rldf_ray.train.checkpoint import rewind
+from rldf_ray.train.worker import PROGRESS, log_step
 
 
 class LogProgress(TrainerCallback):
@@ -14,6 +16,11 @@ class LogProgress(TrainerCallback):
 
     def __init__(self, out: str) -> None:
         self._out = out
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """What a process before this one logged after its last checkpoint is done again."""
+        if state.is_world_process_zero:
+            rewind([Path(self._out) / PROGRESS], state.global_step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or not logs:

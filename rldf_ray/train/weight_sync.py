@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,27 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from rldf_ray.models.pool import EnginePool
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What engines need to become the trainer's policy.
+
+    Attributes:
+        weights: tensors on the CPU by the names that saved models or saved adapters use.
+        adapter: PEFT's configuration where `weights` is an adapter; None for a whole model.
+    """
+
+    weights: dict[str, Tensor]
+    adapter: Any = None
+
+    def save(self, folder: Path) -> None:
+        """A safetensors file, and for an adapter the folder that PEFT and vLLM load."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.adapter is not None:
+            self.adapter.save_pretrained(folder)
+        name = "model" if self.adapter is None else "adapter_model"
+        save_file(self.weights, folder / f"{name}.safetensors", metadata={"format": "pt"})
 
 
 def full_weights(model: torch.nn.Module) -> dict[str, Tensor]:
@@ -43,10 +65,13 @@ class SharedMemorySync:
         self._pool = pool
         self._folder = folder
 
-    def sync(self, weights: dict[str, Tensor], revision: str) -> None:
-        """Returns when every engine answers with these weights; ModelError if one does not."""
-        save_file(weights, self._folder / "model.safetensors", metadata={"format": "pt"})
-        self._pool.sync_weights(str(self._folder), revision)
+    def sync(self, policy: Policy, revision: str) -> None:
+        """Returns when every engine answers with this policy; ModelError if one does not."""
+        policy.save(self._folder)
+        if policy.adapter is None:
+            self._pool.sync_weights(str(self._folder), revision)
+        else:
+            self._pool.sync_adapter(str(self._folder), revision)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +22,10 @@ import torch
 
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan, PPOSection, TrainSection
+from rldf_ray.train.loggers import Logger, open_loggers
 
 PROGRESS = "progress.jsonl"
+RAY_TRAIN = "ray_train"
 
 
 class TrainingError(RuntimeError):
@@ -58,7 +61,7 @@ def run_training(
     Raises:
         TrainingError: a worker failed.
     """
-    from ray.train import RunConfig, ScalingConfig
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
     out = Path(job.folders["out"])
@@ -71,9 +74,18 @@ def run_training(
             use_gpu=job.placement.device == "cuda",
             resources_per_worker=_resources(job.placement),
         ),
-        run_config=RunConfig(name="ray_train", storage_path=str(out)),
+        run_config=RunConfig(
+            name=RAY_TRAIN,
+            storage_path=str(out),
+            failure_config=FailureConfig(max_failures=job.plan.train.max_failures),
+        ),
     )
-    with _following(out / PROGRESS, on_progress):
+    # Ray would go on from what an earlier driver recorded; our own checkpoints say more.
+    shutil.rmtree(out / RAY_TRAIN, ignore_errors=True)
+    with (
+        open_loggers(job.plan, out.name, out) as loggers,
+        _following(Follower(out, on_progress, loggers)),
+    ):
         try:
             trainer.fit()
         except Exception as error:
@@ -174,7 +186,9 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
         "seed": job.plan.seed,
         "data_seed": job.plan.seed,
         "logging_steps": 1,
-        "save_strategy": "no",
+        "save_strategy": "no" if train.checkpoint_every is None else "steps",
+        "save_steps": train.checkpoint_every or 500,
+        "save_total_limit": train.checkpoint_keep,
         "report_to": [],
         "disable_tqdm": True,
         "dataloader_pin_memory": not cpu,
@@ -186,6 +200,15 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
             max_grad_norm=1.0,
         ),
     }
+
+
+def last_checkpoint(job: TrainJob) -> str | None:
+    """Where one of TRL's trainers goes on, if an earlier process of this job left a checkpoint."""
+    from transformers.trainer_utils import get_last_checkpoint
+
+    folder = Path(job.folders["out"]) / "trainer"
+    found: str | None = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    return found
 
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:
@@ -203,16 +226,35 @@ def read_progress(out: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
+class Follower:
+    """Reads a job's progress file while it grows, for the driver's bar and its loggers."""
+
+    def __init__(self, out: Path, on_progress: OnProgress, loggers: Sequence[Logger]) -> None:
+        self._out, self._on_progress, self._loggers = out, on_progress, loggers
+        self._logged = 0
+
+    def look(self) -> None:
+        """Pass on what is new."""
+        entries = read_progress(self._out)
+        # Fewer than before: a lost worker was replaced and goes on from an earlier step.
+        self._logged = min(self._logged, len(entries))
+        for entry in entries[self._logged :]:
+            figures = {k: v for k, v in entry.items() if k not in ("step", "steps")}
+            for logger in self._loggers:
+                logger.log(entry["step"], figures)
+        if len(entries) > self._logged:
+            self._on_progress(entries[-1]["step"], entries[-1]["steps"])
+        self._logged = len(entries)
+
+
 @contextmanager
-def _following(path: Path, on_progress: OnProgress) -> Iterator[None]:
-    """Report the last line of a progress file while the job runs."""
+def _following(follower: Follower) -> Iterator[None]:
+    """Let it look twice a second while the job runs, and once more at the end."""
     done = threading.Event()
 
     def follow() -> None:
         while not done.wait(0.5):
-            entries = read_progress(path.parent)
-            if entries:
-                on_progress(entries[-1]["step"], entries[-1]["steps"])
+            follower.look()
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
@@ -221,3 +263,4 @@ def _following(path: Path, on_progress: OnProgress) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+        follower.look()

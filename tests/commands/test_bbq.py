@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 import pytest
 
+import rldf_ray
 from rldf_ray import cli
 from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.multiple_choice import SCENES
@@ -98,9 +103,66 @@ def test_a_wrong_line_is_named(rldf: Rldf, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["some/run"], ["some/run", "--json"], ["--json", "some/run"]])
-def test_a_first_word_that_is_no_command_is_a_runs_folder(words: list[str], rldf: Rldf) -> None:
+def test_a_first_word_that_is_no_command_is_a_runs_folder(
+    words: list[str], rldf: Rldf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in = SimpleNamespace()  # the pipeline brings Ray and torch with it
+    monkeypatch.setitem(sys.modules, "rldf_ray.pipeline", stand_in)
+    monkeypatch.setattr(rldf_ray, "pipeline", stand_in, raising=False)
     status, _, err = rldf("eval", *words)
     assert status == 1 and "some/run has no plan.yaml" in err
+
+
+class AlwaysA(BaseHTTPRequestHandler):
+    """A chat endpoint whose model says "A." to everything, without log-probabilities."""
+
+    asked: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(body)
+        choice = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": "A."},
+        }
+        usage = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+        reply = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
+        content = json.dumps({**reply, "choices": [choice], "usage": usage}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
+        """Nothing on the terminal."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    AlwaysA.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), AlwaysA) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("mode", ["letter", "generate"])
+def test_an_endpoint_that_always_says_a_is_seen_and_not_asked_twice(
+    mode: str, endpoint: str, rldf: Rldf, tmp_path: Path
+) -> None:
+    words = ["eval", "bbq", "openai:m", "--base-url", endpoint, "--bbq", str(SCENES)]
+    words += ["--mode", mode, "--items", "4", "--json"]
+    status, out, _ = rldf(*words)
+    summary = json.loads(out)
+    assert status == 0 and len(AlwaysA.asked) == summary["set"]["items"] == 20
+    assert "shown as A" in summary["positions"]["verdict"]
+    first = summary["reference"]["always_first"]["accuracy"]
+    assert summary["overall"]["accuracy"] == pytest.approx(first)
+    assert rldf(*words)[:2] == (0, out) and len(AlwaysA.asked) == 20
+    table = pq.read_table(tmp_path / f"runs/bbq/openai-m-{mode}/eval/bbq.parquet")
+    assert set(table["text"].to_pylist()) == {"A."}
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,7 @@ def test_an_empty_answer_is_an_error(tiny_model: Path) -> None:
 def test_the_most_likely_option_is_the_prediction() -> None:
     assert best_option((-2.0, -1.0, -3.0)) == 1
     assert best_option((-1.0, -1.0, -3.0)) == 0
+
+
+def test_ray_can_stream_what_is_ranked() -> None:
+    assert inspect.isgeneratorfunction(rank_options)

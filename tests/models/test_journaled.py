@@ -295,6 +295,43 @@ def test_nothing_is_lost_or_repeated_over_kills(tmp_path: Path) -> None:
     assert results == (undisturbed / "results.json").read_bytes()
 
 
+def test_a_call_goes_on_when_its_caller_is_cancelled_and_is_remembered(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal.jsonl")
+    model = JournaledModel(ScriptedModel(delay_s=0.05), journal)
+
+    async def cancelled() -> None:
+        caller = asyncio.create_task(model.complete(REQUEST))
+        await asyncio.sleep(0.01)
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        assert len(journal) == 0
+        await model.settle()
+
+    asyncio.run(cancelled())
+    assert len(journal) == 1 and model.made == 1
+
+
+def test_a_call_that_fails_after_its_caller_is_gone_is_no_noise(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(ScriptedModel):
+        async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+            await asyncio.sleep(0.02)
+            raise ModelError("gone")
+
+    model = JournaledModel(Failing(), opened(tmp_path / "journal.jsonl"))
+
+    async def cancelled() -> None:
+        caller = asyncio.create_task(model.complete(REQUEST))
+        await asyncio.sleep(0.01)
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        await model.settle()
+
+    asyncio.run(cancelled())
+    assert caplog.records == []
+
+
 class Earlier:
     """Another run's answers by the digest of their request."""
 

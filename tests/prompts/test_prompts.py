@@ -27,6 +27,16 @@ from rldf_ray.prompts import (
 )
 
 TYPES = ["age", "beauty", "institution", "nationality", "profession"]
+# BBQ's categories beyond age and nationality. Nobody has labelled statements for them yet.
+MORE = [
+    "disability_status",
+    "gender_identity",
+    "physical_appearance",
+    "race_ethnicity",
+    "religion",
+    "sexual_orientation",
+    "socioeconomic_status",
+]
 SCENES = Path(str(resources.files("rldf_ray") / "evaluate" / "scenes"))
 FIRST_THREE = {
     "age": ["20-year-old", "40-year-old", "60-year-old"],
@@ -35,7 +45,8 @@ FIRST_THREE = {
     "beauty": ["beautiful", "plain", "unattractive"],
     "profession": ["doctor", "lawyer", "engineer"],
 }
-all_types = pytest.mark.parametrize("name", TYPES)
+the_papers = pytest.mark.parametrize("name", TYPES)
+all_types = pytest.mark.parametrize("name", [*TYPES, *MORE])
 
 
 def runs_of_words(text: str, length: int = 8) -> set[tuple[str, ...]]:
@@ -116,7 +127,8 @@ def test_the_referee_is_asked_for_scores_and_ranks_only() -> None:
 
 def test_the_system_prompt_of_debaters_is_free_of_roles() -> None:
     system = render("debate_system")
-    names = [identity.name for name in TYPES for identity in bias_type(name).identities]
+    every = [*TYPES, *MORE]
+    names = [identity.name for name in every for identity in bias_type(name).identities]
     assert [name for name in names if re.search(rf"\b{re.escape(name)}\b", system)] == []
     assert "You are" not in system
 
@@ -130,19 +142,23 @@ def test_no_template_of_a_debate_knows_how_many_rounds_there_are() -> None:
 # ---- bias types
 
 
-def test_the_papers_five_bias_types_have_a_file_each() -> None:
-    assert sorted(path.stem for path in (FOLDER / "bias_types").glob("*.yaml")) == TYPES
+def test_the_papers_five_bias_types_and_bbqs_nine_have_a_file_each() -> None:
+    files = sorted(path.stem for path in (FOLDER / "bias_types").glob("*.yaml"))
+    assert files == sorted([*TYPES, *MORE])
 
 
 @all_types
-def test_a_bias_type_is_called_as_its_file_and_lists_the_papers_identities_first(
-    name: str,
-) -> None:
+def test_a_bias_type_is_called_as_its_file_and_has_five_identities(name: str) -> None:
     about = bias_type(name)
     names = [identity.name for identity in about.identities]
     content = yaml.safe_load((FOLDER / "bias_types" / f"{name}.yaml").read_text())
     assert about.name == content["name"] == name
     assert len(names) == len(set(names)) == 5
+
+
+@the_papers
+def test_the_papers_identities_come_first(name: str) -> None:
+    names = [identity.name for identity in bias_type(name).identities]
     for found, expected in zip(names[:3], FIRST_THREE[name], strict=True):
         assert re.search(rf"\b{expected}\b", found), found
 
@@ -253,7 +269,7 @@ def test_there_are_at_least_120_labelled_statements_half_of_them_held_out() -> N
     assert Counter(s.split for s in found)["held_out"] * 2 == len(found)
 
 
-@all_types
+@the_papers
 def test_every_bias_type_has_both_labels_equally_often_in_both_splits(name: str) -> None:
     found = labelled_statements(name)
     counts = Counter((s.split, s.label) for s in found)
@@ -261,7 +277,7 @@ def test_every_bias_type_has_both_labels_equally_often_in_both_splits(name: str)
     assert {s.bias_type for s in found} == {name}
 
 
-@all_types
+@the_papers
 def test_a_pair_is_one_biased_and_one_fair_statement_in_the_same_context(name: str) -> None:
     pairs: dict[str, list[int]] = {}
     found = {(s.pair, s.label): s for s in labelled_statements(name)}
@@ -288,7 +304,7 @@ def test_no_labelled_statement_occurs_twice() -> None:
     assert [text for text, times in texts.items() if times > 1] == []
 
 
-@all_types
+@the_papers
 def test_the_label_cannot_be_told_from_the_length(name: str) -> None:
     lengths: dict[int, list[int]] = {0: [], 1: []}
     for s in labelled_statements(name):
@@ -298,8 +314,8 @@ def test_the_label_cannot_be_told_from_the_length(name: str) -> None:
 
 
 def test_a_labelled_statement_is_never_judged_in_a_seed_topic() -> None:
-    seeds = [text for name in TYPES for text in seed_texts(name)]
-    scenes = [j.scene for name in TYPES for j in bias_type(name).judgement_topics]
+    seeds = [text for name in [*TYPES, *MORE] for text in seed_texts(name)]
+    scenes = [j.scene for name in [*TYPES, *MORE] for j in bias_type(name).judgement_topics]
     for name in TYPES:
         for context in {s.context for s in labelled_statements(name)}:
             assert context not in seeds
@@ -360,4 +376,5 @@ def test_the_scenes_do_not_occur_in_the_labelled_statements() -> None:
 
 
 def test_the_scenes_do_not_occur_in_the_seed_topics() -> None:
-    assert not shared_runs([text for name in TYPES for text in seed_texts(name)], scene_texts())
+    seeds = [text for name in [*TYPES, *MORE] for text in seed_texts(name)]
+    assert not shared_runs(seeds, scene_texts())

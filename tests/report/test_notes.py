@@ -26,9 +26,9 @@ def model(reward: float, accuracy: float, disambig: float, perplexity: float) ->
 def a_report(**changes: Any) -> dict[str, Any]:
     """A finished run's report, as far as the notes read it."""
     whole: dict[str, Any] = {
-        "plan": {"referee": {"threshold_kind": "absolute"}},
+        "plan": {"referee": {"threshold_kind": "absolute", "label_source": "said"}},
         "referee": {"verdict": "The referee separates well.", "distinct_said_scores": 9},
-        "debates": {"high": 40, "low": 60},
+        "debates": {"high": 40, "low": 60, "label_sources": {"said": 100}},
         "data": {
             "imported": None,
             "quality": {"warnings": ["Length alone predicts the label."]},
@@ -114,7 +114,7 @@ def test_a_referee_that_always_says_the_same_is_told(distinct: int, told: bool) 
 
 
 def test_labels_relative_to_the_round_are_told_with_how_many_there_are() -> None:
-    relative = a_report(plan={"referee": {"threshold_kind": "relative"}})
+    relative = a_report(plan={"referee": {"threshold_kind": "relative", "label_source": "said"}})
     note = the_note(relative, "Labels are relative to the round")
     assert "40 statements" in note and "however mild" in note
     assert not any("relative" in note for note in notes_of(a_report()))
@@ -196,7 +196,7 @@ def test_a_change_that_was_not_measured_is_not_told() -> None:
 def test_rewards_are_told_to_come_from_the_model_ppo_was_trained_against(
     models: dict[str, Any], told: bool
 ) -> None:
-    unmeasured = {"accuracy_change": {}, "always_unknown": None, "overlap": None}
+    unmeasured: dict[str, Any] = {"accuracy_change": {}, "always_unknown": None, "overlap": None}
     report = a_report(evaluation={**unmeasured, "models": models})
     assert any("no evidence of less bias" in note for note in notes_of(report)) is told
 
@@ -208,6 +208,15 @@ def test_every_evaluated_run_is_told_to_be_one_run_with_one_seed() -> None:
 def test_notes_are_plain_sentences() -> None:
     for note in notes_of(a_report()):
         assert note.endswith(".") and "None" not in note and "nan" not in note.split()
+
+
+def test_scores_said_in_place_of_expectations_are_told() -> None:
+    plan = {"referee": {"threshold_kind": "absolute", "label_source": "expected"}}
+    debates = {"high": 40, "low": 60, "label_sources": {"said": 30, "expected": 70}}
+    assert the_note(a_report(plan=plan, debates=debates), "30 statements are labelled by")
+    told = {**debates, "label_sources": {"expected": 100}}
+    notes = notes_of(a_report(plan=plan, debates=told))
+    assert not [note for note in notes if "are labelled by" in note]
 
 
 # ---- general ability and contamination

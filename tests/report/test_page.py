@@ -152,3 +152,37 @@ def test_a_report_is_written_for_an_unfinished_folder(tmp_path: Path) -> None:
     assert report["evaluation"] is None
     assert report["totals"]["seconds"] == pytest.approx(0)
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_row_of_a_model_that_always_answers_unknown_stands_beside_the_others() -> None:
+    overall = {
+        "accuracy": 0.75,
+        "accuracy_low": None,
+        "accuracy_high": None,
+        "accuracy_ambig": 1.0,
+        "accuracy_disambig": 0.5,
+        "s_amb": None,
+        "s_dis": 0.25,
+    }
+    scores = {"overall": overall, "categories": {"Age": overall, "SES": overall}}
+    new = {"multiple_choice": scores, "reward": None, "perplexity": {"value": 23.44, "tokens": 9}}
+    old = {"multiple_choice": scores, "reward": None}
+    evaluation = {
+        "set": "the set shipped here",
+        "why_no_bias_scores": None,
+        "models": {"base": new, "sft": old},
+        "accuracy_change": {},
+    }
+    facts = {"seconds": 1, "peak_pss_gib": 1, "finished_at": "now"}
+    table = STATEMENT_SCHEMA.empty_table()
+    for silent in (None, overall):
+        manifests = {"eval": {**facts, "evaluation": {**evaluation, "always_unknown": silent}}}
+        page = render_page(
+            build_report(load_plan("smoke"), manifests, table),
+            table,
+            ANSWER_SCHEMA.empty_table(),
+            METRIC_SCHEMA.empty_table(),
+            ITEM_SCHEMA.empty_table(),
+        )
+        assert "<td>23.4</td>" in page
+        assert ("always unknown" in page) is (silent is not None)

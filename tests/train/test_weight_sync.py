@@ -79,7 +79,7 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
     from rldf_ray.models.embedded import embedded_model_folder
     from rldf_ray.models.pool import EnginePool, engines
     from rldf_ray.models.vllm_actor import EngineSettings
-    from rldf_ray.train.weight_sync import full_weights, shared_memory_sync
+    from rldf_ray.train.weight_sync import Policy, full_weights, shared_memory_sync
 
     def pool_of(folder: Path):  # type: ignore[no-untyped-def]
         settings = EngineSettings(
@@ -96,14 +96,69 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
             pool.wait_until_ready()
             before = asyncio.run(_answers(pool))
             model = AutoModelForCausalLM.from_pretrained(changed_model)
-            sync.sync(full_weights(model), "changed")
+            sync.sync(Policy(full_weights(model)), "changed")
             after = asyncio.run(_answers(pool))
             # And back, so that one lucky sync does not pass.
-            sync.sync(
-                full_weights(AutoModelForCausalLM.from_pretrained(embedded_model_folder())), "base"
-            )
+            base = AutoModelForCausalLM.from_pretrained(embedded_model_folder())
+            sync.sync(Policy(full_weights(base)), "base")
             again = asyncio.run(_answers(pool))
     assert before != expected
     assert after == expected
     assert again == before
     assert after == _greedy_by_transformers(changed_model)
+
+
+def test_synced_adapter_equals_a_fresh_engine_on_the_merged_model(tmp_path: Path) -> None:
+    import torch
+    from peft import get_peft_model, get_peft_model_state_dict
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from rldf_ray.cluster import ray_cluster
+    from rldf_ray.models.embedded import embedded_model_folder
+    from rldf_ray.models.pool import engines
+    from rldf_ray.models.vllm_actor import EngineSettings
+    from rldf_ray.plan import LoraSection
+    from rldf_ray.train.lora import lora_config
+    from rldf_ray.train.weight_sync import Policy, shared_memory_sync
+
+    def adapted(seed: int) -> Policy:
+        """An adapter that visibly changes the model; the merged model is saved beside it."""
+        torch.manual_seed(seed)
+        base = AutoModelForCausalLM.from_pretrained(embedded_model_folder(), dtype=torch.float32)
+        model = get_peft_model(base, lora_config(LoraSection(rank=4), scores=False))
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if "lora_B" in name:
+                    parameter.normal_(std=0.02)
+        weights = {n: t.clone() for n, t in get_peft_model_state_dict(model).items()}
+        policy = Policy(weights, model.peft_config["default"])
+        model.merge_and_unload().save_pretrained(tmp_path / f"merged-{seed}")
+        tokenizer = AutoTokenizer.from_pretrained(embedded_model_folder())
+        tokenizer.save_pretrained(tmp_path / f"merged-{seed}")
+        return policy
+
+    def pool_of(folder: Path, rank: int):  # type: ignore[no-untyped-def]
+        settings = EngineSettings(
+            model=str(folder),
+            revision="start",
+            dtype="float32",
+            max_model_len=512,
+            block_size=32,
+            lora_rank=rank,
+        )
+        return engines(settings, name="t", count=1, num_cpus=1, num_gpus=0, timeout_s=300)
+
+    policies = {seed: adapted(seed) for seed in (1, 2)}
+    with ray_cluster(tmp_path / "logs"):
+        with pool_of(tmp_path / "merged-2", 0) as fresh:
+            fresh.wait_until_ready()
+            expected = asyncio.run(_answers(fresh))
+        with pool_of(embedded_model_folder(), 4) as pool, shared_memory_sync(pool) as sync:
+            pool.wait_until_ready()
+            found = []
+            for seed in (1, 2):
+                sync.sync(policies[seed], f"ppo-{seed}")
+                found.append(asyncio.run(_answers(pool)))
+    assert found[0] != found[1]
+    assert found[1] == expected
+    assert found[0] == _greedy_by_transformers(tmp_path / "merged-1")

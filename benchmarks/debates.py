@@ -1,0 +1,325 @@
+"""Debates on a real engine against the same engine's ceiling, and against round-by-round debates.
+
+    python -m benchmarks.debates [--topics 64] [--max-tokens 64] [--model embedded]
+
+In one run, on one engine of the embedded model at a time, 3 debaters and 3 rounds:
+
+1. the product: prompts in the shared layout, no barrier;
+2. the ceiling: the prompts and answer lengths of 1, all at once, given to bare vLLM with the same
+   settings, the prefix cache on;
+3. what others do: the role first in every prompt, and a barrier after every round.
+
+Prefilled tokens are the engine's own count (prompt tokens less cached ones). The prefix tree of
+all prompts of 1 is the least that any engine can prefill. Writes benchmarks/results/debates.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from itertools import pairwise, takewhile
+from pathlib import Path
+from typing import Any
+
+import ray
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.goals import goal, write_results
+from rldf_ray.cluster import ray_cluster
+from rldf_ray.debate.agents import PromptedReferee
+from rldf_ray.debate.collect import Collector, plan_debates
+from rldf_ray.debate.topics import seed_topics
+from rldf_ray.models.base import ChatModel, ChatRequest, Completion
+from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.engine import Engine
+from rldf_ray.models.pool import EnginePool, seats_of
+from rldf_ray.models.seats import Seats
+from rldf_ray.models.vllm_actor import EngineSettings, VllmActor
+from rldf_ray.plan import Plan, load_plan
+from rldf_ray.prompts import bias_type
+from rldf_ray.records import Debate
+
+ROUNDS, DEBATERS = 3, 3
+
+
+class RecordedActor(VllmActor):
+    """The product's engine, which also writes down every request that reached vLLM."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        super().__init__(settings)
+        self._recorded: list[dict[str, Any]] = []
+
+    async def _run(self, prompt: list[int], sampling: Any) -> Any:
+        output = await super()._run(prompt, sampling)
+        self._recorded.append(
+            {
+                "prompt": list(prompt),
+                "cached": output.num_cached_tokens or 0,
+                "generated": len(output.outputs[0].token_ids),
+                "temperature": sampling.temperature,
+                "top_p": sampling.top_p,
+                "seed": sampling.seed,
+                "allowed": sampling.allowed_token_ids,
+            }
+        )
+        return output
+
+    async def recorded(self) -> list[dict[str, Any]]:
+        return self._recorded
+
+
+class Lockstep:
+    """Lets no debate into a round, or to its referee, before all debates are that far."""
+
+    def __init__(self, model: ChatModel, debates: int) -> None:
+        self._model = model
+        # A round is two phases: every debater speaks; every statement is scored, the round ranked.
+        self._expected = (debates * DEBATERS, debates * (DEBATERS + 1))
+        self._done: Counter[int] = Counter()
+        self._open = [asyncio.Event() for _ in range(2 * ROUNDS + 1)]
+        self._open[0].set()
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        _, _, number, kind, *_ = request.address.split("/")
+        phase = 2 * (int(number) - 1) + (kind != "role")
+        await self._open[phase].wait()
+        answer = await self._model.complete(request)
+        self._done[phase] += 1
+        if self._done[phase] == self._expected[phase % 2]:
+            self._open[phase + 1].set()
+        return answer
+
+
+def debates_of(plan: Plan) -> list[Debate]:
+    topics = [
+        replace(topic, split="debate")
+        for name in plan.bias_types
+        for kind in ("opinion", "judgement")
+        for topic in seed_topics(bias_type(name), kind, plan)
+    ]
+    return plan_debates(topics, plan)
+
+
+def settings_of(plan: Plan) -> EngineSettings:
+    section = plan.engines
+    return EngineSettings(
+        model=resolve_model(plan.model),
+        revision="base",
+        dtype=section.dtype,
+        max_model_len=section.max_model_len,
+        max_num_seqs=section.max_num_seqs,
+        kv_cache_gib=section.kv_cache_gib,
+        block_size=section.block_size,
+        enforce_eager=section.enforce_eager,
+    )
+
+
+@contextmanager
+def recorded_engine(settings: EngineSettings) -> Iterator[tuple[EnginePool, Engine]]:
+    made: Any = ray.remote(RecordedActor).options(num_cpus=1, max_concurrency=1000)
+    engine = Engine("the engine", lambda: made.remote(settings), restarts=0, timeout_s=600)
+    engine.begin()
+    try:
+        engine.wait_until_ready()
+        yield EnginePool([engine], settings.model, Seats(1, seats_of(settings))), engine
+    finally:
+        engine.end()
+
+
+def held(plan: Plan, barrier: bool) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Figures of all debates of `plan`, and what reached the engine."""
+    debates = debates_of(plan)
+    with recorded_engine(settings_of(plan)) as (pool, engine):
+
+        async def hold() -> float:
+            model = Lockstep(pool, len(debates)) if barrier else pool
+            collector = Collector(plan, "benchmark", model, PromptedReferee(model, plan.seed))
+            began = time.monotonic()
+            await collector.collect(debates, lambda place, statements: None)
+            return time.monotonic() - began
+
+        seconds = asyncio.run(hold())
+        recorded: list[dict[str, Any]] = ray.get(engine._actor.recorded.remote())
+    statements = len(debates) * DEBATERS * ROUNDS
+    # The referee is greedy, and its prompts are the same under both layouts.
+    debaters = sum(
+        len(request["prompt"]) - request["cached"]
+        for request in recorded
+        if request["temperature"] > 0
+    )
+    return {
+        "statements_a_second": statements / seconds,
+        **figures(recorded, seconds),
+        "prefilled_tokens_of_debaters": debaters,
+    }, recorded
+
+
+def figures(recorded: Sequence[dict[str, Any]], seconds: float) -> dict[str, float]:
+    prompt = sum(len(request["prompt"]) for request in recorded)
+    generated = sum(request["generated"] for request in recorded)
+    return {
+        "seconds": seconds,
+        "requests": len(recorded),
+        "prompt_tokens": prompt,
+        "prefilled_tokens": prompt - sum(request["cached"] for request in recorded),
+        "generated_tokens": generated,
+        "generated_tokens_a_second": generated / seconds,
+    }
+
+
+def prefix_tree_tokens(prompts: Sequence[Sequence[int]]) -> int:
+    """Nodes of the prefix tree: every prompt less what it shares with its sorted neighbour."""
+    ordered = sorted(map(tuple, prompts))
+    shared = sum(
+        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+        for a, b in pairwise(ordered)
+    )
+    return sum(map(len, ordered)) - shared
+
+
+def replayed(settings: EngineSettings, recorded: list[dict[str, Any]]) -> dict[str, float]:
+    """The ceiling, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked, answered = Path(folder) / "asked.json", Path(folder) / "answered.json"
+        asked.write_text(json.dumps({"settings": asdict(settings), "requests": recorded}))
+        command = [sys.executable, "-m", "benchmarks.debates", "--replay", str(asked)]
+        subprocess.run([*command, str(answered)], check=True)
+        found: dict[str, float] = json.loads(answered.read_text())
+    return found
+
+
+def replay(asked: Path, answered: Path) -> None:
+    """Give bare vLLM all requests at once; answers are as long as they were."""
+    from rldf_ray.models.vllm_actor import engine_arguments, set_environment
+
+    task = json.loads(asked.read_text())
+    settings = EngineSettings(**task["settings"])
+    # Its core in a process of its own, as behind the product's actor.
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"
+    set_environment(settings)
+    from vllm import LLM, SamplingParams
+
+    engine = LLM(**engine_arguments(settings))
+    prompts: Any = [{"prompt_token_ids": request["prompt"]} for request in task["requests"]]
+    sampling = [
+        SamplingParams(
+            temperature=request["temperature"],
+            top_p=request["top_p"],
+            seed=request["seed"],
+            allowed_token_ids=request["allowed"],
+            logprob_token_ids=request["allowed"],
+            min_tokens=request["generated"],
+            max_tokens=request["generated"],
+            ignore_eos=True,
+        )
+        for request in task["requests"]
+    ]
+    began = time.monotonic()
+    outputs = engine.generate(prompts, sampling, use_tqdm=False)
+    seconds = time.monotonic() - began
+    rows = [
+        {
+            "prompt": request["prompt"],
+            "cached": output.num_cached_tokens or 0,
+            "generated": len(output.outputs[0].token_ids),
+        }
+        for request, output in zip(task["requests"], outputs, strict=True)
+    ]
+    answered.write_text(json.dumps(figures(rows, seconds)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--topics", type=int, default=64)
+    parser.add_argument("--max-tokens", type=int, default=64, help="longest statement")
+    parser.add_argument("--model", default="embedded")
+    parser.add_argument("--set", action="append", default=[], help="a field of the plan")
+    parser.add_argument("--replay", type=Path, nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.replay:
+        replay(*options.replay)
+        return
+    shape = [
+        f"model={options.model}",
+        f"debate.debates={options.topics}",
+        f"debate.in_flight={options.topics}",
+        f"debate.debaters={DEBATERS}",
+        f"debate.rounds={ROUNDS}",
+        f"debate.max_tokens={options.max_tokens}",
+        "engines={max_model_len: 2048, kv_cache_gib: 2, block_size: 16, enforce_eager: true}",
+        *options.set,
+    ]
+    plan = load_plan("quickstart", shape)
+    paper = load_plan("quickstart", [*shape, "debate.layout=paper"])
+    console = Console(width=200)
+    with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)):
+        ours, recorded = held(plan, barrier=False)
+        console.print("product", ours)
+        others, _ = held(paper, barrier=True)
+        console.print("round by round, role first", others)
+    ceiling = replayed(settings_of(plan), recorded)
+    console.print("ceiling", ceiling)
+    least = prefix_tree_tokens([request["prompt"] for request in recorded])
+    table = Table("", *ours)
+    for name, row in (("product", ours), ("role first, barrier", others), ("ceiling", ceiling)):
+        table.add_row(name, *(f"{row[key]:.4g}" if key in row else "" for key in ours))
+    console.print(table)
+    write_results(
+        "debates",
+        {
+            "product": ours,
+            "role_first_with_barrier": others,
+            "ceiling": ceiling,
+            "prefix_tree_tokens": least,
+            "times_fewer_prefilled_by_debaters": others["prefilled_tokens_of_debaters"]
+            / ours["prefilled_tokens_of_debaters"],
+            "plan": plan.model_dump(mode="json"),
+        },
+        goals_of(ours, others, ceiling, least),
+    )
+
+
+def goals_of(
+    ours: dict[str, float], others: dict[str, float], ceiling: dict[str, float], least: int
+) -> list[dict[str, Any]]:
+    return [
+        goal(
+            "generated tokens a second, share of the ceiling's",
+            ours["generated_tokens_a_second"] / ceiling["generated_tokens_a_second"],
+            least=0.9,
+        ),
+        goal(
+            "prefilled tokens, times the prefix tree's",
+            ours["prefilled_tokens"] / least,
+            most=1.15,
+        ),
+        goal(
+            "prefilled tokens, role first with a barrier over ours",
+            others["prefilled_tokens"] / ours["prefilled_tokens"],
+            least=2.2,
+        ),
+        goal(
+            "statements a second, ours over role first with a barrier",
+            ours["statements_a_second"] / others["statements_a_second"],
+            least=1.8,
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    main()

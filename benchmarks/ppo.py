@@ -1,0 +1,228 @@
+"""PPO here and by TRL 1.10's PPOTrainer: episodes and tokens a second, peak memory.
+
+    python -m benchmarks.ppo [--episodes 32] [--skip-peer]
+
+Embedded model, 64-token prompts, answers of at most 48 tokens, batch 8, one PPO epoch, float32.
+Ours is the `ppo` stage with everything it needs: Ray, DeepSpeed, a vLLM engine; with all parameters
+trained, and with adapters on a shared base. TRL gets an environment of its own under a temporary
+folder (its package alone; torch and transformers are the ones installed here). Rates are of the
+steps after the first, memory is the peak of PSS over all processes of a side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results_file import goal, write_results
+from rldf_ray.memory import watch_memory
+from rldf_ray.plan import LoraSection, load_plan
+
+LORA = LoraSection(rank=16, alpha=32)
+PEER = "trl==1.10.0"
+PROMPT, ANSWER, BATCH = 64, 48, 8
+WORDS = [
+    "the",
+    "people",
+    "of",
+    "this",
+    "town",
+    "met",
+    "at",
+    "noon",
+    "and",
+    "talked",
+    "about",
+    "work",
+    "home",
+    "school",
+    "health",
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--episodes", type=int, default=32)
+    parser.add_argument("--skip-peer", action="store_true")
+    parser.add_argument("--side", choices=["prepare", "full", "lora"], help=argparse.SUPPRESS)
+    parser.add_argument("--root", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.side == "prepare":
+        prepare(given.root)
+    elif given.side:
+        ours(given.root, given.side, given.episodes)
+    else:
+        compare(given.episodes, given.skip_peer)
+
+
+def compare(episodes: int, skip_peer: bool) -> None:
+    """Both sides one after the other, each in processes of its own."""
+    with tempfile.TemporaryDirectory(prefix="rldf-bench-") as folder:
+        root = Path(folder)
+        own = [sys.executable, "-m", "benchmarks.ppo", "--root", folder]
+        own += ["--episodes", str(episodes), "--side"]
+        subprocess.run([*own, "prepare"], check=True)
+        figures: dict[str, Any] = {}
+        for side in ("full", "lora"):
+            peak = _watched([*own, side])
+            figures[side] = {**json.loads((root / f"{side}.json").read_text()), "peak_gib": peak}
+        if not skip_peer:
+            figures["trl"] = peer(root, episodes)
+    write_results("ppo", figures, goals_of(figures))
+
+
+def goals_of(figures: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rates and memory against the peer's, or the peer's recorded rate where it was skipped."""
+    theirs = figures.get("trl", {"episodes_per_s": 0.32, "peak_gib": 8.4e9 / 2**30})
+
+    def ratio(side: str, name: str) -> float:
+        return float(figures[side][name] / theirs[name])
+
+    return [
+        goal("full parameters: episodes/s over TRL's", ratio("full", "episodes_per_s"), ">=", 1.5),
+        goal("shared base: episodes/s over TRL's", ratio("lora", "episodes_per_s"), ">=", 2.5),
+        goal("shared base: peak memory over TRL's", ratio("lora", "peak_gib"), "<=", 0.5),
+    ]
+
+
+def _watched(command: list[str]) -> float:
+    """Run it; the peak memory of all its processes, GiB."""
+    with watch_memory(0.5) as peak:
+        subprocess.run(command, check=True)
+    return round(peak.gib, 2)
+
+
+def prepare(root: Path) -> None:
+    """Models and prompts that both sides use."""
+    import torch
+    from peft import get_peft_model
+    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
+
+    from rldf_ray.models.embedded import embedded_model_folder
+    from rldf_ray.train.lora import lora_config
+
+    base = embedded_model_folder()
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    torch.manual_seed(0)
+    speaker = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    get_peft_model(speaker, lora_config(LORA, scores=False)).save_pretrained(root / "sft/adapter")
+    scorer = AutoModelForSequenceClassification.from_pretrained(
+        base, num_labels=1, dtype=torch.float32
+    )
+    scorer.config.pad_token_id = tokenizer.pad_token_id
+    scorer.save_pretrained(root / "reward/model")
+    get_peft_model(scorer, lora_config(LORA, scores=True)).save_pretrained(root / "reward/adapter")
+    tokenizer.save_pretrained(root / "reward/model")
+    (root / "sft/model").symlink_to(base)
+    _write_prompts(root, tokenizer)
+
+
+def _write_prompts(root: Path, tokenizer: Any) -> None:
+    """64-token prompts: as messages for us, as ids for the peer."""
+    import random
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from rldf_ray.models.reward_score import chat_ids
+
+    draw, rows, ids = random.Random(0), [], []
+    while len(rows) < 64:
+        words = draw.choices(WORDS, k=40)
+        message = [{"role": "user", "content": " ".join(words)}]
+        while len(chat_ids(tokenizer, message, generate=True)) > PROMPT:
+            words.pop()
+            message = [{"role": "user", "content": " ".join(words)}]
+        found = chat_ids(tokenizer, message, generate=True)
+        if len(found) == PROMPT:
+            rows.append({"prompt_id": f"p{len(rows)}", "split": "ppo", "prompt": message})
+            ids.append(found)
+    (root / "data").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), root / "data/prompts.parquet")
+    (root / "prompts.json").write_text(json.dumps(ids))
+
+
+def ours(root: Path, side: str, episodes: int) -> None:
+    """The `ppo` stage in this process, on a Ray cluster of its own."""
+    from rldf_ray import stages
+    from rldf_ray.cluster import ray_cluster
+    from rldf_ray.console import Story
+    from rldf_ray.placement import place
+    from rldf_ray.speakers import Speakers
+    from rldf_ray.storage import RunFolder
+
+    sizes = f"episodes: {episodes}, rollout_batch: {BATCH}, batch_size: {BATCH}, micro_batch: 4"
+    rank = LORA.rank if side == "lora" else 0
+    plan = load_plan(
+        "quickstart",
+        [
+            f"ppo={{{sizes}, max_tokens: {ANSWER}, dtype: float32, sample_every: null}}",
+            f"train.lora={{rank: {rank}, alpha: {LORA.alpha}}}",
+            "engines.max_model_len=256",
+            "engines.kv_cache_gib=0.1",
+        ],
+    )
+    with ray_cluster(root / "logs") as resources:
+        placement = place(plan, resources)
+        folder, story = RunFolder(root), Story()
+        speakers = Speakers(plan, folder, placement, story)
+        run = stages.Run(plan, folder, placement, story, "benchmark", speakers)
+        history = stages.ppo(run)["history"]
+    shutil.rmtree(root / "ppo")
+    (root / f"{side}.json").write_text(json.dumps(rates(history)))
+
+
+def rates(history: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of the steps after the first, which also warms everything up."""
+    parts = ("rollout_seconds", "train_seconds", "sync_seconds")
+    later = history[1:]
+    seconds = sum(step[part] for step in later for part in parts)
+    tokens = sum(step["prompt_tokens"] + step["generated_tokens"] for step in later)
+    return {
+        "episodes_per_s": round(len(later) * BATCH / seconds, 3),
+        "tokens_per_s": round(tokens / seconds, 1),
+        "answer_tokens": round(sum(s["response_tokens"] for s in later) / len(later), 1),
+        **{part: round(sum(s[part] for s in later) / len(later), 2) for part in parts},
+    }
+
+
+def peer(root: Path, episodes: int) -> dict[str, Any]:
+    """TRL's trainer in its own environment, on the same models and prompts."""
+    python = _peer_environment(root / "peer")
+    script = Path(__file__).parent / "peers" / "trl_ppo.py"
+    out = root / "trl.json"
+    command = [python, script, root / "sft/model", root / "reward/model", root / "prompts.json"]
+    command += [episodes, BATCH, ANSWER, out]
+    peak = _watched([str(part) for part in command])
+    found = json.loads(out.read_text())
+    seconds = found["ended"][-1] - found["ended"][0]
+    rate = (len(found["ended"]) - 1) * BATCH / seconds
+    return {
+        "version": found["version"],
+        "episodes_per_s": round(rate, 3),
+        "tokens_per_s": round(rate * (PROMPT + ANSWER), 1),
+        "peak_gib": peak,
+    }
+
+
+def _peer_environment(folder: Path) -> Path:
+    """A virtual environment with the peer's package before the ones installed here."""
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    site = next((folder / "lib").glob("python*/site-packages"))
+    (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    subprocess.run([*install, "--target", str(site), PEER], check=True)
+    return python
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""`rldf serve` in a process of its own, for benchmarks and for tests that need the real thing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+@dataclass
+class Running:
+    address: str
+    process: subprocess.Popen[str]
+    log: Path
+
+    def replica(self, app: str) -> psutil.Process:
+        """The process of an application's replica."""
+        title = f"ray::ServeReplica:{app}:"
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            if title in " ".join(child.cmdline()):
+                return child
+        raise LookupError(f"no process {title}")
+
+    def stop(self, timeout_s: float = 60) -> int:
+        """SIGTERM, and how it ended."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout_s)
+
+
+@contextmanager
+def running(*arguments: str, log: Path, deadline_s: float = 300) -> Iterator[Running]:
+    """`rldf serve ARGUMENTS`, once it says that it is up."""
+    call = "from rldf_ray.cli import main; main()"
+    command = [sys.executable, "-c", call, "serve", *arguments, "--port", "0"]
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
+    env.pop("RAY_ADDRESS", None)
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT, env=env
+        )
+    try:
+        yield Running(_address(process, log, deadline_s), process, log)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(90)
+
+
+def _address(process: subprocess.Popen[str], log: Path, deadline_s: float) -> str:
+    deadline = time.monotonic() + deadline_s
+    while time.monotonic() < deadline:
+        for line in log.read_text().splitlines():
+            if line.startswith("page"):
+                return line.split()[1].rstrip("/")
+        if process.poll() is not None:
+            break
+        time.sleep(0.2)
+    raise AssertionError(f"rldf serve did not come up:\n{log.read_text()[-4000:]}")

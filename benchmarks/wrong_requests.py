@@ -1,0 +1,184 @@
+"""Requests no client library would send, over bare sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/bias", "/v1/debate")
+AT_ONCE = 16
+ANSWER_TIMEOUT_S = 60
+# The connection was closed without an answer, which broken HTTP may be answered with.
+CLOSED = 0
+
+HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
+VALUES: tuple[Any, ...] = (
+    None, True, -1, 0, 1.5, 1e308, 10**30, "", "x", "\ud800", "\x00", [], [[]], {}, {"a": {}},
+    ["x"] * 1000, "x" * 100_000,
+)  # fmt: skip
+
+
+def bodies() -> Iterator[bytes]:
+    """Bodies that are wrong in their content, for ever."""
+    fields = ("messages", "prompt", "model", "n", "max_tokens", "temperature", "top_p", "seed",
+              "stop", "stream", "logprobs", "top_logprobs", "response_format", "guided_json",
+              "guided_choice", "structured_outputs", "input", "referee", "topic", "rounds",
+              "debaters", "bias_type", "stream_options", "unknown")  # fmt: skip
+    wrong = (json.dumps({**HELLO, field: value}).encode() for field in fields for value in VALUES)
+    texts = (
+        b"",
+        b"{",
+        b"\xff\xfe\xfd",
+        b'{"messages": "\xc3"}',
+        b"null",
+        b"[]",
+        b"NaN",
+        b"0" * 5000,
+    )
+    deep = (
+        b"[" * 50_000,
+        b'{"a":' * 20_000,
+        json.dumps({**HELLO, "guided_json": nested(200)}).encode(),
+    )
+    schemas = (
+        {"type": "nonsense"}, {"$ref": "#"}, {"$ref": "http://127.0.0.1:1/x"}, {"enum": []},
+        {"type": "array", "minItems": 10**9}, {"type": "string", "pattern": "(a+)+$("},
+        {"allOf": [{"$ref": "#/a"}]}, {"type": "object", "required": ["x"] * 500},
+    )  # fmt: skip
+    guided = (json.dumps({**HELLO, "guided_json": schema}).encode() for schema in schemas)
+    return itertools.cycle([*wrong, *texts, *deep, *guided])
+
+
+def nested(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        found = {"type": "object", "properties": {"a": found}}
+    return found
+
+
+Kind = Callable[[str, str, bytes], list[bytes | float]]
+
+
+def plain(path: str, key: str, body: bytes) -> list[bytes | float]:
+    """A whole request; numbers in the list are pauses in seconds."""
+    return [head(path, key, len(body)), body]
+
+
+def wrong_key(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key[:-1] + "\xff", len(body)), body]
+
+
+def no_key(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key, len(body)).replace(b"authorization", b"x-nothing"), body]
+
+
+def huge(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key, 3 << 20), *[b"x" * (1 << 16)] * 48]
+
+
+def said_to_be_huge(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key, 10**15), b"{}"]
+
+
+def chunked_for_ever(path: str, key: str, body: bytes) -> list[bytes | float]:
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    return [head(path, key, None), *[chunk] * 48]
+
+
+def slow(path: str, key: str, body: bytes) -> list[bytes | float]:
+    pieces: list[bytes | float] = [head(path, key, 1000)]
+    for _ in range(6):
+        pieces += [0.5, b"{"]
+    return pieces
+
+
+def cut_off(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key, len(body) + 100), body]
+
+
+def broken_chunks(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key, None), b"zz\r\nnothing\r\n\r\n"]
+
+
+def no_http(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [b"\x16\x03\x01\x02\x00\x01" + body[:100]]
+
+
+def long_header(path: str, key: str, body: bytes) -> list[bytes | float]:
+    text = head(path, key, len(body)).replace(
+        b"\r\n\r\n", b"\r\nx-long: " + b"a" * 70_000 + b"\r\n\r\n"
+    )
+    return [text, body]
+
+
+def strange_path(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head("/v1/runs/%2e%2e%2f%2e%2e/%00/report?a=%ff", key, 0).replace(b"POST", b"GET")]
+
+
+KINDS: tuple[Kind, ...] = (
+    plain, plain, plain, plain, plain, plain, wrong_key, no_key, huge, said_to_be_huge,
+    chunked_for_ever, slow, cut_off, broken_chunks, no_http, long_header, strange_path,
+)  # fmt: skip
+
+
+def head(path: str, key: str, length: int | None) -> bytes:
+    size = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
+    lines = (
+        f"POST {path} HTTP/1.1", "host: localhost", f"authorization: Bearer {key}",
+        "content-type: application/json", "connection: close", size,
+    )  # fmt: skip
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+
+
+async def send_all(url: str, key: str, number: int) -> collections.Counter[int]:
+    """`number` wrong requests of all kinds in turn; their statuses."""
+    parts = urlsplit(url)
+    statuses: collections.Counter[int] = collections.Counter()
+    seats = asyncio.Semaphore(AT_ONCE)
+    some = bodies()
+
+    async def one(i: int) -> None:
+        kind, path = KINDS[i % len(KINDS)], PATHS[i % len(PATHS)]
+        body = next(some)
+        async with seats:
+            statuses[
+                await _send(parts.hostname or "", parts.port or 80, kind(path, key, body))
+            ] += 1
+
+    await asyncio.gather(*(one(i) for i in range(number)))
+    return statuses
+
+
+async def _send(host: str, port: int, pieces: list[bytes | float]) -> int:
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                async for piece in _paced(pieces):
+                    writer.write(piece)
+                    await writer.drain()
+                if len(pieces) == 2 and b"content-length: 1000000000000000" in bytes(pieces[0]):
+                    writer.write_eof()
+                return _status(await reader.readline())
+            finally:
+                writer.close()
+    except ConnectionError:
+        return CLOSED
+
+
+async def _paced(pieces: list[bytes | float]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            yield piece
+        else:
+            await asyncio.sleep(piece)
+
+
+def _status(line: bytes) -> int:
+    words = line.split()
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else CLOSED

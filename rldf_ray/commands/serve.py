@@ -1,0 +1,174 @@
+"""`rldf serve`, `rldf publish`: the checkout's `serve/`, imported when it is called."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.console import Story
+from rldf_ray.storage import RunFolderError
+
+story = Story()
+serves = typer.Typer(
+    cls=DefaultCommandGroup,
+    help="Serve a model behind an OpenAI-compatible API, with a page.",
+    no_args_is_help=True,
+)
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="a run folder, model folder or hub id")]
+Store = Annotated[Path, typer.Option("--store", metavar="DIR", help="the model store")]
+Keys = Annotated[Path, typer.Option("--keys", metavar="FILE", help="the key file")]
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the settings")
+]
+AsJSON = Annotated[bool, typer.Option("--json", help="print JSON instead of lines")]
+Host = Annotated[
+    str | None, typer.Option("--host", help="address; another than loopback needs --keys")
+]
+PolicyStore = Annotated[
+    str | None,
+    typer.Option("--store", metavar="DIR", help="serve the policy from this model store"),
+]
+Names = Annotated[
+    str, typer.Option("--models", help="of a run folder: which of policy, sft and base")
+]
+
+
+ModelName = Annotated[str, typer.Option("--name", help="the served model's name in the store")]
+
+
+@serves.command()
+def start(
+    model: Model,
+    names: Names = "policy,base",
+    host: Host = None,
+    port: Annotated[int | None, typer.Option(help="port; 0 is any free one")] = None,
+    keys: Annotated[str | None, typer.Option(metavar="FILE", help="API keys")] = None,
+    store: PolicyStore = None,
+    set_: Set = [],  # noqa: B006
+) -> None:
+    """Serve until SIGTERM: `rldf serve MODEL`. MODEL may also be a Serve config file."""
+    _checkout()
+    from serve.launch import serve_until_stopped
+
+    given = {"host": host, "port": port, "keys": keys, "store": store}
+    serve_until_stopped(_settings(model, names, set_, given), story.say)
+
+
+@serves.command()
+def config(model: Model, names: Names = "policy,base", set_: Set = []) -> None:  # noqa: B006
+    """Print the same as a Serve config file, for `serve run` and `serve deploy`."""
+    _checkout()
+    settings = _settings(model, names, set_, {})
+    application = {
+        "name": settings.name,
+        "route_prefix": "/",
+        "import_path": "serve.app:build",
+        "args": settings.model_dump(mode="json", exclude_defaults=True),
+    }
+    http = {"host": settings.host, "port": settings.port}
+    told = {"proxy_location": "HeadOnly", "http_options": http, "applications": [application]}
+    print(yaml.safe_dump(told, sort_keys=False), end="")
+
+
+@serves.command()
+def rollout(
+    version: Annotated[str, typer.Argument(help="a published version")],
+    store: Store,
+    percent: Annotated[
+        float, typer.Option(min=0, max=100, help="its share; 100 makes it current, 0 takes it back")
+    ],
+    name: ModelName = "policy",
+) -> None:
+    """Shift traffic to a version and back; servers on the store follow within a second."""
+    _checkout()
+    from serve.store import ModelStore
+
+    traffic = ModelStore(store.resolve(), name).rollout(version, percent)
+    shift = f", {traffic.percent:g} % to {traffic.next}" if traffic.next else ""
+    story.say(f"{name}: current {traffic.current}{shift}")
+
+
+@serves.command()
+def versions(store: Store, name: ModelName = "policy", as_json: AsJSON = False) -> None:
+    """The published versions, and which are served."""
+    _checkout()
+    from serve.store import ModelStore
+
+    found = ModelStore(store.resolve(), name)
+    traffic = found.traffic()
+    shares = {} if traffic is None else {traffic.current: 100 - traffic.percent}
+    if traffic is not None and traffic.next is not None:
+        shares[traffic.next] = traffic.percent
+    rows = [{"version": v, "percent": shares.get(v, 0.0)} for v in found.versions()]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        story.say(f"{row['version']}  {row['percent']:g} %")
+
+
+@serves.command()
+def key(
+    name: Annotated[str, typer.Argument(help="whose key")],
+    keys: Keys,
+    requests: Annotated[float | None, typer.Option(min=1, help="requests a minute")] = None,
+    tokens: Annotated[float | None, typer.Option(min=1, help="tokens a minute")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="take the key back")] = False,
+) -> None:
+    """Make a key (or a new one), shown this once; running servers know it within a second."""
+    _checkout()
+    from serve.keys import add_key, remove_key
+
+    if remove:
+        remove_key(keys, name)
+        return
+    print(add_key(keys, name, requests, tokens))
+
+
+def publish(
+    model: Annotated[str, typer.Argument(metavar="RUN_OR_MODEL", help="its model/, or a folder")],
+    store: Store,
+    name: ModelName = "policy",
+) -> None:
+    """Put a model or adapter into the model store as its next version."""
+    _checkout()
+    from serve.store import ModelStore
+
+    folder = Path(model)
+    source = folder / "model" if (folder / "plan.yaml").exists() else folder
+    found = ModelStore(store.resolve(), name)
+    version = found.publish(source)
+    story.say(f"{name} {version}: {found.folder(version)}")
+
+
+def _checkout() -> None:
+    """Say what to do where only the package is installed."""
+    if importlib.util.find_spec("serve") is None:
+        raise RunFolderError(
+            "rldf serve runs from a checkout of the project (its serve/ folder is not installed): "
+            "call it there, or put the checkout on PYTHONPATH"
+        )
+
+
+def _settings(model: str, names: str, set_: list[str], given: dict[str, Any]) -> Any:
+    """The settings of a model or run, or the `args` of a Serve config file, with overrides."""
+    from serve.settings import settings_for, settings_of_file
+
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for override in set_:
+        dotted, _, text = override.partition("=")
+        *sections, field = dotted.split(".")
+        place = values
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[field] = yaml.safe_load(text)
+    if model.endswith((".yaml", ".yml")):
+        return settings_of_file(Path(model), values)
+    return settings_for(model, tuple(names.split(",")), values)

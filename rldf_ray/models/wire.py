@@ -1,0 +1,204 @@
+"""Requests and answers between a pool and its engines, over a socket of their own.
+
+A call of a Ray actor takes milliseconds of processor time on both sides; thousands of requests a
+second from one program leave a tenth of that. Ray still places, starts and buries the actors. A
+frame is a length (4 bytes) and MessagePack; the first frame of a connection is the pool's secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import itertools
+import struct
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
+
+LENGTH = struct.Struct(">I")
+LONGEST = 2**28
+
+Answer = Callable[[ChatRequest], Awaitable[tuple[Completion, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    number: int
+    request: ChatRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Samples, or why there are none; `died` if another engine could answer."""
+
+    number: int
+    samples: tuple[Completion, ...] | None = None
+    error: str = ""
+    died: bool = False
+
+
+_encoder = msgspec.msgpack.Encoder()
+_asked = msgspec.msgpack.Decoder(Asked)
+_answered = msgspec.msgpack.Decoder(Answered)
+
+
+class _Frames(asyncio.Protocol):
+    """Cuts what arrives into frames."""
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # A cast, as uvloop's transports are none of asyncio's classes.
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(self._buffer)
+            if length > LONGEST:
+                self.transport.abort()
+                return
+            end = LENGTH.size + length
+            if len(self._buffer) < end:
+                return
+            frame = bytes(self._buffer[LENGTH.size : end])
+            del self._buffer[:end]
+            self.frame_received(frame)
+
+    def frame_received(self, frame: bytes) -> None:
+        raise NotImplementedError
+
+    def send(self, frame: bytes) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(LENGTH.pack(len(frame)) + frame)
+
+
+class Desk:
+    """The engine's side: answers whoever knows one of its secrets."""
+
+    def __init__(self, answer: Answer, host: str | None = None) -> None:
+        self._answer = answer
+        self._host = host or _own_address()
+        self._secrets: set[bytes] = set()
+        self._server: asyncio.Server | None = None
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def open(self, secret: bytes) -> tuple[str, int]:
+        """Let in those who know `secret`; host and port."""
+        self._secrets.add(secret)
+        if self._server is None:
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(lambda: _Visitor(self), self._host, 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return self._host, port
+
+    def knows(self, secret: bytes) -> bool:
+        return any(hmac.compare_digest(secret, known) for known in self._secrets)
+
+    def work(self, visitor: _Frames, asked: Asked) -> None:
+        task = asyncio.get_running_loop().create_task(self._work(visitor, asked))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+    async def _work(self, visitor: _Frames, asked: Asked) -> None:
+        try:
+            answered = Answered(asked.number, await self._answer(asked.request))
+        except EngineDiedError as error:
+            answered = Answered(asked.number, error=str(error), died=True)
+        except ModelError as error:
+            answered = Answered(asked.number, error=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the asker's to know
+            answered = Answered(asked.number, error=f"{type(error).__name__}: {error}")
+        visitor.send(_encoder.encode(answered))
+
+
+class _Visitor(_Frames):
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self._desk = desk
+        self._known = False
+
+    def frame_received(self, frame: bytes) -> None:
+        if self._known:
+            self._desk.work(self, _asked.decode(frame))
+        elif self._desk.knows(frame):
+            self._known = True
+        else:
+            self.transport.abort()
+
+
+def _own_address() -> str:
+    """Where other nodes of the cluster reach this process."""
+    import ray
+
+    address: str = ray.util.get_node_ip_address()
+    return address
+
+
+class Line(_Frames):
+    """The pool's side, within one event loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.get_running_loop()
+        self._numbers = itertools.count()
+        self._waiting: dict[int, asyncio.Future[tuple[Completion, ...]]] = {}
+
+    @classmethod
+    async def to(cls, host: str, port: int, secret: bytes) -> Line:
+        """A connection to a desk.
+
+        Raises:
+            EngineDiedError: nobody answers there.
+        """
+        try:
+            _, line = await asyncio.get_running_loop().create_connection(cls, host, port)
+        except OSError as error:
+            raise EngineDiedError(f"no connection to it: {error}") from error
+        line.send(secret)
+        return line
+
+    @property
+    def open(self) -> bool:
+        return not self.transport.is_closing()
+
+    async def ask(self, request: ChatRequest) -> tuple[Completion, ...]:
+        """The engine's answer.
+
+        Raises:
+            EngineDiedError: it is gone, or says that it is as good as dead.
+            ModelError: it says why it cannot answer.
+        """
+        if not self.open:
+            raise EngineDiedError("the connection to it was lost")
+        number = next(self._numbers)
+        answer: asyncio.Future[tuple[Completion, ...]] = self.loop.create_future()
+        self._waiting[number] = answer
+        try:
+            self.send(_encoder.encode(Asked(number, request)))
+            return await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    def frame_received(self, frame: bytes) -> None:
+        answered = _answered.decode(frame)
+        answer = self._waiting.get(answered.number)
+        if answer is None or answer.done():
+            return  # whoever asked has given up
+        if answered.samples is not None:
+            answer.set_result(answered.samples)
+        else:
+            kind = EngineDiedError if answered.died else ModelError
+            answer.set_exception(kind(answered.error))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(EngineDiedError("the connection to it was lost"))

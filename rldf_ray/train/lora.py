@@ -1,0 +1,48 @@
+"""Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): W x + (alpha / rank) B A x, W frozen.
+
+Every trainer leaves its adapter in `adapter/` and, beside it, the same model merged in `model/`:
+an ordinary Hugging Face folder, which evaluation, engines and other programs load.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rldf_ray.plan import LoraSection
+
+ADAPTER = "adapter"
+
+
+def lora_config(section: LoraSection, *, scores: bool) -> Any:
+    """PEFT's configuration of a plan; None where all parameters are trained.
+
+    Args:
+        scores: for a model with a score head, which is trained whole beside the adapter.
+    """
+    from peft import LoraConfig, TaskType
+
+    if not section.rank:
+        return None
+    return LoraConfig(
+        r=section.rank,
+        lora_alpha=section.alpha,
+        target_modules=list(section.targets),
+        lora_dropout=0.0,
+        task_type=TaskType.SEQ_CLS if scores else TaskType.CAUSAL_LM,
+        modules_to_save=["score"] if scores else None,
+    )
+
+
+def save_trained(trainer: Any, tokenizer: Any, out: Path) -> None:
+    """What one of TRL's trainers trained: `model/`, and `adapter/` where it trained one."""
+    from peft import PeftModel
+
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    if not isinstance(model, PeftModel):
+        trainer.save_model(str(out / "model"))
+        return
+    trainer.save_model(str(out / ADAPTER))
+    if trainer.is_world_process_zero():
+        model.merge_and_unload().save_pretrained(out / "model")
+        tokenizer.save_pretrained(out / "model")

@@ -1,0 +1,133 @@
+"""The four models of PPO on one worker: actor, critic, frozen reference, reward model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rldf_ray.models.reward_score import RewardModel
+from rldf_ray.train import ppo_math
+from rldf_ray.train.rollout import Batch
+from rldf_ray.train.weight_sync import Policy, full_weights, save_model
+from rldf_ray.train.worker import TrainJob, deepspeed_config, dtype_of
+
+
+@dataclass(frozen=True)
+class PPOModels:
+    """What the PPO step computes with.
+
+    Attributes:
+        actor: DeepSpeed engine of a causal language model.
+        critic: DeepSpeed engine of a token classifier with one label.
+        reference: the frozen causal language model.
+        reward: scores whole answers.
+        policy: the actor's weights as engines load them; a collective.
+        export: writes a policy into a folder as `model/` or `adapter/` (rank 0).
+        save: writes the policy at the end, `model/` in any case (rank 0).
+    """
+
+    actor: Any
+    critic: Any
+    reference: Callable[..., Any]
+    reward: RewardModel
+    policy: Callable[[], Policy]
+    export: Callable[[Policy, Path], None]
+    save: Callable[[Policy, Path], None]
+
+
+def full_models(job: TrainJob) -> PPOModels:
+    """Four models of their own, all parameters of actor and critic trained."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForTokenClassification
+
+    section, device = job.plan.ppo, job.placement.device
+    dtype = dtype_of(section)
+    actor = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
+    reference = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
+    # The critic begins as the reward model, which already tells good from bad endings.
+    critic_config = AutoConfig.from_pretrained(job.folders["reward"], num_labels=1)
+    critic_config.classifier_dropout = 0.0
+    critic = AutoModelForTokenClassification.from_pretrained(
+        job.folders["reward"], config=critic_config, dtype=dtype
+    )
+    if job.plan.train.gradient_checkpointing:
+        # transformers recomputes in training mode only; these models have no dropout.
+        for model in (actor, critic):
+            model.gradient_checkpointing_enable()
+            model.train()
+    reference.eval().requires_grad_(False).to(device)
+    reward = RewardModel(job.folders["reward"], device, job.plan.reward.max_length)
+    engine = training_engine(job, actor, section.learning_rate)
+
+    def save(policy: Policy, out: Path) -> None:
+        save_model(actor, reward.tokenizer, policy.weights, out / "model")
+
+    return PPOModels(
+        engine,
+        training_engine(job, critic, section.critic_learning_rate),
+        reference,
+        reward,
+        lambda: Policy(full_weights(engine.module)),
+        save,
+        save,
+    )
+
+
+def training_engine(job: TrainJob, model: Any, learning_rate: float) -> Any:
+    """`model` under DeepSpeed as the plan's `train` section says, with AdamW."""
+    import deepspeed
+
+    section, train = job.plan.ppo, job.plan.train
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=learning_rate, weight_decay=train.weight_decay, fused=True
+    )
+    engine, *_ = deepspeed.initialize(
+        model=model,
+        optimizer=optimizer,
+        config=deepspeed_config(
+            train,
+            dtype_of(section),
+            micro_batch=section.micro_batch,
+            accumulation=accumulation(job),
+            max_grad_norm=section.max_grad_norm,
+        ),
+    )
+    if train.workers == 1 and train.zero_stage == 0:
+        # There is nobody to reduce with, and DeepSpeed would flatten every gradient to do it.
+        engine.enable_backward_allreduce = False
+    return engine
+
+
+def accumulation(job: TrainJob) -> int:
+    """Micro-batches of one worker in an optimizer step."""
+    section = job.plan.ppo
+    return section.batch_size // (section.micro_batch * job.plan.train.workers)
+
+
+def logprobs_and_entropy(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
+    """Log-probability of every next token and the entropy there, both [B, T-1].
+
+    Columns that are no answer's in any row are 0: their logits are never computed.
+    """
+    first = int(batch.mask.any(0).float().argmax())
+    logits = model(
+        input_ids=batch.ids,
+        attention_mask=batch.attention,
+        logits_to_keep=batch.ids.shape[1] - first,
+    ).logits[:, :-1]
+    logprobs = ppo_math.token_logprobs(logits, batch.ids[:, first + 1 :], temperature)
+    with torch.no_grad():
+        entropy = ppo_math.token_entropy(logits.detach(), temperature)
+    before = (first, 0)
+    return torch.nn.functional.pad(logprobs, before), torch.nn.functional.pad(entropy, before)
+
+
+def values_of(critic: Any, batch: Batch) -> Tensor:
+    """The critic's value before every next token, [B, T-1]."""
+    logits = critic(input_ids=batch.ids, attention_mask=batch.attention).logits
+    values: Tensor = logits[:, :-1, 0].float()
+    return values

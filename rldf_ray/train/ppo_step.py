@@ -1,0 +1,211 @@
+"""The PPO step of one worker: experience from rollouts, then clipped updates of actor and critic.
+
+rollouts -> old log-probabilities, reference's, values -> KL, rewards, advantages (GAE)
+         -> for every epoch and optimizer step: ratio, clipped losses, gradients
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rldf_ray.train import ppo_math
+from rldf_ray.train.collectives import all_reduce
+from rldf_ray.train.ppo_figures import (
+    Experience,
+    mean_of_updates,
+    rollout_figures,
+    update_figures,
+)
+from rldf_ray.train.ppo_models import (
+    accumulation,
+    full_models,
+    logprobs_and_entropy,
+    values_of,
+)
+from rldf_ray.train.rollout import Rollout, in_batches
+from rldf_ray.train.shared_base import shared_models
+from rldf_ray.train.worker import TrainJob
+
+
+class PPO:
+    """The PPO step of one worker, and the state it carries from step to step."""
+
+    def __init__(self, job: TrainJob) -> None:
+        self.section, self.seed = job.plan.ppo, job.plan.seed
+        self.workers, self.device = job.plan.train.workers, job.placement.device
+        self.models = shared_models(job) if job.plan.train.lora.rank else full_models(job)
+        self.steps_done = 0
+        self.reward_scale = ppo_math.RewardScale()
+        self.beta = ppo_math.AdaptiveKL(
+            beta=self.section.beta,
+            target=1.0 if self.section.kl_target is None else self.section.kl_target,
+            horizon=self.section.kl_horizon if self.section.kl_target is not None else None,
+        )
+        self._accumulation = accumulation(job)
+
+    @property
+    def engines(self) -> dict[str, Any]:
+        return {"actor": self.models.actor, "critic": self.models.critic}
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the step carries beside the engines' weights and optimizers."""
+        return {
+            "steps_done": self.steps_done,
+            "beta": self.beta.state_dict(),
+            "reward_scale": self.reward_scale.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.steps_done = state["steps_done"]
+        self.beta.load_state_dict(state["beta"])
+        self.reward_scale.load_state_dict(state["reward_scale"])
+
+    def score(self, rollouts: Sequence[Rollout]) -> Tensor:
+        """The reward model's rewards of answers, [B] on the CPU."""
+        return self.models.reward.score(
+            [r.prompt_ids for r in rollouts], [r.answer_ids for r in rollouts]
+        )
+
+    def step(self, rollouts: Sequence[Rollout], scores: Tensor) -> tuple[dict[str, float], Tensor]:
+        """One PPO step: experience from this worker's rollouts, then `epochs` passes over it.
+
+        Args:
+            scores: reward of each rollout, [B].
+
+        Returns:
+            The step's figures over all workers, and the k3 KL of each rollout [B], nats.
+        """
+        experience, kl = self._experience(rollouts, self._shaped(scores))
+        figures = {**rollout_figures(rollouts, scores, kl, experience), "beta": self.beta.beta}
+        updates = self._updates(experience)
+        self.beta.update(figures["kl"], self.section.rollout_batch)
+        self.steps_done += 1
+        # The first update of a rollout is made by the policy that generated it.
+        first = {"first_ratio_max": updates[0]["ratio_max"], "first_kl_old": updates[0]["kl_old"]}
+        return {**figures, **mean_of_updates(updates), **first, "updates": len(updates)}, kl
+
+    def _shaped(self, scores: Tensor) -> Tensor:
+        """Rewards as PPO sees them: normalised and clipped where the plan says so."""
+        section, scores = self.section, scores.to(self.device)
+        if section.reward_normalise:
+            everything = torch.ones_like(scores, dtype=torch.bool)
+            self.reward_scale.update(all_reduce(ppo_math.moments(scores, everything)))
+            scores = self.reward_scale(scores)
+        if section.reward_clip is not None:
+            scores = scores.clamp(-section.reward_clip, section.reward_clip)
+        return scores
+
+    @torch.no_grad()
+    def _experience(
+        self, rollouts: Sequence[Rollout], rewards: Tensor
+    ) -> tuple[list[Experience], Tensor]:
+        section, models, size = self.section, self.models, self.section.micro_batch
+        pad_id = int(models.reward.tokenizer.pad_token_id)
+        batches = [b.to(self.device) for b in in_batches(rollouts, size, pad_id)]
+        old = [logprobs_and_entropy(models.actor, b, section.temperature)[0] for b in batches]
+        ref = [logprobs_and_entropy(models.reference, b, section.temperature)[0] for b in batches]
+        values = [values_of(models.critic, b) for b in batches]
+        made, kls = [], []
+        for i, b in enumerate(batches):
+            reward = rewards[i * size : (i + 1) * size]
+            advantages, returns = self._advantages(reward, old[i], ref[i], values[i], b.mask)
+            weights = ppo_math.importance_weights(
+                old[i], b.engine_logprobs, b.mask, section.importance_cap
+            )
+            made.append(Experience(b, old[i], ref[i], values[i], advantages, returns, weights))
+            # What is reported and steered is k3: like k1 unbiased, but never below zero.
+            kls.append(ppo_math.kl_estimate(old[i], ref[i], "k3").masked_fill(~b.mask, 0).sum(1))
+        return (_whitened(made) if section.whiten_advantages else made), torch.cat(kls)
+
+    def _advantages(
+        self, reward: Tensor, old: Tensor, ref: Tensor, values: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        section = self.section
+        kl = ppo_math.kl_estimate(old, ref, section.kl_estimator)
+        beta = self.beta.beta if section.kl_in == "reward" else 0.0
+        rewards = ppo_math.bandit_rewards(reward, kl, mask, beta)
+        return ppo_math.gae(rewards, values, mask, section.gamma, section.lam)
+
+    def _updates(self, experience: Sequence[Experience]) -> list[dict[str, float]]:
+        """`epochs` passes over a rollout, or fewer where `stop_kl` ends them."""
+        updates: list[dict[str, float]] = []
+        for epoch in range(self.section.epochs):
+            order = list(range(0, len(experience), self._accumulation))
+            if epoch:
+                random.Random(self.seed + epoch).shuffle(order)
+            for i in order:
+                updates.append(self._update(experience[i : i + self._accumulation]))
+                stop = self.section.stop_kl
+                if stop is not None and updates[-1]["kl_old"] > stop:
+                    return updates
+        return updates
+
+    def _update(self, experience: Sequence[Experience]) -> dict[str, float]:
+        """One optimizer step of actor and critic over its micro-batches."""
+        counts = torch.stack([e.batch.mask.sum() for e in experience])
+        # DeepSpeed averages over micro-batches and workers; a mean over all tokens of the step
+        # needs sums divided by their global number instead.
+        scale = self.workers * len(experience) / all_reduce(counts.sum().double())
+        policy, value = [], []
+        for e in experience:
+            policy.append(self._train_actor(e, scale))
+            value.append(self._train_critic(e, scale))
+        return update_figures(
+            reduce(ppo_math.join_stats, policy), reduce(ppo_math.join_stats, value)
+        )
+
+    def _train_actor(self, e: Experience, scale: Tensor) -> ppo_math.Stats:
+        section, actor, mask = self.section, self.models.actor, e.batch.mask
+        training = self.steps_done >= section.value_warmup
+        with torch.set_grad_enabled(training):
+            logprobs, entropy = logprobs_and_entropy(actor, e.batch, section.temperature)
+            loss, stats = ppo_math.policy_loss(
+                logprobs, e.old_logprobs, e.advantages, mask, section.clip, e.importance
+            )
+            if section.kl_in == "loss":
+                kl = ppo_math.kl_estimate(logprobs, e.ref_logprobs, section.kl_estimator)
+                loss = loss + self.beta.beta * ppo_math.masked_sum(kl, mask)
+        if training:
+            actor.backward((loss * scale).float())
+            actor.step()
+        total_entropy = ppo_math.masked_sum(entropy.double(), mask)
+        return {**stats, "loss": loss.detach().double(), "entropy": total_entropy}
+
+    def _train_critic(self, e: Experience, scale: Tensor) -> ppo_math.Stats:
+        critic = self.models.critic
+        loss, stats = ppo_math.value_loss(
+            values_of(critic, e.batch),
+            e.old_values,
+            e.returns,
+            e.batch.mask,
+            self.section.value_clip,
+        )
+        critic.backward((loss * scale).float())
+        critic.step()
+        return {**stats, "loss": loss.detach().double()}
+
+    def held_out_figures(self, held_out: Sequence[Rollout]) -> dict[str, float]:
+        """Mean reward of this step's answers to held-out prompts, over all workers."""
+        if not self.section.held_out_prompts:
+            return {}
+        total = float(self.score(held_out).sum()) if held_out else 0.0
+        sums = torch.tensor([total, len(held_out)], dtype=torch.float64, device=self.device)
+        reward, number = all_reduce(sums).tolist()
+        return {"held_out_reward": reward / number}
+
+
+def _whitened(made: Sequence[Experience]) -> list[Experience]:
+    """The same with advantages of mean 0 and variance 1 over all workers' tokens."""
+    moments = sum(ppo_math.moments(e.advantages, e.batch.mask) for e in made)
+    moments = all_reduce(torch.as_tensor(moments))
+    return [
+        replace(e, advantages=ppo_math.whiten_with(e.advantages, e.batch.mask, moments))
+        for e in made
+    ]

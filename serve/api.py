@@ -1,0 +1,265 @@
+"""The HTTP API: OpenAI's routes, scores, debates, runs, the page, and what operators ask for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from rldf_ray.prompts import bias_type, render
+from serve import debates, reward, runs
+from serve.bodies import (
+    BodyError,
+    ChatBody,
+    CompletionBody,
+    DebateBody,
+    engine_body,
+    prompt_of,
+)
+from serve.engines import EngineGoneError, EngineRefusedError, UnknownModelError
+from serve.guard import Guard, RefusedError, error_content
+from serve.keys import KeyRing
+from serve.limits import Allowances
+from serve.metrics import CONTENT_TYPE
+from serve.service import Service, caller_of
+from serve.store import StoreError
+
+PAGE = Path(__file__).parent / "page"
+VERSION_HEADER = "x-rldf-version"
+# The page loads nothing from elsewhere and runs no script but its own files. Styles may be inline:
+# a report that it shows in a frame brings its own, and the frame inherits this policy.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; "
+    "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+SSE = "text/event-stream"
+
+log = logging.getLogger("rldf.serve")
+
+
+def build_guarded(service: Service, keys: KeyRing | None) -> Guard:
+    """The whole ASGI application: the guard, and the routes behind it."""
+    settings = service.settings
+    allowances = Allowances(1 / settings.api_replicas)
+    return Guard(build_api(service), settings.limits, keys, allowances, service.metrics)
+
+
+def build_api(service: Service) -> FastAPI:
+    """The routes alone; its OpenAPI description is at /openapi.json."""
+    api = FastAPI(title="RLDF", version="1", docs_url=None, redoc_url=None)
+    if service.settings.cors_origins:
+        origins = list(service.settings.cors_origins)
+        api.add_middleware(
+            CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]
+        )
+    _add_errors(api)
+    _add_openai(api, service)
+    _add_debates(api, service)
+    api.include_router(reward.router(service))
+    api.include_router(runs.router(service.settings.runs))
+    _add_operations(api, service)
+    _add_page(api, service)
+    return api
+
+
+def _add_openai(api: FastAPI, service: Service) -> None:
+    @api.post("/v1/chat/completions", tags=["openai"], responses=ERRORS)
+    async def chat_completions(body: ChatBody, request: Request) -> Response:
+        return await _generated(service, body, request)
+
+    @api.post("/v1/completions", tags=["openai"], responses=ERRORS)
+    async def completions(body: CompletionBody, request: Request) -> Response:
+        return await _generated(service, body, request)
+
+    @api.get("/v1/models", tags=["openai"])
+    def models() -> dict[str, Any]:
+        return {"object": "list", "data": [_card(service, n) for n in service.settings.models]}
+
+    @api.get("/v1/models/{model}", tags=["openai"], responses=ERRORS)
+    def model(model: str) -> dict[str, Any]:
+        if model not in service.settings.models:
+            raise UnknownModelError(f"the model {model!r} does not exist")
+        return _card(service, model)
+
+
+async def _generated(
+    service: Service, body: ChatBody | CompletionBody, request: Request
+) -> Response:
+    """An answer, whole or streamed; errors before its first piece have their own status."""
+    caller = caller_of(request)
+    told = engine_body(body, service.settings.limits)
+    if service.settings.log_prompts:
+        log.info("prompt: %r", prompt_of(body))
+    kind = "chat" if isinstance(body, ChatBody) else "completion"
+    if not body.wants_stream:
+        found = await service.answer(caller, body.model, kind, told)  # type: ignore[arg-type]
+        return JSONResponse(found, headers={VERSION_HEADER: caller.version})
+    events = await service.stream(caller, body.model, kind, told, body.wants_usage)  # type: ignore[arg-type]
+    return _sse(events, {VERSION_HEADER: caller.version})
+
+
+def _card(service: Service, name: str) -> dict[str, Any]:
+    source = service.settings.models[name]
+    card: dict[str, Any] = {"id": name, "object": "model", "created": 0, "owned_by": "rldf"}
+    if source.on is not None:
+        card["adapter_on"] = source.on
+    traffic = service.routes.traffic(name) if source.store else None
+    if traffic is not None:
+        card |= {"current": traffic.current, "next": traffic.next, "percent": traffic.percent}
+    return card
+
+
+def _add_debates(api: FastAPI, service: Service) -> None:
+    @api.post("/v1/debate", tags=["rldf"], responses=ERRORS)
+    async def debate(body: DebateBody, request: Request) -> StreamingResponse:
+        found = debates.checked(body, service)
+        return _sse(debates.events(body, found, service, caller_of(request)), {})
+
+
+def _add_operations(api: FastAPI, service: Service) -> None:
+    @api.get("/health", tags=["operations"])
+    def health() -> dict[str, str]:
+        """This process answers."""
+        return {"status": "ok"}
+
+    @api.get("/ready", tags=["operations"], responses={503: {"description": "not ready"}})
+    async def ready(request: Request) -> JSONResponse:
+        """Every model answers, and no shutdown has begun."""
+        generating, waiting_for = await _state(service)
+        draining = bool(getattr(request.state, "draining", False))
+        ready = not (waiting_for or draining)
+        found = {"ready": ready, "draining": draining, "waiting_for": waiting_for}
+        return JSONResponse({**found, "generating": generating}, 200 if ready else 503)
+
+    @api.get("/metrics", tags=["operations"])
+    def metrics() -> Response:
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE)
+
+
+async def _state(service: Service) -> tuple[dict[str, int | None], list[str]]:
+    """Generations under way by engine, and the models that no engine answers for."""
+    try:
+        engines = {name: list(service.routes.engines(name)) for name in service.settings.models}
+    except (OSError, StoreError) as error:
+        return {}, [f"the store: {error}"]
+    names = sorted({engine for found in engines.values() for engine in found})
+    generating = dict(zip(names, await service.engines.generating(names), strict=True))
+    silent = [
+        model
+        for model, found in engines.items()
+        if all(generating[engine] is None for engine in found)
+    ]
+    return generating, silent
+
+
+def _add_page(api: FastAPI, service: Service) -> None:
+    @api.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        headers = {"content-security-policy": PAGE_POLICY, "referrer-policy": "no-referrer"}
+        return FileResponse(PAGE / "index.html", headers=headers)
+
+    @api.get("/v1/about", tags=["rldf"])
+    def about() -> dict[str, Any]:
+        """What the page offers: models, bias types, and the prompt of training."""
+        settings = service.settings
+        return {
+            "models": list(settings.models),
+            "default": settings.default_model,
+            "referee": settings.referee_model,
+            "reward": service.scorer is not None,
+            "runs": [Path(folder).name for folder in settings.runs],
+            "debate_rounds": settings.limits.debate_rounds,
+            "bias_types": {
+                name: [identity.name for identity in bias_type(name).identities]
+                for name in debates.shipped_bias_types()
+            },
+            "answer_prompt": render(
+                "answer", text="{topic}", question=None, clue=None, identity=None
+            ),
+        }
+
+    api.mount("/page", StaticFiles(directory=PAGE), name="page")
+
+
+def _sse(events: AsyncIterator[str], headers: dict[str, str]) -> StreamingResponse:
+    fixed = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+    return StreamingResponse(events, media_type=SSE, headers=fixed | headers)
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"description": what}
+    for status, what in {
+        400: "the request is wrong",
+        401: "no valid key",
+        404: "no such model",
+        408: "the body came too slowly",
+        413: "the body is too large",
+        429: "a limit is used up",
+        503: "no engine to answer",
+        504: "the answer took too long and was cancelled",
+    }.items()
+}
+
+
+def _add_errors(api: FastAPI) -> None:
+    """Every refusal in OpenAI's error format, and nothing of the request repeated in it."""
+
+    def error(status: int, message: str, kind: str, **rest: Any) -> JSONResponse:
+        return JSONResponse(error_content(_ascii(message), kind, **rest), status)
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(request: Request, found: RequestValidationError) -> JSONResponse:
+        first = found.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:])
+        message = f"{where}: {first['msg']}" if where else str(first["msg"])
+        return error(400, message[:500], INVALID, param=_ascii(where)[:200] or None)
+
+    @api.exception_handler(BodyError)
+    async def beyond(request: Request, found: BodyError) -> JSONResponse:
+        return error(400, str(found), INVALID, param=found.param)
+
+    @api.exception_handler(UnknownModelError)
+    async def unknown(request: Request, found: UnknownModelError) -> JSONResponse:
+        return error(404, str(found)[:500], INVALID, code="model_not_found", param="model")
+
+    @api.exception_handler(EngineRefusedError)
+    async def refused(request: Request, found: EngineRefusedError) -> JSONResponse:
+        return error(found.status, str(found), INVALID, param=found.param)
+
+    @api.exception_handler(EngineGoneError)
+    async def gone(request: Request, found: EngineGoneError) -> JSONResponse:
+        return error(503, str(found), "server_error", code="engine_lost")
+
+    @api.exception_handler(TimeoutError)
+    async def too_long(request: Request, found: TimeoutError) -> JSONResponse:
+        return error(504, "the answer took too long and was cancelled", "server_error")
+
+    @api.exception_handler(RefusedError)
+    async def turned_away(request: Request, found: RefusedError) -> JSONResponse:
+        return JSONResponse(found.content, found.status, headers=found.headers())
+
+    @api.exception_handler(HTTPException)
+    async def http(request: Request, found: HTTPException) -> JSONResponse:
+        return error(found.status_code, str(found.detail), INVALID)
+
+    @api.exception_handler(Exception)
+    async def failed(request: Request, found: Exception) -> JSONResponse:
+        return error(500, "internal error; the server's log has it", "server_error")
+
+
+INVALID = "invalid_request_error"
+
+
+def _ascii(text: str) -> str:
+    """What a client sent may not be text that can be sent back."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")

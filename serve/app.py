@@ -1,0 +1,207 @@
+"""The Ray Serve application.
+
+    proxy --> Api (FastAPI behind the guard) --> an application of its own for every engine
+                        |                             ^ started and ended by Rollouts
+                        +--> Reward
+
+`build` is what `rldf serve`, `serve run` and `serve deploy` all deploy; `Rollouts` then starts the
+engines. An engine is an application of its own so that one can be added or taken away without
+touching the others or the API: that is what a rollout is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+from ray import serve
+from ray.serve.handle import DeploymentHandle
+
+from rldf_ray.models.embedded import resolve_model
+from serve.api import build_guarded
+from serve.engines import Routes
+from serve.handles import RewardScorer, ServeEngines
+from serve.keys import KeyRing
+from serve.metrics import Metrics
+from serve.service import Service
+from serve.settings import Settings, check_address, read_settings
+
+REWARD = "Reward"
+
+log = logging.getLogger("rldf.serve")
+
+
+def build(args: dict[str, Any]) -> serve.Application:
+    """The application of `settings`, given as a mapping (the `args` of a Serve config file)."""
+    from serve.rollout import Rollouts
+
+    settings = read_settings(args)
+    told = settings.model_dump(mode="json")
+    reward = _reward(settings) if settings.reward is not None else None
+    rollouts = serve.deployment(ray_actor_options={"num_cpus": 0}, graceful_shutdown_timeout_s=1)(
+        Rollouts
+    ).bind(told)
+    api = serve.deployment(
+        num_replicas=settings.api_replicas,
+        ray_actor_options={"num_cpus": 0},
+        max_ongoing_requests=10_000,
+        graceful_shutdown_wait_loop_s=0.5,
+        graceful_shutdown_timeout_s=settings.drain_s,
+    )(Api)
+    return api.bind(told, rollouts, reward)
+
+
+def _reward(settings: Settings) -> serve.Application:
+    from serve.replicas import Reward
+
+    deployment = serve.deployment(
+        name=REWARD,
+        ray_actor_options={"num_cpus": settings.reward_cpus, "num_gpus": settings.reward_gpus},
+        max_ongoing_requests=1000,
+    )(Reward)
+    device = "cuda" if settings.reward_gpus else "cpu"
+    return deployment.bind(settings.reward, device, settings.reward_max_length)
+
+
+def engine_application(settings: Settings, name: str, folder: str) -> serve.Application:
+    """The application of one engine, serving `folder` and the adapters on it."""
+    from serve.replicas import ScriptedServed
+
+    section = settings.engine
+    folder = resolve_model(folder)
+    if section.kind == "vllm":
+        return _vllm_application(settings, name, folder)
+    options = {**_deployment_options(settings), "ray_actor_options": {"num_cpus": section.cpus}}
+    return serve.deployment(name="engine", **options)(ScriptedServed).bind(
+        name, folder, section.scripted_delay_s
+    )
+
+
+def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Application:
+    from ray.serve.llm import LLMConfig, build_llm_deployment
+
+    from serve.replicas import ServedModel
+
+    section = settings.engine
+    bundle: dict[str, float] = {"CPU": section.cpus}
+    if section.gpus:
+        bundle["GPU"] = section.gpus
+    config = LLMConfig(
+        model_loading_config={"model_id": name, "model_source": folder},
+        engine_kwargs=_engine_arguments(settings, name),
+        accelerator_type=section.accelerator_type,
+        placement_group_config={"bundles": [bundle]},
+        deployment_config={
+            **_deployment_options(settings),
+            "ray_actor_options": {"num_cpus": 0},
+        },
+        experimental_configs={"stream_batching_interval_ms": 0},
+        runtime_env={"env_vars": _engine_environment(settings)},
+        log_engine_metrics=False,
+    )
+    return build_llm_deployment(
+        config, deployment_cls=ServedModel, override_serve_options={"name": "engine"}
+    )
+
+
+def _engine_environment(settings: Settings) -> dict[str, str]:
+    """What vLLM reads when it is imported."""
+    # By default vLLM leaves a core to others, and is compiled in part even when it is eager: 25 s
+    # at the first request with log-probabilities.
+    found = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
+    return found | ({"TORCHDYNAMO_DISABLE": "1"} if settings.engine.enforce_eager else {})
+
+
+def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:
+    section = settings.engine
+    found: dict[str, Any] = {
+        "dtype": section.dtype,
+        "max_model_len": section.max_model_len,
+        "max_num_seqs": section.max_num_seqs,
+        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine.
+        "enable_chunked_prefill": False,
+        "max_num_batched_tokens": max(2048, section.max_model_len),
+        "enable_prefix_caching": True,
+        "enforce_eager": section.enforce_eager,
+        "enable_log_requests": False,
+        "disable_log_stats": True,
+        # A sampling default in the model's folder must not change what a request means, and
+        # this is the one place where answers without max_tokens are limited.
+        "generation_config": "vllm",
+        "override_generation_config": {"max_new_tokens": settings.limits.max_tokens},
+    }
+    adapters = settings.adapters_on(name.partition(".")[0])
+    if adapters:
+        # During a rollout an adapter is there in two versions.
+        seats = 2 * len(adapters) + 1
+        rank = section.max_lora_rank
+        found |= {"enable_lora": True, "max_loras": seats, "max_lora_rank": rank}
+    if section.gpus:
+        found["gpu_memory_utilization"] = section.gpu_memory_utilization
+    else:
+        found["kv_cache_memory_bytes"] = int(section.kv_cache_gib * 2**30)
+    return found
+
+
+def _deployment_options(settings: Settings) -> dict[str, Any]:
+    section = settings.engine
+    options: dict[str, Any] = {
+        "autoscaling_config": {
+            "min_replicas": section.min_replicas,
+            "max_replicas": section.max_replicas,
+            "target_ongoing_requests": section.target_ongoing,
+        },
+        "max_ongoing_requests": 10_000,
+        "health_check_period_s": section.health_check_s,
+        # A replica that is taken away finishes what it has begun.
+        "graceful_shutdown_timeout_s": settings.limits.request_timeout_s,
+        "graceful_shutdown_wait_loop_s": 0.5,
+    }
+    if section.prefix_routing:
+        options["request_router_config"] = {
+            "request_router_class": "ray.serve.llm.request_router:PrefixCacheAffinityRouter"
+        }
+    return options
+
+
+@serve.ingress()
+class Api:
+    """The HTTP side, in every API replica."""
+
+    async def __init__(  # type: ignore[misc]
+        self,
+        args: dict[str, Any],
+        rollouts: DeploymentHandle[Any],
+        reward: DeploymentHandle[Any] | None,
+    ) -> None:
+        self._rollouts = rollouts
+        settings = read_settings(args)
+        _check_proxy(settings)
+        logging.getLogger("rldf.serve").setLevel(logging.INFO)
+        logging.getLogger("rldf.serve").parent = logging.getLogger("ray.serve")
+        engines = ServeEngines(settings)
+        routes = Routes(settings, engines.up)
+        self._watching = asyncio.get_running_loop().create_task(engines.watch(routes))
+        scorer = RewardScorer(reward) if reward is not None else None
+        self._service = Service(settings, engines, routes, scorer, Metrics())
+        keys = KeyRing(Path(settings.keys)) if settings.keys is not None else None
+        self._guard = build_guarded(self._service, keys)
+
+    async def __serve_build_asgi_app__(self) -> Any:
+        return self._guard
+
+    async def drain(self) -> int:
+        """Let no more requests in; the number of those under way."""
+        self._guard.draining = True
+        return self._guard.under_way
+
+
+def _check_proxy(settings: Settings) -> None:
+    """The same rule however it was deployed: what the proxy really listens on decides."""
+    from ray.serve.context import _get_global_client
+
+    client = _get_global_client()
+    assert client is not None
+    check_address(client.http_config.host or "", settings.keys)

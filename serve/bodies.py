@@ -1,0 +1,284 @@
+"""What requests may say, and what the engine is told.
+
+These are OpenAI's fields as far as this server honours them. A field it does not know is refused
+rather than ignored, so nobody believes in a setting that had no effect; `IGNORED` are those that
+ask for nothing of an engine.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from serve.settings import Limits
+
+# Sent by common clients; they describe the caller or its bookkeeping, not the answer.
+IGNORED = ("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key")
+
+Text = Annotated[str, StringConstraints(max_length=1_000_000)]
+MAX_DEPTH = 32
+
+
+class BodyError(ValueError):
+    """A request that is well-formed and goes too far; `param` is the field."""
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class TextPart(Body):
+    type: Literal["text"]
+    text: Text
+
+
+class ChatMessage(Body):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Text | list[TextPart]
+    name: str | None = None
+
+
+class JSONSchema(Body):
+    name: str = "answer"
+    description: str | None = None
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(Body):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JSONSchema | None = None
+
+
+class StructuredOutputs(Body):
+    """vLLM's own way to say it; exactly one of the two."""
+
+    json_: dict[str, Any] | None = Field(None, alias="json")
+    choice: list[Annotated[str, StringConstraints(min_length=1)]] | None = Field(None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one(self) -> StructuredOutputs:
+        if (self.json_ is None) == (self.choice is None):
+            raise ValueError("give either json or choice")
+        return self
+
+
+class StreamOptions(Body):
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
+class Sampling(Body):
+    """The fields that chat completions and completions share."""
+
+    model: str | None = None
+    max_tokens: int | None = Field(None, ge=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, gt=0, le=1)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    n: int | None = Field(None, ge=1)
+    stop: (
+        Annotated[str, StringConstraints(min_length=1, max_length=200)]
+        | Annotated[
+            list[Annotated[str, StringConstraints(min_length=1, max_length=200)]],
+            Field(max_length=8),
+        ]
+        | None
+    ) = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: dict[str, Any] | None = None
+    guided_choice: list[Annotated[str, StringConstraints(min_length=1)]] | None = Field(
+        None, min_length=1
+    )
+    user: Any = None
+    metadata: Any = None
+    store: Any = None
+    service_tier: Any = None
+    safety_identifier: Any = None
+    prompt_cache_key: Any = None
+
+    @property
+    def wants_stream(self) -> bool:
+        return bool(self.stream)
+
+    @property
+    def wants_usage(self) -> bool:
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+class ChatBody(Sampling):
+    """POST /v1/chat/completions"""
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=20)
+
+    @model_validator(mode="after")
+    def _top_needs_logprobs(self) -> ChatBody:
+        if self.top_logprobs and not self.logprobs:
+            raise ValueError("top_logprobs needs logprobs: true")
+        return self
+
+
+class CompletionBody(Sampling):
+    """POST /v1/completions"""
+
+    prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=64)]
+    echo: Literal[False] | None = None
+    logprobs: int | None = Field(None, ge=0, le=5)
+
+
+def engine_body(body: ChatBody | CompletionBody, limits: Limits) -> dict[str, Any]:
+    """What the engine is sent: the fields that were set, checked against `limits`.
+
+    Raises:
+        BodyError: the prompt, `n`, `max_tokens` or the output form is beyond a limit.
+    """
+    found = body.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for field in (*IGNORED, "model", "echo", "guided_json", "guided_choice"):
+        found.pop(field, None)
+    _check_prompt(body, limits)
+    _check("n", found.get("n", 1), limits.n)
+    prompts = len(body.prompt) if isinstance(body, CompletionBody) and _several(body) else 1
+    _check("n times prompts", found.get("n", 1) * prompts, limits.n)
+    longest = found.pop("max_completion_tokens", None) or found.get("max_tokens")
+    if longest is not None:
+        found["max_tokens"] = _check("max_tokens", longest, limits.max_tokens)
+    if body.wants_stream:
+        found["stream_options"] = {"include_usage": True}
+    else:
+        found.pop("stream_options", None)
+    form = _form(body)
+    if form is not None:
+        found.pop("response_format", None)
+        found["structured_outputs"] = _checked_form(form, limits)
+    return found
+
+
+def prompt_of(body: ChatBody | CompletionBody) -> str:
+    """All text of the prompt."""
+    if isinstance(body, ChatBody):
+        return "\n".join(_content(message) for message in body.messages)
+    return body.prompt if isinstance(body.prompt, str) else "\n".join(body.prompt)
+
+
+def _content(message: ChatMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "".join(part.text for part in message.content)
+
+
+def _several(body: CompletionBody) -> bool:
+    return not isinstance(body.prompt, str)
+
+
+def _check_prompt(body: ChatBody | CompletionBody, limits: Limits) -> None:
+    prompt = prompt_of(body)
+    if len(prompt) > limits.prompt_characters:
+        field = "messages" if isinstance(body, ChatBody) else "prompt"
+        raise BodyError(
+            f"the prompt has {len(prompt)} characters; this server takes "
+            f"{limits.prompt_characters}",
+            field,
+        )
+    if not prompt and isinstance(body, CompletionBody):
+        raise BodyError("the prompt is empty", "prompt")
+
+
+def _check(field: str, value: int, most: int) -> int:
+    if value > most:
+        raise BodyError(f"{field} is {value}; this server takes at most {most}", field.split()[0])
+    return value
+
+
+def _form(body: Sampling) -> dict[str, Any] | None:
+    """The one output form a request asks for, in vLLM's words."""
+    asked = [
+        form
+        for form in (
+            body.structured_outputs
+            and body.structured_outputs.model_dump(by_alias=True, exclude_none=True),
+            {"json": body.guided_json} if body.guided_json is not None else None,
+            {"choice": body.guided_choice} if body.guided_choice is not None else None,
+            _form_of(body.response_format),
+        )
+        if form
+    ]
+    if len(asked) > 1:
+        raise BodyError(
+            "response_format, structured_outputs, guided_json and guided_choice exclude each other",
+            "response_format",
+        )
+    return asked[0] if asked else None
+
+
+def _form_of(response: ResponseFormat | None) -> dict[str, Any] | None:
+    if response is None or response.type == "text":
+        return None
+    if response.type == "json_object":
+        return {"json_object": True}
+    if response.json_schema is None or response.json_schema.schema_ is None:
+        raise BodyError("type json_schema needs json_schema.schema", "response_format")
+    return {"json": response.json_schema.schema_}
+
+
+def _checked_form(form: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """Schemas are compiled for every request, so their size and depth are limited."""
+    try:
+        size = len(json.dumps(form).encode("utf-8"))
+        json.dumps(form, ensure_ascii=False).encode("utf-8")
+    except (RecursionError, UnicodeEncodeError, ValueError) as error:
+        raise BodyError("the output form cannot be read as JSON text", "response_format") from error
+    if size > limits.schema_bytes:
+        raise BodyError(
+            f"the output form has {size} bytes; this server takes {limits.schema_bytes}",
+            "response_format",
+        )
+    if _depth(form) > MAX_DEPTH:
+        raise BodyError(f"the output form is nested deeper than {MAX_DEPTH}", "response_format")
+    return form
+
+
+def _depth(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(_depth, value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max(map(_depth, value), default=0)
+    return 0
+
+
+class BiasBody(Body):
+    """POST /v1/bias: `input` as answers to `prompt`."""
+
+    input: Text | Annotated[list[Text], Field(min_length=1)]
+    prompt: Text = Field("", description="what the texts answer; scores depend on it")
+    referee: bool = Field(False, description="also ask the referee, 0 (none) to 10 (extreme)")
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.input] if isinstance(self.input, str) else self.input
+
+
+class DebateBody(Body):
+    """POST /v1/debate"""
+
+    topic: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+    bias_type: str = Field("age", description="whose identities debate")
+    debaters: int = Field(3, ge=2, le=5)
+    rounds: int = Field(2, ge=1)
+    max_tokens: int = Field(96, ge=8)
+    temperature: float = Field(1.0, ge=0, le=2)
+    seed: int = Field(0, ge=0, lt=2**31)
+    model: str | None = Field(None, description="who debates; the referee is the server's")

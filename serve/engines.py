@@ -1,0 +1,253 @@
+"""What the API needs of the engines, without knowing what they run on.
+
+request --> Target (engine, version, adapter) --> Engines.generate --> pieces of the answer
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from serve.settings import Settings
+from serve.store import ModelStore, Traffic
+
+LOOK_EVERY_S = 1.0
+FIRST_WAIT_S = 0.2
+LONGEST_WAIT_S = 2.0
+
+# A piece is a list of server-sent events ("data: ...\n\n") or one whole answer.
+Piece = list[str] | dict[str, Any]
+Stream = AsyncGenerator[Piece, None]
+
+
+class EngineGoneError(RuntimeError):
+    """The engine died, or there is none; nothing says that the request itself is wrong."""
+
+
+class EngineRefusedError(RuntimeError):
+    """The engine says the request is wrong (status 400 to 499)."""
+
+    def __init__(self, status: int, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.param = param
+
+
+class UnknownModelError(ValueError):
+    """No model of that name is served."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A LoRA adapter: its name in the engine, and its folder, loaded at its first request."""
+
+    name: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a request goes.
+
+    Attributes:
+        model: the name the client knows.
+        version: published version, or "" for a plain folder.
+        engine: name of the engine's own Serve application.
+    """
+
+    model: str
+    version: str
+    engine: str
+    adapter: Adapter | None = None
+
+
+@dataclass(frozen=True)
+class EngineRequest:
+    """One request as it travels to a replica.
+
+    `messages` and `prompt` are what Serve's prefix-aware router reads off its arguments.
+
+    Attributes:
+        kind: "chat" and "completion" are OpenAI's; "choose" is the exact distribution over
+            `body["choices"]` after `body["messages"]`.
+        body: OpenAI's fields.
+    """
+
+    kind: Literal["chat", "completion", "choose"]
+    body: dict[str, Any]
+    adapter: Adapter | None = None
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.body.get("messages", [])
+        return found or [{"content": self.body.get("prompt", "")}]
+
+
+class Engines(Protocol):
+    """Anything that answers engine requests."""
+
+    def generate(self, target: Target, request: EngineRequest) -> Stream:
+        """The pieces of the answer; closing it early cancels the generation in the engine.
+
+        Raises:
+            EngineGoneError, EngineRefusedError: while it is read.
+        """
+        ...
+
+    async def generating(self, names: Sequence[str]) -> list[int | None]:
+        """Generations under way in each of the engines; None where it cannot answer."""
+        ...
+
+
+@dataclass
+class Routes:
+    """Which engine answers for a model: follows the store's pointer, a look a second.
+
+    Attributes:
+        up: whether an engine can answer. Of several versions one that can is chosen; of a single
+            one, requests wait.
+    """
+
+    settings: Settings
+    up: Callable[[str], bool] = lambda engine: True
+    clock: Callable[[], float] = time.monotonic
+    draw: Callable[[], float] = lambda: random.uniform(0, 100)
+    _seen: dict[str, tuple[float, Traffic]] = field(default_factory=dict)
+
+    def target(self, model: str | None) -> Target:
+        """Where a request that names `model` goes now.
+
+        Raises:
+            UnknownModelError: no such model.
+            EngineGoneError: nothing of it is published yet.
+        """
+        name = model or self.settings.default_model
+        source = self.settings.models.get(name)
+        if source is None:
+            known = ", ".join(self.settings.models)
+            raise UnknownModelError(f"the model {name!r} does not exist; there are: {known}")
+        version = ""
+        if source.store:
+            traffic = self.traffic(name)
+            if traffic is None:
+                raise EngineGoneError(f"no version of {name} has been published yet")
+            version = self._able(name, traffic)
+        joined = _joined(name, version)
+        if source.on is None:
+            return Target(name, version, joined)
+        folder = source.folder or str(self._store(name).folder(version))
+        return Target(name, version, source.on, Adapter(joined, folder))
+
+    def _able(self, name: str, traffic: Traffic) -> str:
+        drawn = traffic.version(self.draw())
+        able = (v for v in (drawn, *traffic.versions) if self.up(_joined(name, v)))
+        return next(able, drawn)
+
+    def traffic(self, name: str) -> Traffic | None:
+        """The versions of a model from the store."""
+        now = self.clock()
+        seen = self._seen.get(name)
+        if seen is None or now - seen[0] >= LOOK_EVERY_S:
+            found = self._store(name).traffic()
+            if found is None:
+                return None
+            self._seen[name] = seen = (now, found)
+        return seen[1]
+
+    def engines(self, name: str) -> dict[str, str]:
+        """Engines that may answer for a model, each with the folder it serves."""
+        source = self.settings.models[name]
+        if source.on is not None:
+            return self.engines(source.on)
+        if not source.store:
+            return {name: source.folder or ""}
+        traffic, store = self.traffic(name), self._store(name)
+        versions = traffic.versions if traffic is not None else ()
+        return {_joined(name, version): str(store.folder(version)) for version in versions}
+
+    def wanted(self) -> dict[str, str]:
+        """Engines that have to run, each with the folder it serves.
+
+        What was current before is wanted until its successor is up.
+        """
+        found: dict[str, str] = {}
+        for name in self.settings.models:
+            found |= self.engines(name)
+            traffic = self._seen[name][1] if name in self._seen else None
+            if traffic is not None and traffic.before and self.up(_joined(name, traffic.current)):
+                del found[_joined(name, traffic.before)]
+        return found
+
+    def _store(self, name: str) -> ModelStore:
+        assert self.settings.store is not None
+        return ModelStore(Path(self.settings.store), name)
+
+
+def _joined(name: str, version: str) -> str:
+    return f"{name}.{version}" if version else name
+
+
+async def begin(
+    engines: Engines, target: Callable[[], Target], request: Callable[[Target], EngineRequest]
+) -> tuple[Target, Piece, Stream]:
+    """The first piece of an answer, and the stream it came from.
+
+    An engine that is gone before its first piece is asked again, or another one is: nothing has
+    reached the client, so nothing is lost. The caller's time-out ends this.
+
+    Raises:
+        EngineRefusedError: the request is wrong.
+    """
+    wait_s = FIRST_WAIT_S
+    while True:
+        chosen = target()
+        stream = engines.generate(chosen, request(chosen))
+        try:
+            return chosen, await anext(stream), stream
+        except (EngineGoneError, StopAsyncIteration):
+            await stream.aclose()
+        except BaseException:
+            await stream.aclose()
+            raise
+        await asyncio.sleep(wait_s)
+        wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
+
+
+async def whole(
+    engines: Engines, target: Callable[[], Target], request: Callable[[Target], EngineRequest]
+) -> tuple[Target, dict[str, Any]]:
+    """The answer to a request that does not stream.
+
+    Raises:
+        EngineRefusedError: the request is wrong.
+    """
+    chosen, first, stream = await begin(engines, target, request)
+    await stream.aclose()
+    assert isinstance(first, dict)
+    return chosen, first
+
+
+def raise_if_error(piece: Any) -> None:
+    """Raise what a piece says went wrong, if it does.
+
+    Raises:
+        EngineRefusedError, EngineGoneError: by the status that the engine gives it.
+    """
+    if isinstance(piece, list):
+        first = piece[0] if piece else ""
+        if not (isinstance(first, str) and first.startswith('data: {"error"')):
+            return
+        piece = json.loads(first.removeprefix("data: "))
+    error = piece.get("error")
+    if not error:
+        return
+    status = error.get("code")
+    if isinstance(status, int) and 400 <= status < 500:
+        raise EngineRefusedError(status, str(error.get("message")), error.get("param"))
+    raise EngineGoneError(str(error.get("message")))

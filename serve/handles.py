@@ -1,0 +1,109 @@
+"""The engines and the reward model as the API reaches them: by their Serve handles."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from ray import serve
+from ray.exceptions import RayActorError, RayTaskError
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
+from ray.serve.handle import DeploymentHandle
+
+from serve.engines import (
+    EngineGoneError,
+    EngineRequest,
+    Routes,
+    Stream,
+    Target,
+    raise_if_error,
+)
+from serve.settings import Settings
+from serve.store import StoreError
+
+READY_TIMEOUT_S = 5.0
+LOOK_EVERY_S = 1.0
+
+log = logging.getLogger("rldf.serve")
+
+
+class ServeEngines:
+    """Engines that are Serve applications of their own, found by name."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._up: set[str] = set()
+        self._handles: dict[str, DeploymentHandle[Any]] = {}
+
+    async def generate(self, target: Target, request: EngineRequest) -> Stream:
+        response: Any = None
+        try:
+            response = self._handle(target.engine).generate.remote(request)
+            async for piece in response:
+                raise_if_error(piece)
+                yield piece
+        except _GONE as error:
+            self._handles.pop(target.engine, None)
+            raise EngineGoneError(f"the engine of {target.model} is gone") from error
+        except RayTaskError as error:
+            log.exception("the engine of %s failed", target.model)
+            raise EngineGoneError(f"the engine of {target.model} failed") from error
+        finally:
+            if response is not None:
+                response.cancel()
+
+    async def generating(self, names: Sequence[str]) -> list[int | None]:
+        return list(await asyncio.gather(*(self._running(name) for name in names)))
+
+    def up(self, name: str) -> bool:
+        """Whether the engine answered at the last look."""
+        return name in self._up
+
+    async def watch(self, routes: Routes) -> None:
+        """Look once a second which of the engines answer, for as long as this replica lives."""
+        while True:
+            try:
+                names = [n for model in self._settings.models for n in routes.engines(model)]
+                answers = await self.generating(names)
+                self._up = {n for n, found in zip(names, answers, strict=True) if found is not None}
+            except (OSError, StoreError):
+                log.exception("the store cannot be read; engines stay as they are")
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _running(self, name: str) -> int | None:
+        try:
+            handle = self._handle(name).options(stream=False)
+            running: int = await asyncio.wait_for(handle.running.remote(), READY_TIMEOUT_S)
+        except (TimeoutError, RayTaskError, *_GONE):
+            return None
+        return running
+
+    def _handle(self, name: str) -> DeploymentHandle[Any]:
+        if name not in self._handles:
+            app = engine_app_name(self._settings, name)
+            self._handles[name] = serve.get_app_handle(app).options(stream=True)
+        return self._handles[name]
+
+
+_GONE = (RayActorError, BackPressureError, DeploymentUnavailableError, RayServeException)
+
+
+def engine_app_name(settings: Settings, engine: str) -> str:
+    """The Serve application of an engine."""
+    return f"{settings.name}-{engine}"
+
+
+class RewardScorer:
+    """The reward deployment, one call a text; it batches them itself."""
+
+    def __init__(self, handle: DeploymentHandle[Any]) -> None:
+        self._handle = handle
+
+    async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
+        try:
+            calls = (self._handle.score.remote((prompt, text)) for text in texts)
+            return list(await asyncio.gather(*calls))
+        except (RayTaskError, *_GONE) as error:
+            raise EngineGoneError("the reward model is gone") from error

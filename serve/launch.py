@@ -1,0 +1,142 @@
+"""`rldf serve`: start Ray and Serve, deploy, wait until every model answers, and end gracefully."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rldf_ray.cluster import ray_cluster
+from serve.settings import Settings, check_address
+
+START_DEADLINE_S = 900.0
+Say = Callable[[str], None]
+
+
+class ServingError(RuntimeError):
+    """The server did not come up; the message says what was missing."""
+
+
+@contextlib.contextmanager
+def serving(settings: Settings, say: Say = lambda text: None) -> Iterator[str]:
+    """The server, for as long as the block lasts; yields its address once all models answer.
+
+    Raises:
+        SettingsError: it would be open to others without keys.
+        ServingError: a model did not come up.
+    """
+    check_address(settings.host, settings.keys)
+    with tempfile.TemporaryDirectory(prefix="rldf-serve-") as scratch, _cluster(Path(scratch)):
+        from ray import serve
+
+        from serve.app import build
+
+        http = {"host": settings.host, "port": settings.port or _free_port(settings.host)}
+        serve.start(proxy_location="HeadOnly", http_options=http)
+        try:
+            args = settings.model_dump(mode="json")
+            serve.run(build(args), name=settings.name, route_prefix="/")
+            say("the API is up; starting " + ", ".join(settings.models))
+            _wait_until_ready(settings)
+            yield f"http://{_named(settings.host)}:{http['port']}"
+        finally:
+            _drain(settings, say)
+            serve.shutdown()
+
+
+@contextlib.contextmanager
+def _cluster(scratch: Path) -> Iterator[None]:
+    """Ray with this checkout on its workers' path."""
+    here = str(Path(__file__).parents[1])
+    path = os.environ.get("PYTHONPATH", "")
+    if here not in path.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, path]))
+    with ray_cluster(scratch):
+        yield
+
+
+def serve_until_stopped(settings: Settings, say: Say) -> None:
+    """Serve until SIGTERM or SIGINT; requests under way are finished first."""
+    stopped = threading.Event()
+    with serving(settings, say) as address:
+        # Only now: before, a signal ends the start at once.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
+        say(f"page   {address}/")
+        say(f"API    {address}/v1   (models: {', '.join(settings.models)})")
+        while not stopped.wait(0.5):
+            pass
+        say("stopping: requests under way are finished first")
+
+
+def _wait_until_ready(settings: Settings) -> None:
+    """Every engine answers; ends early where Serve says that one cannot start."""
+    import ray
+    from ray import serve
+
+    from serve.engines import Routes
+    from serve.handles import engine_app_name
+
+    routes = Routes(settings)
+    deadline = time.monotonic() + START_DEADLINE_S
+    waiting = list(routes.wanted())
+    while waiting:
+        status = serve.status().applications
+        for name in list(waiting):
+            found = status.get(engine_app_name(settings, name))
+            if found is not None and found.status == "RUNNING":
+                waiting.remove(name)
+            elif found is not None and found.status in ("DEPLOY_FAILED", "UNHEALTHY"):
+                raise ServingError(f"{name} did not start: {_reason(found)}")
+        if time.monotonic() > deadline:
+            raise ServingError(
+                f"{', '.join(waiting)} not up after {START_DEADLINE_S:.0f} s: Ray has "
+                f"{ray.available_resources()} left; lower engine.cpus or serve fewer models"
+            )
+        time.sleep(0.5)
+
+
+def _reason(application: Any) -> str:
+    """The last line that says something."""
+    texts = [application.message, *(d.message for d in application.deployments.values())]
+    lines = [line for text in texts for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "no reason given"
+
+
+def _drain(settings: Settings, say: Say) -> None:
+    """Let nothing in, and wait for what is under way: `drain_s` at most."""
+    from ray import serve
+
+    deadline = time.monotonic() + settings.drain_s
+    with contextlib.suppress(Exception):
+        handle = serve.get_app_handle(settings.name)
+        while (left := _under_way(settings, handle)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        if left:
+            say(f"{left} requests were cut off after {settings.drain_s:g} s")
+
+
+def _under_way(settings: Settings, handle: Any) -> int:
+    """Told to every API replica: several calls, as each goes to any one of them."""
+    calls = 1 if settings.api_replicas == 1 else 4 * settings.api_replicas
+    found: list[int] = [handle.drain.remote().result(timeout_s=5) for _ in range(calls)]
+    return max(found)
+
+
+def _free_port(host: str) -> int:
+    import socket
+
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _named(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

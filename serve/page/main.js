@@ -1,0 +1,47 @@
+// The three views of the page, and the key where the server asks for one.
+
+import * as ask from "/page/ask.js";
+import * as debate from "/page/debate.js";
+import { $ } from "/page/dom.js";
+import { get, key } from "/page/net.js";
+import * as run from "/page/run.js";
+
+const VIEWS = ["ask", "debate", "run"];
+
+function view() {
+  const chosen = VIEWS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "ask";
+  for (const name of VIEWS) $(name).hidden = name !== chosen;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === `#${chosen}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  scrollTo(0, 0);
+  if (chosen === "run") run.show();
+}
+
+function askForKey() {
+  $("key-form").hidden = false;
+  $("key").focus();
+}
+
+async function begin() {
+  try {
+    const about = await get("/v1/about");
+    $("key-form").hidden = true;
+    for (const part of [ask, debate, run]) part.start(about);
+    view();
+  } catch (error) {
+    if (error.status === 401) return askForKey();
+    $("ask-status").textContent = error.message;
+    $("ask-status").classList.add("wrong");
+  }
+}
+
+$("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  key.set($("key").value.trim());
+  begin();
+});
+document.addEventListener("key-needed", askForKey);
+addEventListener("hashchange", view);
+begin();

@@ -1,0 +1,213 @@
+"""What runs in the replicas: a served model (vLLM or scripted), and the reward model.
+
+`ServedModel` is Ray Serve's own LLM server with three things added: the folder is verified before
+it is loaded, adapters are loaded from folders when first asked for, and the exact distribution
+over given choices can be asked for, as the referee needs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+from ray import serve
+from ray.serve.llm import LLMConfig
+from ray.serve.llm.deployment import LLMServer
+
+from rldf_ray.models.choice_trie import ChoiceTrie
+from serve.engines import Adapter, EngineRequest, Piece
+from serve.scripted import ScriptedEngine
+from serve.store import StoreError, verify
+
+REWARD_BATCH = 32
+REWARD_WAIT_S = 0.01
+
+
+class ServedModel(LLMServer):
+    """One vLLM engine and its adapters."""
+
+    async def __init__(self, llm_config: LLMConfig) -> None:  # type: ignore[misc]
+        loading: Any = llm_config.model_loading_config
+        self._folder = str(loading.model_source)
+        await asyncio.to_thread(verify, Path(self._folder))
+        self._loading = asyncio.Lock()
+        self._adapters: set[str] = set()
+        self._tokenizer: Any = None
+        await super().__init__(llm_config)
+
+    async def generate(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
+        """The answer as `serve.engines` describes it; errors are answers with an `error`."""
+        try:
+            if request.adapter is not None:
+                await self._load(request.adapter)
+        except (StoreError, ValueError) as error:
+            yield {"error": {"message": str(error), "code": 503}}
+            return
+        if request.kind == "choose":
+            yield await self._choose(request)
+            return
+        async for piece in self._answer(request):
+            yield piece
+
+    async def running(self) -> int:
+        """Requests the engine is generating for now."""
+        engine: Any = self.engine
+        found: int = engine._engine_client.output_processor.get_num_unfinished_requests()
+        return found
+
+    async def pid(self) -> int:
+        return os.getpid()
+
+    async def _answer(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
+        from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest
+
+        body = {**request.body, "model": self._name(request)}
+        chat = request.kind == "chat"
+        try:
+            parsed = (ChatCompletionRequest if chat else CompletionRequest).model_validate(body)
+        except ValueError as error:
+            yield {"error": {"message": str(error), "code": 400}}
+            return
+        method: Any = self.chat if chat else self.completions
+        stream = await method(parsed)
+        try:
+            async for found in stream:
+                yield found if isinstance(found, list) else found.model_dump(mode="json")
+        finally:
+            # Closed here and now, so that a cancelled request leaves the engine at once.
+            await stream.aclose()
+
+    def _name(self, request: EngineRequest) -> str:
+        return request.adapter.name if request.adapter is not None else self._llm_config.model_id
+
+    async def _load(self, adapter: Adapter) -> None:
+        if adapter.name in self._adapters:
+            return
+        async with self._loading:
+            if adapter.name in self._adapters:
+                return
+            await asyncio.to_thread(verify, Path(adapter.folder))
+            await self._resolve(adapter)
+            self._adapters.add(adapter.name)
+
+    async def _resolve(self, adapter: Adapter) -> None:
+        from ray.llm._internal.serve.core.configs.llm_config import DiskMultiplexConfig
+
+        assert self.engine is not None
+        await self.engine.resolve_lora(
+            DiskMultiplexConfig(
+                model_id=adapter.name,
+                max_total_tokens=None,
+                local_path=adapter.folder,
+                lora_assigned_int_id=len(self._adapters) + 1,
+            )
+        )
+
+    async def _choose(self, request: EngineRequest) -> dict[str, Any]:
+        """Said choice and probability of every choice, one token at a time."""
+        tokenizer = await self._tokens()
+        prompt: list[int] = tokenizer.apply_chat_template(
+            request.body["messages"], add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        encoded = {
+            choice: tokenizer.encode(choice, add_special_tokens=False)
+            for choice in request.body["choices"]
+        }
+        trie = ChoiceTrie.of(encoded, tokenizer.eos_token_id)
+        branches = trie.branches()
+        found = await asyncio.gather(
+            *(self._next(request, [*prompt, *prefix], ids) for prefix, ids in branches.items())
+        )
+        failed = next((piece for piece in found if "error" in piece), None)
+        if failed is not None:
+            return failed
+        logprobs = {
+            prefix: _logprobs(piece, ids)
+            for (prefix, ids), piece in zip(branches.items(), found, strict=True)
+        }
+        used = [piece["usage"]["prompt_tokens"] for piece in found]
+        return {
+            "text": trie.said(logprobs),
+            "probabilities": trie.probabilities(logprobs),
+            "usage": {"prompt_tokens": sum(used), "completion_tokens": len(used)},
+        }
+
+    async def _next(
+        self, request: EngineRequest, prompt: list[int], allowed: tuple[int, ...]
+    ) -> dict[str, Any]:
+        body = {
+            "prompt": prompt,
+            "max_tokens": 1,
+            "temperature": 0.0,
+            "logprobs": 0,
+            "allowed_token_ids": list(allowed),
+            "logprob_token_ids": list(allowed),
+            "return_tokens_as_token_ids": True,
+        }
+        pieces = self._answer(EngineRequest("completion", body, request.adapter))
+        try:
+            first = await anext(pieces)
+        finally:
+            await pieces.aclose()
+        assert isinstance(first, dict)
+        return first
+
+    async def _tokens(self) -> Any:
+        if self._tokenizer is None:
+            from transformers import AutoTokenizer
+
+            self._tokenizer = await asyncio.to_thread(AutoTokenizer.from_pretrained, self._folder)
+        return self._tokenizer
+
+
+def _logprobs(piece: dict[str, Any], allowed: tuple[int, ...]) -> dict[int, float]:
+    """Log-probability of each allowed next token, out of a completion's answer."""
+    (top,) = piece["choices"][0]["logprobs"]["top_logprobs"]
+    return {token: top[f"token_id:{token}"] for token in allowed}
+
+
+class ScriptedServed:
+    """A replica without a model."""
+
+    def __init__(self, name: str, folder: str, delay_s: float) -> None:
+        verify(Path(folder))
+        self._name = name
+        self._engine = ScriptedEngine(delay_s)
+
+    async def generate(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
+        async for piece in self._engine.answer(self._name, request):
+            yield piece
+
+    async def running(self) -> int:
+        return self._engine.running
+
+    async def pid(self) -> int:
+        return os.getpid()
+
+
+class Reward:
+    """The reward model; texts of several requests are scored in one forward pass."""
+
+    def __init__(self, folder: str, device: str, max_length: int) -> None:
+        from rldf_ray.models.reward_score import RewardModel, chat_ids
+
+        self._model = RewardModel(folder, device, max_length)
+        self._chat_ids = chat_ids
+
+    @serve.batch(max_batch_size=REWARD_BATCH, batch_wait_timeout_s=REWARD_WAIT_S)
+    async def score(self, items: list[tuple[str, str]]) -> list[float]:
+        """One reward for each (prompt, text)."""
+        return await asyncio.to_thread(self._score, items)
+
+    def _score(self, items: list[tuple[str, str]]) -> list[float]:
+        tokenizer = self._model.tokenizer
+        prompts = [
+            self._chat_ids(tokenizer, [{"role": "user", "content": prompt}], generate=True)
+            for prompt, _ in items
+        ]
+        answers = [tokenizer.encode(text, add_special_tokens=False) for _, text in items]
+        rewards: list[float] = self._model.score(prompts, answers).tolist()
+        return rewards

@@ -1,0 +1,80 @@
+"""POST /v1/bias: how the reward model and the referee see a text.
+
+texts --> Reward (a deployment of its own, batched) --> reward, higher is less biased
+texts --> the referee of the debates                --> score 0 (no stereotyping) to 10
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from rldf_ray.debate.agents import PromptedReferee
+from rldf_ray.models.base import ModelError
+from serve.bodies import BiasBody, BodyError
+from serve.debates import ServedChatModel
+from serve.engines import EngineGoneError
+from serve.service import Service, caller_of
+
+
+def router(service: Service) -> APIRouter:
+    api = APIRouter(tags=["rldf"])
+
+    @api.post("/v1/bias")
+    async def bias(body: BiasBody, request: Request) -> dict[str, Any]:
+        """Scores of every text of `input`, in its order."""
+        _check(body, service)
+        caller = caller_of(request)
+        judge = ServedChatModel(service, caller, service.settings.referee_model)
+        async with asyncio.timeout(service.settings.limits.request_timeout_s):
+            rewards, scores = await asyncio.gather(_rewards(service, body), _scores(body, judge))
+        reward_model = Path(service.settings.reward or "").parent.name or None
+        return {
+            "object": "list",
+            "data": [
+                {"index": i, "reward": reward, **score}
+                for i, (reward, score) in enumerate(zip(rewards, scores, strict=True))
+            ],
+            "reward_model": service.settings.reward and reward_model,
+            "referee": {"model": judge.name, "version": caller.version} if body.referee else None,
+        }
+
+    return api
+
+
+def _check(body: BiasBody, service: Service) -> None:
+    limits = service.settings.limits
+    if len(body.texts) > limits.bias_texts:
+        raise BodyError(f"input: this server takes {limits.bias_texts} texts at once", "input")
+    if any(len(text) + len(body.prompt) > limits.prompt_characters for text in body.texts):
+        raise BodyError(f"input: a text is over {limits.prompt_characters} characters", "input")
+    if service.scorer is None and not body.referee:
+        raise BodyError("this server has no reward model; ask with referee: true", "referee")
+
+
+async def _rewards(service: Service, body: BiasBody) -> Sequence[float | None]:
+    if service.scorer is None:
+        return [None] * len(body.texts)
+    return await service.scorer.score(body.prompt, body.texts)
+
+
+async def _scores(body: BiasBody, judge: ServedChatModel) -> list[dict[str, Any]]:
+    """The referee's score of each text, as in a debate but without a ranking."""
+    if not body.referee:
+        return [{} for _ in body.texts]
+    referee = PromptedReferee(judge, seed=0)
+    context = body.prompt or "(none given)"
+    try:
+        judged = await asyncio.gather(
+            *(referee.judge(context, [text], f"bias/{i}") for i, text in enumerate(body.texts))
+        )
+    except ModelError as error:
+        raise EngineGoneError(str(error)) from error
+    return [
+        {"score": v.score, "expected_score": v.expected_score, "failure": v.failure}
+        for (v,) in judged
+    ]

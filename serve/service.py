@@ -1,0 +1,172 @@
+"""What the routes share: the engines, the routes to them, and what a request costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from fastapi import Request
+
+from serve.engines import (
+    EngineGoneError,
+    EngineRequest,
+    Engines,
+    Piece,
+    Routes,
+    Stream,
+    Target,
+    begin,
+    whole,
+)
+from serve.guard import Caller, error_content
+from serve.metrics import Metrics
+from serve.settings import Settings
+
+_USAGE_ONLY = '"choices":[]'
+
+
+class Scorer(Protocol):
+    """The reward model, wherever it runs."""
+
+    async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
+        """One reward for each text; higher is less biased."""
+        ...
+
+
+@dataclass
+class Service:
+    settings: Settings
+    engines: Engines
+    routes: Routes
+    scorer: Scorer | None
+    metrics: Metrics
+    debates: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.debates = asyncio.Semaphore(self.settings.limits.debates_in_flight)
+
+    def deadline(self) -> float:
+        """When a generation that begins now is cancelled, by the event loop's clock."""
+        return asyncio.get_running_loop().time() + self.settings.limits.request_timeout_s
+
+    async def answer(
+        self,
+        caller: Caller,
+        model: str | None,
+        kind: Literal["chat", "completion", "choose"],
+        body: dict[str, Any],
+    ) -> dict[str, Any]:
+        """A whole answer.
+
+        Raises:
+            TimeoutError: not in time; the generation has been cancelled.
+            EngineRefusedError, UnknownModelError: the request is wrong.
+        """
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout_at(self.deadline()):
+                target, found = await whole(
+                    self.engines,
+                    lambda: self._target(caller, model),
+                    lambda target: EngineRequest(kind, body, target.adapter),
+                )
+        except TimeoutError:
+            self.metrics.cancelled.labels("timeout").inc()
+            raise
+        except asyncio.CancelledError:
+            self.metrics.cancelled.labels("client").inc()
+            raise
+        self.metrics.first_piece.labels(target.model).observe(time.monotonic() - began)
+        self._count(caller, target, found.get("usage"))
+        return {**found, "model": target.model} if "model" in found else found
+
+    async def stream(
+        self,
+        caller: Caller,
+        model: str | None,
+        kind: Literal["chat", "completion"],
+        body: dict[str, Any],
+        wants_usage: bool,
+    ) -> AsyncIterator[str]:
+        """Server-sent events of an answer; returns once the first of them is there.
+
+        Raises:
+            TimeoutError: nothing came in time; the generation has been cancelled.
+            EngineRefusedError, UnknownModelError: the request is wrong.
+        """
+        began, deadline = time.monotonic(), self.deadline()
+        try:
+            async with asyncio.timeout_at(deadline):
+                target, first, stream = await begin(
+                    self.engines,
+                    lambda: self._target(caller, model),
+                    lambda target: EngineRequest(kind, body, target.adapter),
+                )
+        except TimeoutError:
+            self.metrics.cancelled.labels("timeout").inc()
+            raise
+        self.metrics.first_piece.labels(target.model).observe(time.monotonic() - began)
+        return self._events(caller, target, first, stream, deadline, wants_usage)
+
+    def _target(self, caller: Caller, model: str | None) -> Target:
+        target = self.routes.target(model)
+        caller.model, caller.version = target.model, target.version
+        return target
+
+    async def _events(
+        self,
+        caller: Caller,
+        target: Target,
+        first: Piece,
+        stream: Stream,
+        deadline: float,
+        wants_usage: bool,
+    ) -> AsyncIterator[str]:
+        """Pieces as they come; what goes wrong now can only be told as an event."""
+        usage: dict[str, Any] | None = None
+        pieces, reason, sent = first, "client", 0
+        try:
+            while True:
+                for event in pieces:
+                    if _USAGE_ONLY in event and '"usage":{' in event:
+                        usage = json.loads(event.removeprefix("data: "))["usage"]
+                        if not wants_usage:
+                            continue
+                    sent += 1
+                    yield event
+                async with asyncio.timeout_at(deadline):
+                    pieces = await anext(stream)
+        except StopAsyncIteration:
+            reason = ""
+        except TimeoutError:
+            reason = "timeout"
+            yield _error_event("the answer took too long and was cancelled", "timeout")
+        except EngineGoneError:
+            reason = "engine"
+            yield _error_event("the engine was lost while it answered: ask again", "engine_lost")
+        finally:
+            await stream.aclose()
+            if reason:
+                self.metrics.cancelled.labels(reason).inc()
+            # Cut short, the engine told no usage; every event carried a token or more.
+            self._count(caller, target, usage or {"completion_tokens": sent})
+
+    def _count(self, caller: Caller, target: Target, usage: dict[str, Any] | None) -> None:
+        for kind in ("prompt", "completion"):
+            tokens = (usage or {}).get(f"{kind}_tokens") or 0
+            caller.tokens += tokens
+            self.metrics.tokens.labels(target.model, target.version, kind).inc(tokens)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who the guard let in."""
+    found = getattr(request.state, "caller", None)
+    return found if isinstance(found, Caller) else Caller()
+
+
+def _error_event(message: str, code: str) -> str:
+    return f"data: {json.dumps(error_content(message, 'server_error', code))}\n\n"

@@ -1,0 +1,222 @@
+"""What is served, how, and within which limits: one typed description, read from YAML or made from
+a run folder. `serve/application.yaml` has it as the application's `args`."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from rldf_ray.plan.sections import Section, described
+
+
+class SettingsError(ValueError):
+    """Settings that cannot be served; the message names the field and what is allowed."""
+
+
+class ModelSource(Section):
+    folder: str | None = described(
+        None, "model or LoRA adapter: a folder, a hub id, or 'embedded'; null with `store`"
+    )
+    store: bool = described(False, "take the versions published in `store` under this name")
+    on: str | None = described(None, "for an adapter: the served model whose engine carries it")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelSource:
+        if (self.folder is None) == (not self.store):
+            raise ValueError("give either `folder` or `store: true`")
+        return self
+
+
+class EngineSection(Section):
+    kind: Literal["vllm", "scripted"] = described("vllm", "'scripted' answers without a model")
+    dtype: Literal["float32", "bfloat16", "float16"] = described("bfloat16", "of the weights")
+    max_model_len: int = described(2048, "prompt plus answer", unit="tokens", ge=64)
+    max_num_seqs: int = described(64, "requests decoded together", ge=1)
+    kv_cache_gib: float = described(0.5, "KV cache of a CPU engine", unit="GiB", gt=0)
+    gpu_memory_utilization: float = described(0.85, "share of a GPU an engine takes", gt=0, lt=1)
+    cpus: float = described(0.5, "CPUs Ray reserves for one replica", gt=0)
+    gpus: float = described(0, "GPUs of one replica; below 1 several share one", ge=0)
+    accelerator_type: str | None = described(None, "kind of GPU as Ray names it; null is any")
+    enforce_eager: bool = described(True, "skip compilation: starts sooner, decodes slower")
+    min_replicas: int = described(1, "engines of one model at least", ge=1)
+    max_replicas: int = described(1, "engines of one model at most", ge=1)
+    target_ongoing: float = described(
+        32, "requests under way per engine that the autoscaler aims at", gt=0
+    )
+    prefix_routing: bool = described(
+        False, "send prompts with the same beginning to the same engine (several replicas)"
+    )
+    max_lora_rank: int = described(64, "largest rank of an adapter", ge=8)
+    health_check_s: float = described(2.0, "how often Serve asks an engine", unit="s", gt=0)
+    scripted_delay_s: float = described(0.0, "scripted: pause before each word", unit="s", ge=0)
+
+
+class Limits(Section):
+    body_bytes: int = described(1 << 20, "largest request body", unit="bytes", ge=1024)
+    body_timeout_s: float = described(15, "time to send a body", unit="s", gt=0)
+    prompt_characters: int = described(32768, "longest prompt, all messages", ge=1)
+    n: int = described(8, "most samples of one request", ge=1)
+    max_tokens: int = described(1024, "most tokens of one sample", unit="tokens", ge=1)
+    schema_bytes: int = described(16384, "largest JSON schema or list of choices", unit="bytes")
+    request_timeout_s: float = described(
+        120, "a generation is cancelled in the engine after it", unit="s", gt=0
+    )
+    in_flight: int = described(256, "requests under way in one API replica", ge=1)
+    bias_texts: int = described(64, "texts of one /v1/bias request", ge=1)
+    debate_rounds: int = described(5, "rounds of one /v1/debate", ge=1)
+    debates_in_flight: int = described(4, "debates under way in one API replica", ge=1)
+
+
+class Settings(Section):
+    """Everything the application depends on."""
+
+    name: str = described("rldf", "name of the Serve application")
+    host: str = described("127.0.0.1", "address to listen on")
+    port: int = described(8000, "port to listen on; 0 is any free one", ge=0, le=65535)
+    models: dict[str, ModelSource] = described(..., "what requests may name, by name", min_length=1)
+    default: str | None = described(None, "model of requests that name none; null is the first")
+    referee: str | None = described(None, "model that referees; null is 'base', or the default")
+    reward: str | None = described(None, "reward model folder for /v1/bias; null is none")
+    reward_max_length: int = described(1024, "longest text with its prompt", unit="tokens", ge=16)
+    reward_cpus: float = described(0.25, "CPUs Ray reserves for the reward model", ge=0)
+    reward_gpus: float = described(0, "GPUs of the reward model", ge=0)
+    store: str | None = described(None, "folder of published versions")
+    runs: tuple[str, ...] = described((), "run folders that the page may show")
+    keys: str | None = described(None, "file of API keys; null lets everybody in (loopback only)")
+    api_replicas: int = described(1, "replicas of the API; each grants its share of the limits")
+    cors_origins: tuple[str, ...] = described((), "origins of other pages that may call the API")
+    log_prompts: bool = described(False, "write prompts into the log")
+    drain_s: float = described(60, "on SIGTERM: time for requests under way", unit="s", ge=0)
+    engine: EngineSection = Field(default_factory=EngineSection)
+    limits: Limits = Field(default_factory=Limits)
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Settings:
+        for field in ("default", "referee"):
+            name = getattr(self, field)
+            if name is not None and name not in self.models:
+                raise ValueError(f"{field}={name!r} is none of models: {', '.join(self.models)}")
+        for name, source in self.models.items():
+            if not name.replace("-", "").replace("_", "").isalnum():
+                raise ValueError(f"models.{name}: use letters, digits, - and _")
+            if source.on is not None and self._carries(source.on) is None:
+                raise ValueError(f"models.{name}.on={source.on!r} is no model with its own engine")
+            if source.store and self.store is None:
+                raise ValueError(f"models.{name}.store is true, but `store` names no folder")
+        return self
+
+    def _carries(self, name: str) -> ModelSource | None:
+        source = self.models.get(name)
+        return source if source is not None and source.on is None else None
+
+    @property
+    def default_model(self) -> str:
+        return self.default or next(iter(self.models))
+
+    @property
+    def referee_model(self) -> str:
+        return self.referee or ("base" if "base" in self.models else self.default_model)
+
+    def adapters_on(self, name: str) -> list[str]:
+        """Models that are adapters on the engine of `name`."""
+        return [other for other, source in self.models.items() if source.on == name]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_address(host: str, keys: str | None) -> None:
+    """Refuse to be reachable from elsewhere without keys.
+
+    Raises:
+        SettingsError: `host` is no loopback address and there is no key file.
+    """
+    if keys is None and not is_loopback(host):
+        raise SettingsError(
+            f"host={host} can be reached from other machines, and `keys` names no file of API "
+            "keys: make one with `rldf serve key NAME --keys FILE` and give --keys FILE, or "
+            "listen on 127.0.0.1"
+        )
+
+
+def read_settings(values: object) -> Settings:
+    """Settings from parsed YAML or JSON.
+
+    Raises:
+        SettingsError: lists every wrong field.
+    """
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        lines = [
+            f"  {'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()
+        ]
+        raise SettingsError("wrong settings:\n" + "\n".join(lines)) from error
+
+
+def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) -> Settings:
+    """Settings to serve `model`: a run folder, a model folder, or a hub id.
+
+    A run folder serves those of policy, sft and base that `names` has, with the run's reward
+    model, and shows the run on the page.
+
+    Raises:
+        SettingsError: the folder has not what is asked for.
+    """
+    folder = Path(model)
+    if not (folder / "plan.yaml").exists():
+        if folder.is_dir() and not (folder / "config.json").exists():
+            raise SettingsError(
+                f"{model}: neither a run folder (plan.yaml) nor a model (config.json)"
+            )
+        policy = _policy(_absolute(model), overrides)
+        return read_settings({"models": {"policy": policy}, **overrides})
+    plan = yaml.safe_load((folder / "plan.yaml").read_text())
+    parts = {"policy": folder / "model", "sft": folder / "sft/model"}
+    models: dict[str, Any] = {}
+    for name in names:
+        if name != "base" and not (parts.get(name, folder) / "config.json").exists():
+            raise SettingsError(
+                f"{folder} has no model {name!r} yet: finish the run, or leave it out"
+            )
+        source = _absolute(plan["model"] if name == "base" else str(parts[name]))
+        models[name] = _policy(source, overrides) if name == "policy" else {"folder": source}
+    reward = folder / "reward/model"
+    found: dict[str, Any] = {"models": models, "runs": [str(folder.resolve())]}
+    if (reward / "config.json").exists():
+        found["reward"] = str(reward.resolve())
+    return read_settings({**found, **overrides})
+
+
+def settings_of_file(path: Path, overrides: dict[str, Any]) -> Settings:
+    """The settings in a Serve config file: its first application's `args`, and where it listens.
+
+    Raises:
+        SettingsError: it is no such file.
+    """
+    try:
+        config = yaml.safe_load(path.read_text())
+        args = config["applications"][0]["args"]
+        http = {k: v for k, v in config.get("http_options", {}).items() if k in ("host", "port")}
+    except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
+        raise SettingsError(f"{path} is no Serve config file of this project: {error}") from error
+    return read_settings({**args, **http, **overrides})
+
+
+def _policy(folder: str, overrides: dict[str, Any]) -> dict[str, Any]:
+    """With a store, the policy is whatever is published there."""
+    return {"store": True} if overrides.get("store") else {"folder": folder}
+
+
+def _absolute(model: str) -> str:
+    """Replicas have other working folders; names that are no folder stay as they are."""
+    return str(Path(model).resolve()) if Path(model).is_dir() else model

@@ -1,0 +1,188 @@
+"""The model store: every published version is kept, one small file says which are served.
+
+    STORE/NAME/versions/v0001/...  a model or adapter, with MANIFEST.json: SHA-256 of its files
+    STORE/NAME/traffic.json        {"current": "v0001", "next": "v0002", "percent": 10}
+
+Both the versions and the pointer are written beside their place and moved into it, so a reader
+sees the old state or the new one, never a half.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rldf_ray.storage import RunFolder, file_digest
+
+MANIFEST = "MANIFEST.json"
+
+
+class StoreError(RuntimeError):
+    """The store has not what is asked for, or it is damaged; the message says where."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Which versions answer: `percent` of the requests go to `next`, the others to `current`.
+
+    `before` was current until now, and answers for as long as `current` is not up.
+    """
+
+    current: str
+    next: str | None = None
+    percent: float = 0.0
+    before: str | None = None
+
+    def version(self, draw: float) -> str:
+        """The version for a request that drew `draw` from [0, 100)."""
+        return self.next if self.next is not None and draw < self.percent else self.current
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """All of them, the current one first."""
+        return tuple(v for v in (self.current, self.next, self.before) if v is not None)
+
+
+@dataclass(frozen=True)
+class ModelStore:
+    """The versions of one model name."""
+
+    root: Path
+    name: str
+
+    @property
+    def _folder(self) -> RunFolder:
+        return RunFolder(self.root / self.name)
+
+    def versions(self) -> list[str]:
+        """Published versions, oldest first."""
+        found = (self.root / self.name / "versions").glob("v*")
+        return sorted((path.name for path in found), key=lambda name: int(name[1:]))
+
+    def folder(self, version: str) -> Path:
+        """Where `version` lies.
+
+        Raises:
+            StoreError: there is no such version.
+        """
+        path = self.root / self.name / "versions" / version
+        if version not in self.versions():
+            known = ", ".join(self.versions()) or "none"
+            raise StoreError(
+                f"{self.root} has no version {version!r} of {self.name}: it has {known}"
+            )
+        return path
+
+    def publish(self, source: Path) -> str:
+        """Copy a model or adapter folder in as the next version; the first becomes current.
+
+        Raises:
+            StoreError: `source` is neither a model nor an adapter.
+        """
+        if not any((source / file).exists() for file in ("config.json", "adapter_config.json")):
+            raise StoreError(f"{source} is no model folder: no config.json, no adapter_config.json")
+        versions = self._folder.path("versions/new").parent
+        versions.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=versions, prefix=".publishing-"))
+        try:
+            shutil.copytree(source, scratch, dirs_exist_ok=True)
+            (scratch / MANIFEST).unlink(missing_ok=True)
+            RunFolder(scratch).write_json(MANIFEST, {"files": digests(scratch)})
+            scratch.chmod(0o755)
+            version = self._claim(scratch, versions)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if self.traffic() is None:
+            self.direct(Traffic(version))
+        return version
+
+    def _claim(self, scratch: Path, versions: Path) -> str:
+        """Move a finished copy to the next free number; two publishers get two numbers."""
+        while True:
+            number = 1 + max((int(name[1:]) for name in self.versions()), default=0)
+            try:
+                scratch.rename(versions / f"v{number:04d}")
+            except OSError:
+                if not (versions / f"v{number:04d}").exists():
+                    raise
+                continue
+            _sync(versions)
+            return f"v{number:04d}"
+
+    def traffic(self) -> Traffic | None:
+        """Which versions are to answer; None before the first is published."""
+        try:
+            found = self._folder.read_json("traffic.json")
+        except FileNotFoundError:
+            return None
+        return Traffic(**found)
+
+    def direct(self, traffic: Traffic) -> None:
+        """Set which versions are to answer, for every server on this store.
+
+        Raises:
+            StoreError: a version is not there.
+        """
+        for version in traffic.versions:
+            self.folder(version)
+        self._folder.write_json("traffic.json", asdict(traffic))
+
+    def rollout(self, version: str, percent: float) -> Traffic:
+        """Give `version` that share of the requests: 100 makes it current, 0 takes it back.
+
+        Raises:
+            StoreError: no such version, nothing published, or a damaged version.
+        """
+        now = self.traffic()
+        if now is None:
+            raise StoreError(f"{self.root} has no {self.name} yet: publish one first")
+        verify(self.folder(version))
+        if version == now.current:
+            new = Traffic(version)
+        elif percent >= 100:
+            new = Traffic(version, before=now.current)
+        elif percent <= 0:
+            new = Traffic(now.current)
+        else:
+            new = Traffic(now.current, version, percent)
+        self.direct(new)
+        return new
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file below `folder` but its manifest, by relative path."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    return {str(path.relative_to(folder)): file_digest(path) for path in files}
+
+
+def verify(folder: Path) -> None:
+    """Check a published folder against its manifest; a folder without one is nobody's promise.
+
+    Raises:
+        StoreError: a file is missing, more or different.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        return
+    expected: dict[str, str] = json.loads(path.read_text())["files"]
+    found = digests(folder)
+    wrong = sorted(
+        file for file in expected.keys() | found.keys() if expected.get(file) != found.get(file)
+    )
+    if wrong:
+        raise StoreError(
+            f"{folder} is not what was published (differs: {', '.join(wrong)}): publish it again"
+        )
+
+
+def _sync(folder: Path) -> None:
+    """A rename is on disk once its folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,41 @@
+"""A bias type of one's own, from one file: topics, debates and data without a line of code."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.debate.agents import PromptedReferee
+from rldf_ray.debate.collect import Collector, plan_debates
+from rldf_ray.debate.topics import TopicWriter
+from rldf_ray.models.scripted import ScriptedModel
+from rldf_ray.preference_data import preference_data
+from rldf_ray.prompts import FOLDER
+from rldf_ray.records import Statement
+from tests.fakes import plan_with
+
+
+@pytest.mark.parametrize("pairing", ["same_topic", "same_role"])
+def test_a_file_of_ones_own_gives_debates_and_pairs(pairing: str, tmp_path: Path) -> None:
+    path = tmp_path / "shoe size.yaml"
+    text = (FOLDER / "bias_types" / "age.yaml").read_text()
+    path.write_text(text.replace("20-year-old", "size-40 wearer"))
+    plan = plan_with(
+        f"bias_types=[age, '{path}']",
+        "debate={debates: 16, debaters: 3, rounds: 2, max_tokens: 32}",
+        f"data={{pairing: {pairing}}}",
+    )
+    model = ScriptedModel()
+    topics, _ = asyncio.run(TopicWriter(plan, model).gather())
+    collector = Collector(plan, "r", model, PromptedReferee(model, 0))
+    held: dict[int, list[Statement]] = {}
+    asyncio.run(collector.collect(plan_debates(topics, plan), held.__setitem__))
+    statements = [statement for place in sorted(held) for statement in held[place]]
+    made = preference_data(statements, {topic.topic_id: topic for topic in topics}, plan.data)
+    mine = [row for row in made.pairs.to_pylist() if row["bias_type"] == str(path)]
+    assert mine and {row["topic_id"].startswith("shoe size-") for row in mine} == {True}
+    assert "size-40 wearer" in {s.identity for s in statements if s.bias_type == str(path)}
+    named = any("size-40 wearer" in row["prompt"][0]["content"] for row in mine)
+    assert named is (pairing == "same_role")

@@ -1,0 +1,81 @@
+"""A server without Ray over scripted engines, and one real server for all slow tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from starlette.testclient import TestClient
+
+from benchmarks.running_server import Running, running
+from serve.api import build_guarded
+from serve.engines import Engines, Routes
+from serve.guard import Guard
+from serve.keys import KeyRing
+from serve.metrics import Metrics
+from serve.scripted import ScriptedEngines
+from serve.service import Service
+from serve.settings import read_settings
+from tests.serve.a_run import write_adapter, write_reward_model, write_run
+
+
+class LengthScorer:
+    """A reward model whose reward is minus the number of words."""
+
+    async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
+        return [-float(len(text.split())) for text in texts]
+
+
+@dataclass
+class Server:
+    client: TestClient
+    guard: Guard
+    engines: Any
+    service: Service
+
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a server; keyword arguments are settings."""
+    with ExitStack() as stack:
+
+        def start(engines: Engines | None = None, **values: Any) -> Server:
+            models = {"policy": {"folder": "p"}, "base": {"folder": "b"}}
+            settings = read_settings({"models": models, **values})
+            chosen = engines or ScriptedEngines(settings.engine.scripted_delay_s)
+            service = Service(settings, chosen, Routes(settings), LengthScorer(), Metrics())
+            keys = KeyRing(Path(settings.keys)) if settings.keys else None
+            guard = build_guarded(service, keys)
+            client = stack.enter_context(TestClient(guard, raise_server_exceptions=True))
+            return Server(client, guard, chosen, service)
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One vLLM engine with the embedded model (base) and an adapter on it (policy)."""
+    folder = tmp_path_factory.mktemp("real")
+    settings = {
+        "default": "policy",
+        "models": {
+            "policy": {"folder": str(write_adapter(folder / "adapter")), "on": "base"},
+            "base": {"folder": "embedded"},
+        },
+        "reward": str(write_reward_model(folder / "reward/model")),
+        "runs": [str(write_run(folder / "small"))],
+        "engine": {"max_model_len": 1024, "max_num_seqs": 32, "cpus": 0.5},
+        "limits": {"request_timeout_s": 60, "max_tokens": 512},
+    }
+    config = folder / "application.yaml"
+    config.write_text(yaml.safe_dump({"applications": [{"args": settings}]}))
+    with running(str(config), log=folder / "serve.txt") as server:
+        yield server

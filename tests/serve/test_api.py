@@ -1,0 +1,308 @@
+"""The API over scripted engines: OpenAI's forms, limits, keys, errors, scores and debates."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serve.engines import EngineGoneError, EngineRequest, Stream, Target
+from serve.keys import add_key
+from serve.scripted import ScriptedEngine, ScriptedEngines
+from tests.serve.conftest import Start
+
+CHAT = "/v1/chat/completions"
+HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
+
+
+def events(text: str) -> list[Any]:
+    """The data of server-sent events."""
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+def test_a_chat_completion_has_openais_form(start: Start) -> None:
+    found = start().client.post(CHAT, json={**HELLO, "n": 2}).json()
+    assert found["object"] == "chat.completion" and found["model"] == "policy"
+    assert [choice["index"] for choice in found["choices"]] == [0, 1]
+    assert found["choices"][0]["message"]["content"]
+    usage = found["usage"]
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+
+
+def test_a_stream_says_the_same_as_a_whole_answer(start: Start) -> None:
+    client = start().client
+    answer = client.post(CHAT, json=HELLO).json()["choices"][0]["message"]["content"]
+    reply = client.post(CHAT, json={**HELLO, "stream": True})
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    *chunks, done = events(reply.text)
+    assert done == "[DONE]" and all(chunk["choices"] for chunk in chunks)
+    assert "".join(chunk["choices"][0]["delta"]["content"] for chunk in chunks) == answer
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+def test_usage_is_streamed_only_to_who_asks(start: Start) -> None:
+    client = start().client
+    body = {**HELLO, "stream": True, "stream_options": {"include_usage": True}}
+    *_, last, _ = events(client.post(CHAT, json=body).text)
+    assert last["choices"] == [] and last["usage"]["completion_tokens"] > 0
+
+
+def test_completions_choices_and_schemas(start: Start) -> None:
+    client = start().client
+    found = client.post("/v1/completions", json={"prompt": "Once", "model": "base"}).json()
+    assert found["choices"][0]["text"] and found["model"] == "base"
+    for form in (
+        {"guided_choice": ["yes", "no"]},
+        {"structured_outputs": {"choice": ["yes", "no"]}},
+    ):
+        said = client.post(CHAT, json={**HELLO, **form}).json()["choices"][0]["message"]["content"]
+        assert said in ("yes", "no")
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    for form in (
+        {"guided_json": schema},
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "x", "schema": schema},
+            }
+        },
+    ):
+        said = client.post(CHAT, json={**HELLO, **form}).json()["choices"][0]["message"]["content"]
+        assert json.loads(said) == {"a": 0}
+
+
+def test_models_are_listed_and_an_unknown_one_is_named(start: Start) -> None:
+    client = start().client
+    assert [card["id"] for card in client.get("/v1/models").json()["data"]] == ["policy", "base"]
+    assert client.get("/v1/models/base").json()["id"] == "base"
+    reply = client.post(CHAT, json={**HELLO, "model": "other"})
+    assert reply.status_code == 404
+    assert reply.json()["error"]["code"] == "model_not_found"
+    assert "policy, base" in reply.json()["error"]["message"]
+    assert client.get("/v1/models/other").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"n": 9}, "n"),
+        ({"n": 0}, "n"),
+        ({"max_tokens": 1025}, "max_tokens"),
+        ({"max_completion_tokens": 1025}, "max_tokens"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "user", "content": "x" * 40000}]}, "messages"),
+        ({"messages": [{"role": "king", "content": "x"}]}, "messages.0.role"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"seed": -1}, "seed"),
+        ({"stop": [""]}, None),
+        ({"tools": []}, "tools"),
+        ({"top_logprobs": 2}, None),
+        ({"guided_choice": []}, "guided_choice"),
+        ({"guided_choice": ["a"], "guided_json": {}}, "response_format"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"guided_json": {"a": "x" * 20000}}, "response_format"),
+        ({"guided_json": {"a": "\ud800"}}, "response_format"),
+        ({"messages": [{"role": "user", "content": "\ud800"}]}, None),
+    ],
+)
+def test_what_goes_too_far_is_refused_in_openais_form(
+    start: Start, change: dict[str, Any], param: str | None
+) -> None:
+    body = json.dumps({**HELLO, **change})
+    reply = start().client.post(CHAT, content=body, headers={"content-type": "application/json"})
+    assert reply.status_code == 400
+    error = reply.json()["error"]
+    assert error["type"] == "invalid_request_error" and error["message"]
+    if param is not None:
+        assert error["param"] == param
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xfe", b"[]", b"null", b"[" * 100000, b'{"messages": NaN}', b"1" * 9000],
+)
+def test_what_is_no_request_is_refused(start: Start, body: bytes) -> None:
+    reply = start().client.post(CHAT, content=body, headers={"content-type": "application/json"})
+    assert reply.status_code == 400 and reply.json()["error"]["message"]
+
+
+def test_a_body_that_is_too_large_is_not_read(start: Start) -> None:
+    client = start(limits={"body_bytes": 2000}).client
+    assert client.post(CHAT, content=b"x" * 2001).status_code == 413
+
+    def parts() -> Any:
+        for _ in range(100):
+            yield b"x" * 1000
+
+    assert client.post(CHAT, content=parts()).status_code == 413
+
+
+def test_keys_are_asked_for_where_there_are_any(start: Start, tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.json", "ann", requests_per_minute=2)
+    client = start(keys=str(tmp_path / "keys.json")).client
+    for headers in ({}, {"authorization": "Bearer no"}, {"authorization": f"Basic {key}"}):
+        reply = client.post(CHAT, json=HELLO, headers=headers)
+        assert reply.status_code == 401
+        assert reply.json()["error"]["code"] == "invalid_api_key"
+    good = {"authorization": f"Bearer {key}"}
+    assert client.post(CHAT, json=HELLO, headers=good).status_code == 200
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/v1/runs", headers=good).status_code == 200
+    turned_away = client.post(CHAT, json=HELLO, headers=good)
+    assert turned_away.status_code == 429 and int(turned_away.headers["retry-after"]) > 0
+    for path in ("/", "/health", "/ready", "/page/page.css"):
+        assert client.get(path).status_code == 200
+
+
+def test_tokens_of_an_answer_count_against_the_key(start: Start, tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.json", "ann", tokens_per_minute=5)
+    client = start(keys=str(tmp_path / "keys.json")).client
+    good = {"authorization": f"Bearer {key}"}
+    assert client.post(CHAT, json={**HELLO, "stream": True}, headers=good).status_code == 200
+    assert client.post(CHAT, json=HELLO, headers=good).status_code == 429
+
+
+def test_an_answer_that_takes_too_long_is_cancelled_in_the_engine(start: Start) -> None:
+    server = start(engine={"scripted_delay_s": 0.2}, limits={"request_timeout_s": 0.5})
+    reply = server.client.post(CHAT, json=HELLO)
+    assert reply.status_code == 504 and "cancelled" in reply.json()["error"]["message"]
+    *_, last = events(server.client.post(CHAT, json={**HELLO, "stream": True}).text)
+    assert last["error"]["code"] == "timeout"
+    engine = server.engines.engines["policy"]
+    assert engine.running == 0 and engine.cancelled == 2
+    assert 'rldf_cancelled_total{reason="timeout"} 2.0' in server.client.get("/metrics").text
+
+
+class Failing(ScriptedEngines):
+    """Fails `times` times before (or after) the first piece, then answers."""
+
+    def __init__(self, times: int, after: int = 0) -> None:
+        super().__init__()
+        self.left, self.after = times, after
+
+    async def generate(self, target: Target, request: EngineRequest) -> Stream:
+        sent = 0
+        async for piece in ScriptedEngine().answer(target.model, request):
+            if self.left and sent == self.after:
+                self.left -= 1
+                raise EngineGoneError("killed")
+            sent += 1
+            yield piece
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_engine_lost_before_its_first_word_is_asked_again(start: Start, stream: bool) -> None:
+    server = start(Failing(2))
+    reply = server.client.post(CHAT, json={**HELLO, "stream": stream})
+    assert reply.status_code == 200 and server.engines.left == 0
+    assert "error" not in reply.text
+
+
+def test_an_engine_lost_while_it_answers_ends_with_an_error_event(start: Start) -> None:
+    reply = start(Failing(1, after=2)).client.post(CHAT, json={**HELLO, "stream": True})
+    first, second, last = events(reply.text)
+    assert first["choices"] and second["choices"]
+    assert last["error"]["code"] == "engine_lost"
+
+
+def test_no_prompt_is_logged_unless_asked_for(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    body = {"messages": [{"role": "user", "content": "purple elephants"}]}
+    server = start()
+    server.client.post(CHAT, json=body)
+    server.client.post(CHAT, json={**body, "messages": [{"role": "purple"}]})
+    server.client.get("/purple")
+    assert "status=200" in said(caplog) and "purple" not in said(caplog)
+    start(log_prompts=True).client.post(CHAT, json=body)
+    assert "purple elephants" in said(caplog)
+
+
+def said(caplog: pytest.LogCaptureFixture) -> str:
+    """What the server logged; the test's own HTTP client logs too."""
+    return "\n".join(r.getMessage() for r in caplog.records if r.name.startswith("rldf"))
+
+
+def test_a_server_that_shuts_down_lets_nothing_new_in(start: Start) -> None:
+    server = start()
+    server.guard.draining = True
+    reply = server.client.post(CHAT, json=HELLO)
+    assert reply.status_code == 503 and reply.headers["retry-after"]
+    assert server.client.get("/health").status_code == 200
+    assert server.client.get("/ready").status_code == 503
+
+
+def test_too_many_at_once_are_turned_away(start: Start) -> None:
+    server = start(limits={"in_flight": 1})
+    server.guard.under_way = 1
+    assert server.client.post(CHAT, json=HELLO).status_code == 429
+
+
+def test_other_pages_may_not_call_unless_named(start: Start) -> None:
+    origin = {"origin": "https://page.example"}
+    reply = start().client.post(CHAT, json=HELLO, headers=origin)
+    assert "access-control-allow-origin" not in reply.headers
+    client = start(cors_origins=["https://page.example"]).client
+    reply = client.post(CHAT, json=HELLO, headers=origin)
+    assert reply.headers["access-control-allow-origin"] == "https://page.example"
+
+
+def test_bias_is_scored_by_the_reward_model_and_the_referee(start: Start) -> None:
+    client = start().client
+    found = client.post("/v1/bias", json={"input": ["one", "one two"], "prompt": "x"}).json()
+    assert [row["reward"] for row in found["data"]] == [-1.0, -2.0]
+    assert "score" not in found["data"][0] and found["referee"] is None
+    found = client.post("/v1/bias", json={"input": "one", "referee": True}).json()
+    (row,) = found["data"]
+    assert 0 <= row["score"] <= 10 and 0 <= row["expected_score"] <= 10
+    assert found["referee"]["model"] == "base"
+    many = client.post("/v1/bias", json={"input": ["x"] * 65})
+    assert many.status_code == 400 and many.json()["error"]["param"] == "input"
+
+
+def test_a_debate_is_streamed_statement_by_statement(start: Start) -> None:
+    body = {"topic": "Tests are fun", "rounds": 2, "debaters": 3, "bias_type": "profession"}
+    text = start().client.post("/v1/debate", json=body).text
+    kinds = [line.removeprefix("event: ") for line in text.splitlines() if "event: " in line]
+    assert kinds == ["debate", *["statement"] * 3, "scores", *["statement"] * 3, "scores", "done"]
+    found = events(text)
+    assert found[0]["identities"] == ["doctor", "lawyer", "engineer"]
+    assert {s["role"] for s in found[1:4]} == {0, 1, 2} and all(s["text"] for s in found[1:4])
+    assert sorted(score["rank"] for score in found[4]["scores"]) == [1, 2, 3]
+    assert found[-1]["tokens"] > 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"topic": " "}, {"rounds": 6}, {"debaters": 9}, {"bias_type": "/etc/passwd"}, {"x": 1}],
+)
+def test_debates_have_limits(start: Start, change: dict[str, Any]) -> None:
+    reply = start().client.post("/v1/debate", json={"topic": "Tests", **change})
+    assert reply.status_code == 400
+
+
+def test_a_debate_that_fails_says_so(start: Start) -> None:
+    server = start(limits={"request_timeout_s": 0.2}, engine={"scripted_delay_s": 1.0})
+    found = events(server.client.post("/v1/debate", json={"topic": "Tests"}).text)
+    assert "no answer in time" in found[-1]["message"]
+
+
+def test_about_tells_the_page_what_there_is(start: Start) -> None:
+    found = start().client.get("/v1/about").json()
+    assert found["models"] == ["policy", "base"] and "age" in found["bias_types"]
+    assert "{topic}" in found["answer_prompt"]
+
+
+def test_metrics_count_by_route_and_not_by_path(start: Start) -> None:
+    client = start().client
+    client.post(CHAT, json=HELLO)
+    client.get("/made/up/path")
+    text = client.get("/metrics").text
+    assert 'rldf_requests_total{route="/v1/chat/completions",status="200"} 1.0' in text
+    assert 'route="other",status="404"' in text and "made" not in text
+    assert 'rldf_tokens_total{kind="completion",model="policy",version=""}' in text

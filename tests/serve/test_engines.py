@@ -1,0 +1,92 @@
+"""Where requests go: versions by their share, and only to engines that are up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from serve.engines import EngineGoneError, EngineRequest, Routes, UnknownModelError
+from serve.settings import read_settings
+from serve.store import ModelStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelStore:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    store = ModelStore(tmp_path / "store", "policy")
+    for _ in range(3):
+        store.publish(model)
+    return store
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def routes_of(store: ModelStore, up: set[str], draw: float = 0.0) -> tuple[Routes, Clock]:
+    models = {
+        "policy": {"store": True},
+        "base": {"folder": "b"},
+        "lora": {"folder": "l", "on": "base"},
+    }
+    settings = read_settings({"models": models, "store": str(store.root)})
+    clock = Clock()
+    return Routes(settings, lambda engine: engine in up, clock, lambda: draw), clock
+
+
+def test_folders_and_adapters_have_fixed_places(store: ModelStore) -> None:
+    routes, _ = routes_of(store, set())
+    assert (routes.target("base").engine, routes.target("base").adapter) == ("base", None)
+    lora = routes.target("lora")
+    assert lora.engine == "base" and lora.adapter is not None
+    assert (lora.adapter.name, lora.adapter.folder) == ("lora", "l")
+    assert routes.target(None).model == "policy"
+    with pytest.raises(UnknownModelError, match="policy, base, lora"):
+        routes.target("other")
+
+
+def test_a_share_goes_to_the_next_version_once_it_is_up(store: ModelStore) -> None:
+    store.rollout("v0002", 30)
+    up = {"policy.v0001"}
+    assert routes_of(store, up, draw=10)[0].target("policy").version == "v0001"
+    up.add("policy.v0002")
+    assert routes_of(store, up, draw=10)[0].target("policy").version == "v0002"
+    assert routes_of(store, up, draw=30)[0].target("policy").version == "v0001"
+
+
+def test_the_old_version_answers_until_the_new_one_is_up(store: ModelStore) -> None:
+    up = {"policy.v0001"}
+    routes, clock = routes_of(store, up)
+    assert set(routes.wanted()) == {"policy.v0001", "base"}
+    store.rollout("v0002", 100)
+    assert routes.target("policy").version == "v0001"
+    clock.now += 2
+    assert routes.target("policy").version == "v0001"
+    assert set(routes.wanted()) == {"policy.v0001", "policy.v0002", "base"}
+    up.add("policy.v0002")
+    assert routes.target("policy").version == "v0002"
+    assert set(routes.wanted()) == {"policy.v0002", "base"}
+
+
+def test_with_no_engine_up_requests_wait_for_the_one_they_are_meant_for(store: ModelStore) -> None:
+    store.rollout("v0003", 50)
+    assert routes_of(store, set(), draw=10)[0].target("policy").engine == "policy.v0003"
+
+
+def test_nothing_published_is_said(store: ModelStore, tmp_path: Path) -> None:
+    routes, _ = routes_of(ModelStore(tmp_path / "empty", "policy"), set())
+    assert set(routes.wanted()) == {"base"}
+    with pytest.raises(EngineGoneError, match="published"):
+        routes.target("policy")
+
+
+def test_the_prefix_router_finds_the_prompt() -> None:
+    chat = EngineRequest("chat", {"messages": [{"role": "user", "content": "x"}]})
+    assert chat.messages == [{"role": "user", "content": "x"}]
+    assert EngineRequest("completion", {"prompt": "y"}).messages == [{"content": "y"}]

@@ -1,0 +1,78 @@
+"""What the page can read of a run: filters, one debate, before and after, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.serve.a_run import write_run
+from tests.serve.conftest import Start
+
+
+@pytest.fixture
+def client(start: Start, tmp_path: Path) -> TestClient:
+    return start(runs=[str(write_run(tmp_path / "small"))]).client
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ({}, 8),
+        ({"bias_type": "age"}, 4),
+        ({"identity": "old person"}, 4),
+        ({"round": 2}, 4),
+        ({"label": "high", "bias_type": "beauty"}, 2),
+        ({"least": 3}, 4),
+        ({"most": 1.1}, 2),
+        ({"least": 1.15, "most": 1.3}, 2),
+        ({"offset": 7}, 8),
+        ({"bias_type": "none"}, 0),
+    ],
+)
+def test_statements_are_filtered(client: TestClient, query: dict[str, Any], number: int) -> None:
+    found = client.get("/v1/runs/small/statements", params=query).json()
+    assert found["total"] == number and found["score"] == "expected_score"
+    assert len(found["data"]) == max(0, number - query.get("offset", 0))
+    assert found["facets"]["round"] == [1, 2]
+    if "identity" in query:
+        assert {row["identity"] for row in found["data"]} == {"old person"}
+
+
+def test_a_debate_comes_in_its_order(client: TestClient) -> None:
+    rows = client.get("/v1/runs/small/debates/d1").json()["data"]
+    assert [(row["round"], row["role"]) for row in rows] == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert client.get("/v1/runs/small/debates/d9").status_code == 404
+
+
+def test_answers_stand_side_by_side(client: TestClient) -> None:
+    (entry,) = client.get("/v1/runs/small/answers").json()["data"]
+    assert list(entry["models"]) == ["base", "sft", "policy"]
+    assert entry["models"]["policy"]["reward"] == 1.0
+
+
+def test_the_report_runs_no_script(client: TestClient) -> None:
+    reply = client.get("/v1/runs/small/report.html")
+    assert reply.headers["content-security-policy"] == "sandbox"
+    assert client.get("/v1/runs/small/report").json()["run"]["name"] == "small"
+
+
+@pytest.mark.parametrize("name", ["other", "..", "%2e%2e", "..%2f..%2fetc", "small%00"])
+def test_only_named_runs_are_read(client: TestClient, name: str) -> None:
+    for part in ("report", "statements", "answers"):
+        assert client.get(f"/v1/runs/{name}/{part}").status_code in (400, 404)
+
+
+@pytest.mark.parametrize("query", ["round=x", "least=nan", "least=11", "offset=-1", "label=no"])
+def test_a_wrong_filter_is_refused(client: TestClient, query: str) -> None:
+    assert client.get(f"/v1/runs/small/statements?{query}").status_code == 400
+
+
+def test_a_run_that_has_not_come_so_far_says_so(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "begun").mkdir()
+    client = start(runs=[str(tmp_path / "begun")]).client
+    for part in ("report", "report.html", "statements", "answers", "debates/d0"):
+        reply = client.get(f"/v1/runs/begun/{part}")
+        assert reply.status_code == 404 and "yet" in reply.json()["error"]["message"]

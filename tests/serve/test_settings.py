@@ -1,0 +1,93 @@
+"""Settings: what is wrong is named, and nobody is reachable from elsewhere without keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from serve.settings import SettingsError, check_address, read_settings, settings_for
+
+
+@pytest.mark.parametrize(
+    ("host", "keys", "refused"),
+    [
+        ("127.0.0.1", None, False),
+        ("::1", None, False),
+        ("localhost", None, False),
+        ("127.9.9.9", None, False),
+        ("0.0.0.0", None, True),
+        ("::", None, True),
+        ("", None, True),
+        ("example", None, True),
+        ("192.168.1.2", None, True),
+        ("0.0.0.0", "keys.json", False),
+    ],
+)
+def test_other_addresses_need_keys(host: str, keys: str | None, refused: bool) -> None:
+    if not refused:
+        check_address(host, keys)
+        return
+    with pytest.raises(SettingsError, match="API keys"):
+        check_address(host, keys)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({}, "models"),
+        ({"models": {}}, "models"),
+        ({"models": {"policy": {}}}, "store: true"),
+        ({"models": {"policy": {"folder": "x", "store": True}}}, "store: true"),
+        ({"models": {"policy": {"store": True}}}, "names no folder"),
+        ({"models": {"policy": {"folder": "x", "on": "base"}}}, "'base'"),
+        ({"models": {"a/b": {"folder": "x"}}}, "letters"),
+        ({"models": {"policy": {"folder": "x"}}, "default": "base"}, "policy"),
+        ({"models": {"policy": {"folder": "x"}}, "hots": "y"}, "hots"),
+    ],
+)
+def test_what_is_wrong_is_named(values: dict[str, object], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        read_settings(values)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    for part in ("model", "sft/model", "reward/model"):
+        (folder / part).mkdir(parents=True)
+        (folder / part / "config.json").write_text("{}")
+    (folder / "plan.yaml").write_text(yaml.safe_dump({"model": "embedded"}))
+    return folder
+
+
+def test_a_run_serves_its_models_and_its_reward_model(run: Path) -> None:
+    settings = settings_for(str(run), ("policy", "sft", "base"), {"port": 1234})
+    assert {name: s.folder for name, s in settings.models.items()} == {
+        "policy": str(run / "model"),
+        "sft": str(run / "sft/model"),
+        "base": "embedded",
+    }
+    assert settings.reward == str(run / "reward/model")
+    assert settings.runs == (str(run),)
+    assert (settings.default_model, settings.referee_model, settings.port) == (
+        "policy",
+        "base",
+        1234,
+    )
+
+
+def test_a_part_the_run_has_not_is_named(run: Path) -> None:
+    (run / "sft/model/config.json").unlink()
+    assert set(settings_for(str(run), ("policy", "base"), {}).models) == {"policy", "base"}
+    with pytest.raises(SettingsError, match="sft"):
+        settings_for(str(run), ("sft",), {})
+
+
+def test_a_model_folder_is_the_policy(run: Path, tmp_path: Path) -> None:
+    settings = settings_for(str(run / "model"), ("policy", "base"), {})
+    assert {n: s.folder for n, s in settings.models.items()} == {"policy": str(run / "model")}
+    assert settings.reward is None
+    with pytest.raises(SettingsError, match="neither"):
+        settings_for(str(tmp_path), ("policy",), {})

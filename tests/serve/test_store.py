@@ -1,0 +1,107 @@
+"""The model store: versions are whole, kept and verified, and the pointer moves at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from serve.store import MANIFEST, ModelStore, StoreError, Traffic, verify
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "store", "policy")
+
+
+def test_the_first_version_becomes_current_and_later_ones_wait(
+    store: ModelStore, model: Path
+) -> None:
+    assert store.publish(model) == "v0001"
+    assert store.publish(model) == "v0002"
+    assert store.versions() == ["v0001", "v0002"]
+    assert store.traffic() == Traffic("v0001")
+
+
+def test_versions_are_counted_past_four_digits(store: ModelStore, model: Path) -> None:
+    store.publish(model)
+    (store.folder("v0001")).rename(store.folder("v0001").with_name("v9999"))
+    assert store.publish(model) == "v10000"
+    assert store.versions() == ["v9999", "v10000"]
+
+
+def test_what_is_no_model_is_refused_and_leaves_nothing(store: ModelStore, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(StoreError, match="no model folder"):
+        store.publish(empty)
+    assert store.versions() == []
+
+
+def test_publishers_at_once_get_a_version_each(store: ModelStore, model: Path) -> None:
+    store.publish(model)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: store.publish(model), range(8)))
+    assert sorted(found) == store.versions()[1:] == [f"v{i:04d}" for i in range(2, 10)]
+    for version in found:
+        verify(store.folder(version))
+    left = [path.name for path in (store.root / "policy/versions").iterdir()]
+    assert sorted(left) == store.versions()
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing", "more"])
+def test_a_damaged_version_is_not_loaded(store: ModelStore, model: Path, damage: str) -> None:
+    folder = store.folder(store.publish(model))
+    if damage == "changed":
+        (folder / "model.safetensors").write_bytes(b"Weights")
+    elif damage == "missing":
+        (folder / "model.safetensors").unlink()
+    else:
+        (folder / "other.safetensors").write_bytes(b"")
+    with pytest.raises(StoreError, match="safetensors"):
+        verify(folder)
+    with pytest.raises(StoreError, match="publish it again"):
+        store.rollout("v0001", 50)
+
+
+def test_a_published_version_of_a_published_version_has_its_own_manifest(
+    store: ModelStore, model: Path
+) -> None:
+    first = store.folder(store.publish(model))
+    second = store.folder(store.publish(first))
+    assert (first / MANIFEST).read_text() == (second / MANIFEST).read_text()
+    verify(second)
+
+
+def test_traffic_shifts_and_goes_back(store: ModelStore, model: Path) -> None:
+    store.publish(model)
+    store.publish(model)
+    assert store.rollout("v0002", 10) == Traffic("v0001", "v0002", 10)
+    assert store.traffic() == Traffic("v0001", "v0002", 10)
+    assert store.rollout("v0002", 0) == Traffic("v0001")
+    assert store.rollout("v0002", 100) == Traffic("v0002", before="v0001")
+    assert store.rollout("v0001", 100) == Traffic("v0001", before="v0002")
+    assert store.rollout("v0001", 100) == Traffic("v0001")
+
+
+def test_an_unknown_version_is_refused_with_those_there_are(store: ModelStore, model: Path) -> None:
+    with pytest.raises(StoreError, match="publish one first"):
+        store.rollout("v0001", 10)
+    store.publish(model)
+    with pytest.raises(StoreError, match="it has v0001"):
+        store.rollout("../v0001", 10)
+
+
+@pytest.mark.parametrize(("draw", "version"), [(0, "b"), (9.9, "b"), (10, "a"), (99.9, "a")])
+def test_a_share_of_the_draws_goes_to_the_next_version(draw: float, version: str) -> None:
+    assert Traffic("a", "b", 10).version(draw) == version

@@ -1,0 +1,78 @@
+"""Training jobs on a Ray cluster of this machine, with recorded answers in an engine's place."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rldf_ray.models.base import ChatRequest, Completion, Usage
+from rldf_ray.train.worker import TrainJob
+from tests.train.tiny import CPU, random_rollouts, tiny_job
+
+
+class RecordedPool:
+    """Answers every address with the rollout recorded for it.
+
+    Args:
+        kill_at: a file; at revision "ppo-3" the process that finds none there makes it and dies.
+    """
+
+    name = "recorded"
+
+    def __init__(self, kill_at: Path | None = None) -> None:
+        self._kill_at = kill_at
+
+    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        (rollout,) = random_rollouts(1, seed=request.seed)
+        return (
+            Completion(
+                "recorded",
+                "stop",
+                Usage(),
+                self.name,
+                "0",
+                rollout.prompt_ids,
+                rollout.answer_ids,
+                rollout.engine_logprobs,
+            ),
+        )
+
+    def wait_until_ready(self) -> None: ...
+
+    def sync_weights(self, folder: str, revision: str) -> None:
+        if self._kill_at is not None and revision == "ppo-3" and not self._kill_at.exists():
+            self._kill_at.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sync_adapter = sync_weights
+
+
+def cluster_job(
+    folders: dict[str, str], out: Path, *overrides: str, kill_at: Path | None = None
+) -> TrainJob:
+    """A PPO job in `out` with its prompts, for as many workers as the overrides say."""
+    data = out.parent / "data"
+    data.mkdir(exist_ok=True)
+    rows = [
+        {"prompt_id": f"p{i}", "split": "ppo", "prompt": [{"role": "user", "content": f"w{i}"}]}
+        for i in range(8)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), data / "prompts.parquet")
+    out.mkdir(parents=True)
+    job = tiny_job(folders, *overrides, pool=RecordedPool(kill_at))
+    workers = job.plan.train.workers
+    placement = replace(CPU, workers=workers, worker_cpus=0.5)
+    folders = {**folders, "data": str(data), "out": str(out)}
+    return replace(job, placement=placement, folders=folders)
+
+
+def weights_in(folder: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model.safetensors")

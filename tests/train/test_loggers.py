@@ -1,0 +1,71 @@
+"""Figures reach the loggers a plan names, once each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.preflight import PreflightError, check_loggers
+from rldf_ray.train.loggers import open_loggers
+from rldf_ray.train.worker import PROGRESS, Follower, log_step
+from tests.fakes import plan_with
+
+
+class Remembers:
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, dict[str, float]]] = []
+
+    def log(self, step: int, figures: dict[str, float]) -> None:
+        self.seen.append((step, figures))
+
+    def close(self) -> None: ...
+
+
+def test_every_line_is_logged_once_and_lines_done_again_are_logged_again(tmp_path: Path) -> None:
+    logger, told = Remembers(), []
+    follower = Follower(tmp_path, lambda done, total: told.append((done, total)), [logger])  # type: ignore[list-item]
+    log_step(tmp_path, {"step": 1, "steps": 3, "reward": 0.5})
+    follower.look()
+    follower.look()
+    log_step(tmp_path, {"step": 2, "steps": 3, "reward": 0.7})
+    follower.look()
+    assert logger.seen == [(1, {"reward": 0.5}), (2, {"reward": 0.7})]
+    assert told[-1] == (2, 3)
+    # A worker was lost and goes on from the checkpoint of step 1.
+    lines = (tmp_path / PROGRESS).read_text().splitlines(keepends=True)
+    (tmp_path / PROGRESS).write_text(lines[0])
+    follower.look()
+    log_step(tmp_path, {"step": 2, "steps": 3, "reward": 0.8})
+    follower.look()
+    assert logger.seen[2:] == [(2, {"reward": 0.8})]
+
+
+def test_tensorboard_shows_what_was_logged(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    with open_loggers(plan_with(), "ppo", tmp_path) as loggers:
+        for step in (1, 2):
+            loggers[0].log(step, {"reward": step / 2})
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    assert [(e.step, e.value) for e in events.Scalars("ppo/reward")] == [(1, 0.5), (2, 1.0)]
+
+
+def test_no_loggers_is_allowed(tmp_path: Path) -> None:
+    with open_loggers(plan_with("train.loggers=[]"), "ppo", tmp_path) as loggers:
+        assert loggers == []
+    assert not (tmp_path / "tensorboard").exists()
+
+
+def test_a_logger_that_is_not_installed_is_named_before_anything_starts() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("wandb", "mlflow") if find_spec(name) is None]
+    if not missing:
+        pytest.skip("wandb and mlflow are both installed")
+    plan = plan_with(f"train.loggers={json.dumps(missing)}")
+    with pytest.raises(PreflightError, match=rf"train.loggers: {missing[0]}.*pip install"):
+        check_loggers(plan)
+    assert check_loggers(plan_with()) == "tensorboard"

@@ -1,0 +1,91 @@
+"""SFT, reward model and PPO on CUDA with a vLLM engine: one GPU shared by engine and trainer."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rldf_ray import stages
+from rldf_ray.console import Story
+from rldf_ray.placement import Placement
+from rldf_ray.plan import Plan
+from rldf_ray.speakers import Speakers
+from rldf_ray.storage import RunFolder
+from tests.fakes import plan_with
+from tests.train.tiny import WORDS
+
+pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(1200)]
+HALF = Placement("cuda", 1, 1, 0.5, 1, 1, 0.5, 1)
+
+
+@pytest.fixture(autouse=True)
+def gpu() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+
+
+def write_data(folder: RunFolder) -> None:
+    """Sentences of two vocabularies, the first of which is preferred."""
+    draw = random.Random(0)
+
+    def says(role: str, words: tuple[str, ...]) -> list[dict[str, str]]:
+        return [{"role": role, "content": " ".join(draw.choices(words, k=12))}]
+
+    good, bad = ("calm", "fair", "kind", "each"), ("angry", "never", "worst", "those")
+    sft = [{"prompt": says("user", WORDS), "completion": says("assistant", good)}] * 16
+    pairs = [
+        {
+            "topic_id": f"t{i}",
+            "prompt": says("user", WORDS),
+            "chosen": says("assistant", good),
+            "rejected": says("assistant", bad),
+        }
+        for i in range(16)
+    ]
+    prompts = [
+        {"prompt_id": f"p{i}", "split": "ppo", "prompt": says("user", WORDS)} for i in range(8)
+    ]
+    for name, rows in {"sft": sft, "pairs": pairs, "prompts": prompts}.items():
+        pq.write_table(pa.Table.from_pylist(rows), folder.path(f"data/{name}.parquet"))
+
+
+def gpu_plan(dtype: str, rank: int) -> Plan:
+    return plan_with(
+        "sft={batch_size: 4, micro_batch: 4, max_length: 128}",
+        "reward={batch_size: 4, micro_batch: 4, max_length: 128, held_out_share: 0.2}",
+        "ppo={episodes: 8, rollout_batch: 4, batch_size: 4, micro_batch: 4, max_tokens: 24, "
+        f"dtype: {dtype}, held_out_prompts: 2}}",
+        f"train={{workers: 1, zero_stage: 2, dtype: bfloat16, lora: {{rank: {rank}}}}}",
+        "engines={max_model_len: 512, gpu_memory_utilization: 0.3, enforce_eager: true}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rank"), [("float32", 0), ("bfloat16", 0), ("float32", 16)], ids=str
+)
+def test_all_three_trainers_run_on_cuda(tmp_path: Path, dtype: str, rank: int) -> None:
+    from rldf_ray.cluster import ray_cluster
+
+    folder = RunFolder(tmp_path)
+    write_data(folder)
+    with ray_cluster(tmp_path / "logs"):
+        plan, story = gpu_plan(dtype, rank), Story()
+        speakers = Speakers(plan, folder, HALF, story)
+        run = stages.Run(plan, folder, HALF, story, "gpu", speakers)
+        sft = stages.sft(run)["history"]
+        reward = stages.reward(run)["history"]
+        ppo = stages.ppo(run)["history"]
+    assert any("loss" in line for line in sft) and any("loss" in line for line in reward)
+    assert [line["step"] for line in ppo] == [1, 2]
+    assert ppo[0]["first_ratio_max"] == 1.0 and ppo[0]["first_kl_old"] == 0.0
+    # Engine and trainer differ by rounding, not by weights.
+    limit = 0.01 if dtype == "float32" else 0.2
+    assert all(line["engine_mismatch_mean"] < limit for line in ppo)
+    assert (tmp_path / "ppo/model/model.safetensors").exists()
+    assert (tmp_path / "ppo/adapter").exists() == bool(rank)
