@@ -128,7 +128,7 @@ def ppo_table(ppo: PpoMeasured) -> list[dict[str, Any]]:
 
 
 PPO_ADVICE = {
-    "rollouts": "raise engines.count, or overlap",
+    "rollouts": "raise engines.count, or set ppo.overlap",
     "training": "raise train.workers; engines beyond one a worker do not help",
     "weight sync": "raise ppo.rollout_batch: one sync for more episodes",
 }

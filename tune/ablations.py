@@ -149,13 +149,14 @@ def _print(report: dict[str, Any], out: Path, pages: int) -> None:
         console.print(
             f"{reuse['settings']} settings, {reuse['trials']} trials: "
             f"{reuse['made_tokens']} debate tokens generated, "
-            f"{reuse['separately_tokens']} without sharing ({reuse['share_made']:.2f} of them)"
+            f"{reuse['separately_tokens']} without sharing ({reuse['share_made']:.2f} of them)",
+            soft_wrap=True,
         )
     for what, why in (("stopped_early", "stopped early"), ("not_run", "not run (budget)")):
         if report[what]:
             console.print(f"{why}: {len(report[what])} trial(s)")
-    console.print(f"{out / 'sweep.json'}, {pages} page(s) in {out / 'figures'}, best plan: ")
-    console.print(f"  rldf run {out / 'best.yaml'} --out {out / 'best'}", soft_wrap=True)
+    console.print(f"{out / 'sweep.json'}; {pages} page(s) in {out / 'figures'}", soft_wrap=True)
+    console.print(f"best: rldf run {out / 'best.yaml'} --out {out / 'best'}", soft_wrap=True)
 
 
 if __name__ == "__main__":

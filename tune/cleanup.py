@@ -1,8 +1,10 @@
 """What a trial leaves on the cluster when its program is cut off, and its end.
 
-Ray ends the actors of a job with its driver. Ray Train's detached helper is no part of the job, and
-its placement groups were seen to stay (ray issue 54305), so both are looked for and removed.
-Identifiers of actors and placement groups end with that of their job.
+Ray ends the actors of a job with its driver. Ray Train's detached PlacementGroupCleaner is no part
+of the job and was seen to stay, as placement groups have been (ray issue 54305), so both are looked
+for and removed. Detached actors with a name are the cluster's own (Ray Data's
+_AutoscalingCoordinatorActor, started once and shared by all jobs) and are left alone. Identifiers
+of actors and placement groups end with that of their job.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def leftovers(jobs: set[str]) -> Leftovers:
     actors = {
         name: actor
         for name, actor in state.actor_table(None).items()
-        if actor["State"] != "DEAD" and actor["JobID"] in jobs
+        if actor["State"] != "DEAD" and actor["JobID"] in jobs and not _of_cluster(actor)
     }
     groups = [
         name
@@ -51,6 +53,10 @@ def leftovers(jobs: set[str]) -> Leftovers:
         if group["state"] != "REMOVED" and name[-8:] in jobs
     ]
     return Leftovers(actors, tuple(groups))
+
+
+def _of_cluster(actor: dict[str, Any]) -> bool:
+    return bool(actor["IsDetached"] and actor["Name"])
 
 
 def ended_jobs() -> set[str]:

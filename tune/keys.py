@@ -7,11 +7,25 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from rldf_ray.environment import versions
 from rldf_ray.plan import HOW_FIELDS, Part, Plan
 from rldf_ray.storage import RunFolder, digest, file_digest
+
+# What SFT and reward model know only through their data, or not at all.
+NOT_TRAINING = (
+    "name",
+    "bias_types",
+    "teacher",
+    "endpoint",
+    "topics",
+    "debate",
+    "referee",
+    "data",
+    "ppo",
+    "engines",
+    "evaluate",
+)
 
 
 def topics_key(plan: Plan, most: int) -> str:
@@ -31,18 +45,20 @@ def debates_key(plan: Plan, most: int) -> str:
 
 def sft_key(plan: Plan, folder: RunFolder) -> str:
     """Of SFT on the data that lies in `folder`."""
-    return _training_key(plan, folder, "sft", plan.sft.model_dump(mode="json"))
+    return _training_key(plan, folder, "sft", "reward")
 
 
 def reward_key(plan: Plan, folder: RunFolder) -> str:
     """Of the reward model of the pairs that lie in `folder`."""
-    return _training_key(plan, folder, "pairs", plan.reward.model_dump(mode="json"))
+    return _training_key(plan, folder, "pairs", "sft")
 
 
-def _training_key(plan: Plan, folder: RunFolder, table: str, section: dict[str, Any]) -> str:
+def _training_key(plan: Plan, folder: RunFolder, table: str, other: str) -> str:
+    """All of the plan but what the data stands for, and the `other` stage."""
     data = file_digest(folder.root / f"data/{table}.parquet")
-    train = plan.train.model_dump(mode="json")
-    return digest(_software(), plan.model, plan.seed, data, section, train)
+    values = plan.model_dump(mode="json", exclude={*NOT_TRAINING, "train", other})
+    train = plan.train.model_dump(mode="json", exclude=_how("train"))
+    return digest(_software(), data, values, train)
 
 
 def _speaking(plan: Plan, part: Part) -> tuple[object, ...]:

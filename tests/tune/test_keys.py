@@ -53,3 +53,6 @@ def test_training_depends_on_the_data_itself(tmp_path: Path) -> None:
     assert reward_key(plan, one) == reward_key(plan, other)
     assert sft_key(plan, one) == sft_key(plan_with("ppo.beta=1", "debate.rounds=9"), one)
     assert sft_key(plan, one) != sft_key(plan_with("sft.epochs=2"), one)
+    assert sft_key(plan, one) != sft_key(plan_with("train.dtype=float32"), one)
+    assert sft_key(plan, one) == sft_key(plan_with("train.checkpoint_every=7"), one)
+    assert reward_key(plan, one) == reward_key(plan_with("sft.epochs=2"), one)
