@@ -224,6 +224,12 @@ def ppo(run: Run) -> Facts:
     rank = run.plan.train.lora.rank
     # With adapters the engines hold the base as well, and are sent the policy's adapter alone.
     start = folders["model" if rank else "sft"]
+    if rank:
+        # Looked for beside the merged models, so they have to be on the worker's machine too.
+        folders |= {
+            f"{stage} adapter": run.folder.address(f"{stage}/adapter")
+            for stage in ("sft", "reward")
+        }
     run = replace(run, placement=on_one_node(run.placement))
     with run.policy_engines(start, "sft", run.plan.ppo.dtype, rank) as pool:
         facts = _train(run, "ppo", train_ppo, folders, {"pool": pool})

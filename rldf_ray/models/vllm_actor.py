@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+from rldf_ray.mirror import at_hand
 from rldf_ray.models.base import (
     ChatRequest,
     Completion,
@@ -110,7 +111,7 @@ class VllmActor:
 
     async def sync_weights(self, folder: str, revision: str) -> None:
         """Load the weights in `folder` in place; everything said from now on is `revision`'s."""
-        await self._engine.collective_rpc("sync_weights", args=(resolve_model(folder),))
+        await self._engine.collective_rpc("sync_weights", args=(at_hand(folder),))
         await self._engine.reset_prefix_cache()
         self._revision = revision
 

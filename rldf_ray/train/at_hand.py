@@ -15,7 +15,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from rldf_ray.mirror import SETTLED_S, Mirror, copy_of
+from rldf_ray.mirror import SETTLED_S, Mirror, at_hand, copy_of
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.object_store import ObjectStoreError, is_address
 
@@ -36,8 +36,10 @@ def with_folders_at_hand(loop: Loop, progress: str) -> Loop:
 
         job, context = config["job"], ray.train.get_context()
         out = job.folders["out"]
-        inputs = {k: _input(k, v) for k, v in job.folders.items() if k != "out"}
-        job = replace(job, folders={**inputs, "out": _output(out, context.get_local_rank())})
+        folders = {name: at_hand(where) for name, where in job.folders.items() if name != "out"}
+        if "model" in folders:
+            folders["model"] = resolve_model(folders["model"])
+        job = replace(job, folders={**folders, "out": _output(out, context.get_local_rank())})
         if context.get_world_rank() or not is_address(out):
             loop({"job": job})
             return
@@ -45,11 +47,6 @@ def with_folders_at_hand(loop: Loop, progress: str) -> Loop:
             loop({"job": job})
 
     return on_this_machine
-
-
-def _input(name: str, where: str) -> str:
-    """Every input is a model but one: the tables of "data"."""
-    return where if name == "data" and not is_address(where) else resolve_model(where)
 
 
 def _output(out: str, local_rank: int) -> str:

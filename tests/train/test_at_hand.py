@@ -86,9 +86,10 @@ def test_folders_of_a_machine_stay_as_they_are(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     worker(monkeypatch, 0)
-    seen: list[str] = []
-    local = TrainJob(job("").plan, job("").placement, {"out": str(tmp_path)})
-    at_hand.with_folders_at_hand(
-        lambda config: seen.append(config["job"].folders["out"]), PROGRESS
-    )({"job": local})
-    assert seen == [str(tmp_path)]
+    seen: list[dict[str, str]] = []
+    folders = {"data": str(tmp_path / "data"), "sft": str(tmp_path), "out": str(tmp_path / "out")}
+    local = TrainJob(job("").plan, job("").placement, folders)
+    at_hand.with_folders_at_hand(lambda config: seen.append(config["job"].folders), PROGRESS)(
+        {"job": local}
+    )
+    assert seen == [folders]

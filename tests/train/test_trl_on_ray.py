@@ -81,7 +81,9 @@ def test_sft_with_an_adapter_leaves_it_beside_the_merged_model(
 
     out = tmp_path / "sft-lora"
     lora, two = "train.lora={rank: 4, alpha: 8}", "train={workers: 2, zero_stage: 2}"
-    history = train_sft(job_of(folders, out, two, "train.dtype=float32", lora), ignore)
+    history = train_sft(
+        job_of(folders, out, two, "train.dtype=float32", "sft.epochs=4", lora), ignore
+    )
     losses = [line["loss"] for line in history if "loss" in line]
     assert losses[-1] < losses[0]
     base = AutoModelForCausalLM.from_pretrained(folders["model"])
