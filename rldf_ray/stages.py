@@ -25,6 +25,7 @@ from rldf_ray.models.embedded import resolve_model
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
 from rldf_ray.preference_data import PreferenceData, preference_data, write_data
+from rldf_ray.prompts import held_out_statements
 from rldf_ray.records import (
     STATEMENT_SCHEMA,
     TOPIC_SCHEMA,
@@ -98,19 +99,20 @@ def topics(run: Run) -> Facts:
 
 def audit(run: Run) -> Facts:
     """The referee on statements whose label is known -> eval/referee.parquet."""
-    from rldf_ray.evaluate.referee_audit import (
-        audit_referee,
-        audit_summary,
-        held_out_statements,
-    )
+    from rldf_ray.evaluate.referee_audit import audit_referee, audit_summary
 
     before = run.speakers.usage, run.speakers.paid_usage
-    number = sum(len(held_out_statements(name)) for name in run.plan.bias_types)
-    with run.story.bar("labelled statements", number) as bar:
+    section = run.plan.referee
+    statements = [
+        statement
+        for name in run.plan.bias_types
+        for statement in held_out_statements(name, section.audit_pairs, run.plan.seed)
+    ]
+    with run.story.bar("labelled statements", len(statements)) as bar:
         audited = run.speakers.run(
             audit_referee(
                 referee(run),
-                run.plan.bias_types,
+                statements,
                 run.plan.engines.max_num_seqs,
                 on_statement=bar.advance,
             )
@@ -125,7 +127,6 @@ def audit(run: Run) -> Facts:
     ]
     if rows:
         run.folder.write_table("eval/referee.parquet", pa.Table.from_pylist(rows))
-    section = run.plan.referee
     summary = audit_summary(audited, "prompted", section.label_source, run.plan.seed)
     run.story.say(f"  {summary['verdict']}")
     return {"referee": summary, **_since(run, before)}

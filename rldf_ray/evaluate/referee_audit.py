@@ -9,7 +9,7 @@ from typing import Any
 
 from rldf_ray.debate.agents import Referee, Verdict
 from rldf_ray.evaluate.stats import Estimate, auc_estimate
-from rldf_ray.prompts import LabelledStatement, labelled_statements
+from rldf_ray.prompts import LabelledStatement
 from rldf_ray.records import LabelSource
 
 
@@ -21,25 +21,17 @@ class Audited:
     verdict: Verdict
 
 
-def held_out_statements(bias_type: str) -> list[LabelledStatement]:
-    """The labelled statements no referee was fitted to."""
-    return [s for s in labelled_statements(bias_type) if s.split == "held_out"]
-
-
 async def audit_referee(
     referee: Referee,
-    bias_types: Sequence[str],
+    statements: Sequence[LabelledStatement],
     in_flight: int,
     on_statement: Callable[[], None] = lambda: None,
 ) -> list[Audited]:
-    """The held-out labelled statements of the bias types, each judged alone in its context.
-
-    The other half is for fitting a referee; a prompted one is not fitted.
-    """
+    """The labelled statements in their order, each judged alone in its context."""
     seats = asyncio.Semaphore(in_flight)
 
-    async def one(statement: LabelledStatement, place: int) -> Audited:
-        address = f"audit/{statement.bias_type}/{place}"
+    async def one(statement: LabelledStatement) -> Audited:
+        address = f"audit/{statement.pair}/{statement.label}"
         async with seats:
             (verdict,) = await referee.judge(
                 statement.context, [statement.text], address, affinity=address
@@ -47,13 +39,7 @@ async def audit_referee(
         on_statement()
         return Audited(statement, verdict)
 
-    return await asyncio.gather(
-        *(
-            one(statement, place)
-            for name in bias_types
-            for place, statement in enumerate(held_out_statements(name))
-        )
-    )
+    return await asyncio.gather(*map(one, statements))
 
 
 def audit_summary(

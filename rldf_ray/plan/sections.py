@@ -183,6 +183,11 @@ class RefereeSection(Section):
         ge=0,
         le=10,
     )
+    audit_pairs: int | None = described(
+        None,
+        "held-out labelled pairs of each bias type in the audit, a seeded sample; null is all",
+        ge=1,
+    )
 
 
 class DataSection(Section):

@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.records import Identity
+from rldf_ray.storage import digest
 
 FOLDER = Path(str(resources.files("rldf_ray.prompts")))
 
@@ -105,3 +106,15 @@ def labelled_statements(name: str) -> list[LabelledStatement]:
     if not path.exists():
         return []
     return [LabelledStatement(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def held_out_statements(name: str, pairs: int | None, seed: int) -> list[LabelledStatement]:
+    """A bias type's labelled statements that no referee is fitted to.
+
+    Args:
+        pairs: this many pairs, both sides of each, a seeded sample; None is all of them.
+    """
+    found = [s for s in labelled_statements(name) if s.split == "held_out"]
+    ordered = sorted({s.pair for s in found}, key=lambda pair: digest(seed, "audit", pair))
+    chosen = set(ordered[:pairs])
+    return [s for s in found if s.pair in chosen]
