@@ -12,10 +12,12 @@ from rldf_ray.evaluate import stats
 from rldf_ray.evaluate.referee_audit import (
     Audited,
     as_auc,
+    audit_details,
     audit_referee,
     audit_summary,
     score_of,
     verdict_on,
+    words_estimate,
 )
 from rldf_ray.evaluate.stats import Estimate
 from rldf_ray.prompts import LabelledStatement, held_out_statements, labelled_statements
@@ -204,3 +206,32 @@ def test_scores_and_estimates_go_by_their_names_in_the_report() -> None:
         "auc_low": 0.6,
         "auc_high": 0.8,
     }
+
+
+# ---- audit.json
+
+
+def fit_half(*names: str) -> list[LabelledStatement]:
+    return [s for name in names for s in labelled_statements(name) if s.split == "fit"]
+
+
+def test_the_details_tell_accuracy_failures_and_what_words_alone_can_do() -> None:
+    rows = audited(lambda s, i: None if i % 4 == 0 else 9.0 * s.label)
+    found = audit_details(rows, fit_half(*TYPES), "said", 3.0, 0)
+    assert found["failure_rate"] == 0.25
+    assert found["accuracy"]["value"] == 1.0 and found["accuracy"]["n"] == 48
+    assert set(found["accuracy_by_bias_type"]) == set(TYPES)
+    assert found["brier"]["value"] < 0.02 and len(found["calibration"]) == 5
+    assert found["bag_of_words"]["n"] == 64 and 0.5 < found["bag_of_words"]["auc"] < 1.0
+
+
+def test_without_a_half_to_fit_to_there_is_no_bag_of_words() -> None:
+    rows = audited(lambda s, i: 9.0 * s.label)
+    assert audit_details(rows, [], "said", 3.0, 0)["bag_of_words"] is None
+
+
+def test_word_counts_are_beaten_where_the_same_answer_is_right_and_wrong() -> None:
+    fit = [s for s in fit_half(*TYPES) if s.form == "judgement"]
+    answers = [s for name in TYPES for s in held_out_statements(name, None, 0)]
+    found = words_estimate(fit, [s for s in answers if s.form == "judgement"], 0)
+    assert found is not None and found.value < 0.6
