@@ -17,6 +17,7 @@ from rldf_ray.commands.bbq import bbq_hard
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
@@ -42,6 +43,7 @@ datas = typer.Typer(
 app.add_typer(plans, name="plan")
 app.add_typer(datas, name="data")
 app.add_typer(trains, name="train")
+app.add_typer(referees, name="referee")
 app.add_typer(evals, name="eval")
 
 story = Story()
@@ -229,7 +231,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     """The errors whose message is the whole story; imported late, as they bring Ray with them."""
     from rldf_ray.models.base import ModelError
     from rldf_ray.placement import PlacementError
-    from rldf_ray.prompts import BiasTypeError
+    from rldf_ray.prompts import BiasTypeError, StatementsError
     from rldf_ray.storage import RunFolderError
 
     found: list[type[Exception]] = [
@@ -237,6 +239,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         ModelError,
         PlacementError,
         BiasTypeError,
+        StatementsError,
         RunFolderError,
     ]
     for module, name in (

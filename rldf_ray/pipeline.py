@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 
 from rldf_ray import stages
+from rldf_ray.audit_stage import audit
 from rldf_ray.cluster import ray_cluster
 from rldf_ray.console import Story
 from rldf_ray.environment import versions
@@ -31,7 +32,7 @@ from rldf_ray.storage import RunFolder, RunFolderError
 
 STAGES: dict[str, Callable[[Run], Facts]] = {
     "topics": stages.topics,
-    "audit": stages.audit,
+    "audit": audit,
     "debates": stages.debates,
     "data": stages.data,
     "sft": stages.sft,
@@ -49,12 +50,14 @@ def run(
     only: Sequence[str] = tuple(STAGES),
     redo: bool = False,
     bbq: Path | None = None,
+    statements: Path | None = None,
 ) -> None:
     """Do the stages in `only` that have not finished, and write the report.
 
     Args:
         redo: do them again even if they have finished; what depends on them is then redone too.
         bbq: evaluate on BBQ's files in this folder instead of the plan's items.
+        statements: audit the referee on this file's labelled statements instead of our own.
 
     Raises:
         RunFolderError: the folder is in use, or holds a run of another plan.
@@ -67,7 +70,7 @@ def run(
         if bbq is not None:
             items = plan.evaluate.model_copy(update={"bbq": str(bbq)})
             plan = plan.model_copy(update={"evaluate": items})
-        if redo or bbq is not None:
+        if redo or bbq is not None or statements is not None:
             _forget(folder, only[0])
         _check_order(folder, only)
         todo = [name for name in only if folder.manifest(name) is None]
@@ -76,14 +79,16 @@ def run(
                 story.say(f"{name}: finished before")
         if todo:
             check_inputs(plan, out)
-            _do(todo, plan, folder, story)
+            _do(todo, plan, folder, story, statements)
         if folder.manifest("ppo"):
             export_model(folder, plan)
         write_report(folder, plan)
         story.say(f"report: {out / 'report.html'}")
 
 
-def _do(todo: Sequence[str], plan: Plan, folder: RunFolder, story: Story) -> None:
+def _do(
+    todo: Sequence[str], plan: Plan, folder: RunFolder, story: Story, statements: Path | None
+) -> None:
     """The unfinished stages, on Ray, engines and trainers taking turns."""
     story.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
     with ray_cluster(folder.root / "logs") as resources:
@@ -91,7 +96,7 @@ def _do(todo: Sequence[str], plan: Plan, folder: RunFolder, story: Story) -> Non
         check_memory(plan, parameters_of(resolve_model(plan.model)), resources)
         story.say(f"placement: {placement.describe()}")
         speakers = Speakers(plan, folder, placement, story)
-        current = Run(plan, folder, placement, story, plan.digest(), speakers)
+        current = Run(plan, folder, placement, story, plan.digest(), speakers, statements)
         try:
             for name in todo:
                 if name not in SPEAKING:
@@ -160,6 +165,9 @@ def _forget(folder: RunFolder, stage: str) -> None:
 def _check_order(folder: RunFolder, only: Sequence[str]) -> None:
     names = list(STAGES)
     for name in only:
+        if name == "audit":
+            # It reads nothing but the plan.
+            continue
         for earlier in names[: names.index(name)]:
             # The audit is a measurement; nothing reads it but the report.
             if earlier not in only and earlier != "audit" and folder.manifest(earlier) is None:

@@ -188,6 +188,12 @@ class RefereeSection(Section):
         "held-out labelled pairs of each bias type in the audit, a seeded sample; null is all",
         ge=1,
     )
+    min_auc: float | None = described(
+        None, "least AUC the audit must find; null asks for none", ge=0, le=1
+    )
+    below_min_auc: Literal["stop", "warn"] = described(
+        "stop", "what a run does whose referee's AUC is below `min_auc`"
+    )
 
 
 class DataSection(Section):

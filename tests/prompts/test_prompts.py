@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from importlib import resources
@@ -13,6 +14,8 @@ from pathlib import Path
 import jinja2
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rapidfuzz import fuzz, process
 
 from rldf_ray.debate.topics import judgement_problem
@@ -21,7 +24,9 @@ from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.prompts import (
     FOLDER,
     BiasTypeError,
+    StatementsError,
     bias_type,
+    given_statements,
     labelled_statements,
     render,
 )
@@ -352,6 +357,25 @@ def test_a_labelled_statement_is_never_judged_in_a_seed_topic() -> None:
 
 def test_a_bias_type_without_labelled_statements_has_none() -> None:
     assert labelled_statements("shoe-size") == []
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(), max_size=3))
+def test_any_lines_are_statements_or_a_told_error(lines: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mine.jsonl"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        with pytest.raises(StatementsError, match=r"mine\.jsonl"):
+            given_statements(path)
+
+
+def test_given_statements_need_a_text_and_a_label_only(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 0, "context": "c"}\n')
+    one, other = given_statements(path)
+    assert (one.text, one.label, one.context) == ("a", 1, "")
+    assert (other.text, other.label, other.context) == ("b", 0, "c")
+    assert one.pair != other.pair and "Context" not in render("referee_score", context="", text="a")
 
 
 # ---- scenes
