@@ -17,6 +17,7 @@ from rldf_ray.commands.bbq import bbq_hard
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.console import Story
@@ -45,6 +46,7 @@ datas = typer.Typer(
 app.add_typer(plans, name="plan")
 app.add_typer(datas, name="data")
 app.add_typer(trains, name="train")
+app.add_typer(referees, name="referee")
 app.add_typer(evals, name="eval")
 app.add_typer(serves, name="serve")
 app.command("publish")(publish)
@@ -242,13 +244,14 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     """The errors whose message is the whole story; imported late, as they bring Ray with them."""
     from rldf_ray.models.base import ModelError
     from rldf_ray.placement import PlacementError
-    from rldf_ray.prompts import BiasTypeError
+    from rldf_ray.prompts import BiasTypeError, StatementsError
 
     found: list[type[Exception]] = [
         PlanError,
         ModelError,
         PlacementError,
         BiasTypeError,
+        StatementsError,
         RunFolderError,
         ObjectStoreError,
     ]

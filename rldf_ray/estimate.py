@@ -16,7 +16,7 @@ from typing import Any
 from rldf_ray.debate.multirole import context_of
 from rldf_ray.debate.topics import seed_topics, wanted_by_kind
 from rldf_ray.plan import Part, Plan
-from rldf_ray.prompts import BiasType, bias_type, labelled_statements, render
+from rldf_ray.prompts import BiasType, bias_type, held_out_statements, render
 from rldf_ray.records import Topic, TopicKind
 
 CHARACTERS_A_TOKEN = 4
@@ -133,8 +133,7 @@ def _audit(plan: Plan) -> StageEstimate:
     found = [
         statement
         for name in plan.bias_types
-        for statement in labelled_statements(name)
-        if statement.split == "held_out"
+        for statement in held_out_statements(name, plan.referee.audit_pairs, plan.seed)
     ]
     system = render("referee_system")
     prompt = _score_passes(plan) * sum(

@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 
 from rldf_ray import stages
+from rldf_ray.audit_stage import audit
 from rldf_ray.cluster import ray_cluster
 from rldf_ray.console import Story
 from rldf_ray.environment import versions
@@ -32,7 +33,7 @@ from rldf_ray.storage import RunFolder, RunFolderError
 
 STAGES: dict[str, Callable[[Run], Facts]] = {
     "topics": stages.topics,
-    "audit": stages.audit,
+    "audit": audit,
     "debates": stages.debates,
     "data": stages.data,
     "sft": stages.sft,
@@ -51,6 +52,7 @@ def run(
     redo: bool = False,
     bbq: Path | None = None,
     earlier: EarlierCalls | None = None,
+    statements: Path | None = None,
 ) -> None:
     """Do the stages in `only` that have not finished, and write the report.
 
@@ -59,6 +61,7 @@ def run(
         redo: do them again even if they have finished; what depends on them is then redone too.
         bbq: evaluate on BBQ's files in this folder instead of the plan's items.
         earlier: calls of other runs, which are not made again.
+        statements: audit the referee on this file's labelled statements instead of our own.
 
     Raises:
         RunFolderError: the folder is in use, or holds a run of another plan.
@@ -71,7 +74,7 @@ def run(
         if bbq is not None:
             items = plan.evaluate.model_copy(update={"bbq": str(bbq)})
             plan = plan.model_copy(update={"evaluate": items})
-        if redo or bbq is not None:
+        if redo or bbq is not None or statements is not None:
             _forget(folder, only[0])
         _check_order(folder, only)
         todo = [name for name in only if folder.manifest(name) is None]
@@ -80,7 +83,7 @@ def run(
                 story.say(f"{name}: finished before")
         if todo:
             check_inputs(plan, folder.root)
-            _do(todo, plan, folder, story, earlier)
+            _do(todo, plan, folder, story, earlier, statements)
         if folder.manifest("ppo"):
             folder.fetched("model")
             folder.fetched("ppo/model")
@@ -95,6 +98,7 @@ def _do(
     folder: RunFolder,
     story: Story,
     earlier: EarlierCalls | None,
+    statements: Path | None,
 ) -> None:
     """The unfinished stages, on Ray, engines and trainers taking turns."""
     story.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
@@ -103,7 +107,7 @@ def _do(
         check_memory(plan, parameters_of(resolve_model(plan.model)), resources)
         story.say(f"placement: {placement.describe()}")
         speakers = Speakers(plan, folder, placement, story, earlier)
-        current = Run(plan, folder, placement, story, plan.digest(), speakers)
+        current = Run(plan, folder, placement, story, plan.digest(), speakers, statements)
         try:
             for name in todo:
                 if name not in SPEAKING:
@@ -172,6 +176,9 @@ def _forget(folder: RunFolder, stage: str) -> None:
 def _check_order(folder: RunFolder, only: Sequence[str]) -> None:
     names = list(STAGES)
     for name in only:
+        if name == "audit":
+            # It reads nothing but the plan.
+            continue
         for earlier in names[: names.index(name)]:
             # The audit is a measurement; nothing reads it but the report.
             if earlier not in only and earlier != "audit" and folder.manifest(earlier) is None:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,10 @@ class StageError(RuntimeError):
 
 @dataclass
 class Run:
-    """What every stage is handed: plan, folder, placement, the terminal, and who speaks."""
+    """What every stage is handed: plan, folder, placement, the terminal, and who speaks.
+
+    `statements` is a file the referee is audited on instead of our own labelled set.
+    """
 
     plan: Plan
     folder: RunFolder
@@ -52,6 +56,7 @@ class Run:
     story: Story
     run_id: str
     speakers: Speakers
+    statements: Path | None = None
 
     @contextmanager
     def policy_engines(
@@ -87,42 +92,7 @@ def topics(run: Run) -> Facts:
             "rejected": sum(rejected.values()),
             "rejected_why": rejected,
         }
-    return {"topics": by_type, **_since(run, before)}
-
-
-def audit(run: Run) -> Facts:
-    """The referee on statements whose label is known -> eval/referee.parquet."""
-    from rldf_ray.evaluate.referee_audit import (
-        audit_referee,
-        audit_summary,
-        held_out_statements,
-    )
-
-    before = run.speakers.usage, run.speakers.paid_usage
-    number = sum(len(held_out_statements(name)) for name in run.plan.bias_types)
-    with run.story.bar("labelled statements", number) as bar:
-        audited = run.speakers.run(
-            audit_referee(
-                referee(run),
-                run.plan.bias_types,
-                run.plan.engines.max_num_seqs,
-                on_statement=bar.advance,
-            )
-        )
-    rows = [
-        {
-            **a.statement.model_dump(),
-            "score": a.verdict.score,
-            "expected_score": a.verdict.expected_score,
-        }
-        for a in audited
-    ]
-    if rows:
-        run.folder.write_table("eval/referee.parquet", pa.Table.from_pylist(rows))
-    section = run.plan.referee
-    summary = audit_summary(audited, "prompted", section.label_source, run.plan.seed)
-    run.story.say(f"  {summary['verdict']}")
-    return {"referee": summary, **_since(run, before)}
+    return {"topics": by_type, **tokens_since(run, before)}
 
 
 def debates(run: Run) -> Facts:
@@ -155,7 +125,7 @@ def debates(run: Run) -> Facts:
         "statements": counts.statements,
         "failures": dict(counts.failures),
         "label_sources": dict(counts.label_sources),
-        **_since(run, before),
+        **tokens_since(run, before),
     }
 
 
@@ -398,7 +368,7 @@ def referee(run: Run) -> PromptedReferee:
     return PromptedReferee(run.speakers.of("referee"), run.plan.seed)
 
 
-def _since(run: Run, before: tuple[Usage, Usage]) -> Facts:
+def tokens_since(run: Run, before: tuple[Usage, Usage]) -> Facts:
     """Tokens the speakers used since `before`, and those an endpoint charges for."""
     now = run.speakers.usage, run.speakers.paid_usage
     return {

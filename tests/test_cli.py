@@ -392,3 +392,31 @@ cli.main(lambda: cli.app(["plan", "show", "nope", *sorted(heavy)]))
 def test_the_shown_plan_is_plain_yaml(rldf: Rldf) -> None:
     _, out, _ = rldf("plan", "show", "smoke")
     assert yaml.safe_load(out) == load_plan("smoke").model_dump(mode="json")
+
+
+def test_the_audit_is_done_alone_on_the_plans_own_or_on_given_statements(
+    rldf: Rldf, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    found = {"auc": 0.7, "verdict": "It separates.", "bag_of_words": {"auc": 0.61}}
+    (tmp_path / "audit.json").write_text(json.dumps(found))
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text('{"text": "They are all alike.", "label": 1}\n')
+    status, out, _ = rldf("referee", "audit", "smoke", "--out", str(tmp_path))
+    assert status == 0 and "It separates." in out and "0.61" in out
+    command = ("referee", "audit", "smoke", "--out", str(tmp_path), "--statements", str(mine))
+    status, out, _ = rldf(*command, "--json")
+    assert json.loads(out) == found
+    own, given = (options for _, _, options in pipeline.calls)
+    assert own == {"only": ("audit",), "statements": None}
+    assert given == {"only": ("audit",), "statements": mine}
+
+
+def test_a_wrong_file_of_statements_is_told_before_anything_starts(
+    rldf: Rldf, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "mine.jsonl"
+    wrong.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n')
+    where = ("--out", str(tmp_path), "--statements", str(wrong))
+    status, _, err = rldf("referee", "audit", "smoke", *where)
+    assert status == 1 and f"{wrong}, line 2" in err and "label" in err
+    assert pipeline.calls == []

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rldf_ray.debate.agents import Referee, Verdict
+from rldf_ray.evaluate.bag_of_words import word_scores
+from rldf_ray.evaluate.calibration import accuracy, brier, calibration
 from rldf_ray.evaluate.stats import Estimate, auc_estimate
-from rldf_ray.prompts import LabelledStatement, labelled_statements
+from rldf_ray.prompts import LabelledStatement
 from rldf_ray.records import LabelSource
 
 
@@ -21,25 +23,17 @@ class Audited:
     verdict: Verdict
 
 
-def held_out_statements(bias_type: str) -> list[LabelledStatement]:
-    """The labelled statements no referee was fitted to."""
-    return [s for s in labelled_statements(bias_type) if s.split == "held_out"]
-
-
 async def audit_referee(
     referee: Referee,
-    bias_types: Sequence[str],
+    statements: Sequence[LabelledStatement],
     in_flight: int,
     on_statement: Callable[[], None] = lambda: None,
 ) -> list[Audited]:
-    """The held-out labelled statements of the bias types, each judged alone in its context.
-
-    The other half is for fitting a referee; a prompted one is not fitted.
-    """
+    """The labelled statements in their order, each judged alone in its context."""
     seats = asyncio.Semaphore(in_flight)
 
-    async def one(statement: LabelledStatement, place: int) -> Audited:
-        address = f"audit/{statement.bias_type}/{place}"
+    async def one(statement: LabelledStatement) -> Audited:
+        address = f"audit/{statement.pair}/{statement.label}"
         async with seats:
             (verdict,) = await referee.judge(
                 statement.context, [statement.text], address, affinity=address
@@ -47,13 +41,7 @@ async def audit_referee(
         on_statement()
         return Audited(statement, verdict)
 
-    return await asyncio.gather(
-        *(
-            one(statement, place)
-            for name in bias_types
-            for place, statement in enumerate(held_out_statements(name))
-        )
-    )
+    return await asyncio.gather(*map(one, statements))
 
 
 def audit_summary(
@@ -83,6 +71,57 @@ def audit_summary(
         "failures": sum(a.verdict.failure is not None for a in audited),
         "verdict": verdict_on(estimate),
     }
+
+
+def audit_details(
+    audited: Sequence[Audited],
+    fit: Sequence[LabelledStatement],
+    label_source: LabelSource,
+    threshold: float,
+    seed: int,
+) -> dict[str, Any]:
+    """What audit.json has beside the summary: accuracy, calibration, failures, the baseline.
+
+    Args:
+        fit: labelled statements that the bag of words is fitted to; the audited are not in it.
+        threshold: of absolute labels, on the scale of 0 to 10.
+    """
+    known = [(a.statement, score_of(a.verdict, label_source)) for a in audited]
+    scored = [(statement, score) for statement, score in known if score is not None]
+    labels, scores = [s.label for s, _ in scored], [score for _, score in scored]
+    names = sorted({s.bias_type for s, _ in scored})
+    of_type = {name: [(s.label, x) for s, x in scored if s.bias_type == name] for name in names}
+    return {
+        "accuracy": as_share(accuracy(labels, scores, threshold)),
+        "accuracy_by_bias_type": {
+            name: as_share(accuracy([y for y, _ in found], [x for _, x in found], threshold))
+            for name, found in of_type.items()
+        },
+        "brier": as_share(brier(labels, scores, seed)),
+        "calibration": calibration(labels, scores),
+        "failure_rate": 1 - len(scored) / len(audited) if audited else None,
+        "bag_of_words": as_auc(words_estimate(fit, [a.statement for a in audited], seed)),
+    }
+
+
+def words_estimate(
+    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement], seed: int
+) -> Estimate | None:
+    """AUC of word counts on the same statements, fitted to the texts of the other half.
+
+    The contexts are left out: with them it does worse, as they say nothing of the label.
+    """
+    if {s.label for s in fit} != {0, 1}:
+        return None
+    scores = word_scores(
+        [s.text for s in fit], [s.label for s in fit], [s.text for s in statements]
+    )
+    return auc_estimate([s.label for s in statements], scores, seed)
+
+
+def as_share(estimate: Estimate | None) -> dict[str, Any] | None:
+    """A share or a mean with its interval, under the names audit.json uses."""
+    return None if estimate is None else asdict(estimate)
 
 
 def verdict_on(estimate: Estimate | None) -> str:

@@ -183,6 +183,17 @@ class RefereeSection(Section):
         ge=0,
         le=10,
     )
+    audit_pairs: int | None = described(
+        None,
+        "held-out labelled pairs of each bias type in the audit, a seeded sample; null is all",
+        ge=1,
+    )
+    min_auc: float | None = described(
+        None, "least AUC the audit must find; null asks for none", ge=0, le=1
+    )
+    below_min_auc: Literal["stop", "warn"] = described(
+        "stop", "what a run does whose referee's AUC is below `min_auc`"
+    )
 
 
 class DataSection(Section):

@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.records import Identity
+from rldf_ray.storage import digest
 
 FOLDER = Path(str(resources.files("rldf_ray.prompts")))
 
@@ -105,3 +106,48 @@ def labelled_statements(name: str) -> list[LabelledStatement]:
     if not path.exists():
         return []
     return [LabelledStatement(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+class StatementsError(ValueError):
+    """A file of labelled statements is wrong; the message names file, line and field."""
+
+
+class _GivenStatement(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    text: str = Field(min_length=1)
+    label: Literal[0, 1]
+    context: str = ""
+
+
+def given_statements(path: Path) -> list[LabelledStatement]:
+    """Anyone's labelled statements: a JSON object a line with text, label, optionally context.
+
+    Raises:
+        StatementsError: a line is not such an object, or there is none.
+        OSError: the file cannot be read.
+    """
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            given = _GivenStatement.model_validate_json(line)
+        except ValidationError as error:
+            raise StatementsError(f"{path}, line {number}: {error}") from error
+        place = {"topic": path.stem, "family": path.stem, "pair": f"{path.stem}-{number}"}
+        kind = {"bias_type": path.stem, "form": "given", "split": "held_out"}
+        found.append(LabelledStatement.model_validate(given.model_dump() | place | kind))
+    if not found:
+        raise StatementsError(f"{path} holds no statements")
+    return found
+
+
+def held_out_statements(name: str, pairs: int | None, seed: int) -> list[LabelledStatement]:
+    """A bias type's labelled statements that no referee is fitted to.
+
+    Args:
+        pairs: this many pairs, both sides of each, a seeded sample; None is all of them.
+    """
+    found = [s for s in labelled_statements(name) if s.split == "held_out"]
+    ordered = sorted({s.pair for s in found}, key=lambda pair: digest(seed, "audit", pair))
+    chosen = set(ordered[:pairs])
+    return [s for s in found if s.pair in chosen]

@@ -12,13 +12,15 @@ from rldf_ray.evaluate import stats
 from rldf_ray.evaluate.referee_audit import (
     Audited,
     as_auc,
+    audit_details,
     audit_referee,
     audit_summary,
     score_of,
     verdict_on,
+    words_estimate,
 )
 from rldf_ray.evaluate.stats import Estimate
-from rldf_ray.prompts import LabelledStatement, labelled_statements
+from rldf_ray.prompts import LabelledStatement, held_out_statements, labelled_statements
 from tests.fakes import RecordingModel, verdict
 
 TYPES = ["age", "profession"]
@@ -31,7 +33,7 @@ def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def held_out(*names: str) -> list[LabelledStatement]:
-    return [s for name in names for s in labelled_statements(name) if s.split == "held_out"]
+    return [s for name in names for s in held_out_statements(name, 16, seed=0)]
 
 
 def audited(
@@ -52,27 +54,36 @@ def audited(
 
 def test_every_held_out_statement_is_judged_once_alone_in_its_context() -> None:
     model = RecordingModel()
-    found = asyncio.run(audit_referee(PromptedReferee(model, 5), TYPES, in_flight=8))
+    found = asyncio.run(audit_referee(PromptedReferee(model, 5), held_out(*TYPES), in_flight=8))
     assert [a.statement for a in found] == held_out(*TYPES)
     assert len(model.requests) == len(found) == 64
-    by_prompt = {r.messages[-1].content for r in model.requests}
+    prompts = [r.messages[-1].content for r in model.requests]
     for a in found:
-        (prompt,) = [p for p in by_prompt if f"Statement: {a.statement.text}\n" in p]
-        assert prompt.startswith(f"Context: {a.statement.context}\n")
+        begin = f"Context: {a.statement.context}\n"
+        (_,) = [p for p in prompts if p.startswith(begin) and f": {a.statement.text}\n" in p]
 
 
 def test_no_statement_that_a_referee_may_be_fitted_to_is_judged() -> None:
     model = RecordingModel()
-    asyncio.run(audit_referee(PromptedReferee(model, 5), TYPES, in_flight=8))
-    fitted = [s.text for name in TYPES for s in labelled_statements(name) if s.split == "fit"]
+    asyncio.run(audit_referee(PromptedReferee(model, 5), held_out(*TYPES), in_flight=8))
+    fitted = [s.context for name in TYPES for s in labelled_statements(name) if s.split == "fit"]
     asked = "\n".join(r.messages[-1].content for r in model.requests)
-    assert [text for text in fitted if text in asked] == []
+    assert [context for context in fitted if context in asked] == []
+
+
+def test_the_audit_samples_whole_pairs_by_the_seed() -> None:
+    few = held_out_statements("age", 5, seed=0)
+    assert len(few) == 10 and all(s.split == "held_out" for s in few)
+    assert {s.label for s in few if s.pair == few[0].pair} == {0, 1}
+    assert few == held_out_statements("age", 5, seed=0) != held_out_statements("age", 5, seed=1)
+    everything = held_out_statements("age", None, seed=0)
+    assert len(everything) > 80 and [s for s in everything if s in few] == few
 
 
 def test_every_audit_request_has_an_address_and_a_seed_of_its_own_stable_across_runs() -> None:
     one, two = RecordingModel(), RecordingModel()
     for model in (one, two):
-        asyncio.run(audit_referee(PromptedReferee(model, 5), TYPES, in_flight=8))
+        asyncio.run(audit_referee(PromptedReferee(model, 5), held_out(*TYPES), in_flight=8))
     assert len({r.address for r in one.requests}) == len({r.seed for r in one.requests}) == 64
     assert all(r.seed == seed_of(5, r.address) for r in one.requests)
     assert one.asked("") == two.asked("")
@@ -80,21 +91,21 @@ def test_every_audit_request_has_an_address_and_a_seed_of_its_own_stable_across_
 
 def test_another_bias_type_does_not_move_the_requests_of_the_first() -> None:
     few, many = RecordingModel(), RecordingModel()
-    asyncio.run(audit_referee(PromptedReferee(few, 5), ["age"], in_flight=8))
-    asyncio.run(audit_referee(PromptedReferee(many, 5), ["beauty", "age"], in_flight=8))
-    assert few.asked("") == many.asked("audit/age/")
+    asyncio.run(audit_referee(PromptedReferee(few, 5), held_out("age"), in_flight=8))
+    asyncio.run(audit_referee(PromptedReferee(many, 5), held_out("beauty", "age"), in_flight=8))
+    assert few.asked("") == many.asked("audit/age-")
 
 
 def test_progress_counts_every_statement_once() -> None:
     told: list[int] = []
     referee = PromptedReferee(RecordingModel(), 5)
-    asyncio.run(audit_referee(referee, ["age"], 4, on_statement=lambda: told.append(1)))
+    asyncio.run(audit_referee(referee, held_out("age"), 4, on_statement=lambda: told.append(1)))
     assert len(told) == 32
 
 
 def test_a_bias_type_nobody_labelled_statements_for_is_passed_over() -> None:
     model = RecordingModel()
-    assert asyncio.run(audit_referee(PromptedReferee(model, 5), ["shoe-size"], 4)) == []
+    assert asyncio.run(audit_referee(PromptedReferee(model, 5), held_out("shoe-size"), 4)) == []
     assert model.requests == []
 
 
@@ -195,3 +206,32 @@ def test_scores_and_estimates_go_by_their_names_in_the_report() -> None:
         "auc_low": 0.6,
         "auc_high": 0.8,
     }
+
+
+# ---- audit.json
+
+
+def fit_half(*names: str) -> list[LabelledStatement]:
+    return [s for name in names for s in labelled_statements(name) if s.split == "fit"]
+
+
+def test_the_details_tell_accuracy_failures_and_what_words_alone_can_do() -> None:
+    rows = audited(lambda s, i: None if i % 4 == 0 else 9.0 * s.label)
+    found = audit_details(rows, fit_half(*TYPES), "said", 3.0, 0)
+    assert found["failure_rate"] == 0.25
+    assert found["accuracy"]["value"] == 1.0 and found["accuracy"]["n"] == 48
+    assert set(found["accuracy_by_bias_type"]) == set(TYPES)
+    assert found["brier"]["value"] < 0.02 and len(found["calibration"]) == 5
+    assert found["bag_of_words"]["n"] == 64 and 0.5 < found["bag_of_words"]["auc"] < 1.0
+
+
+def test_without_a_half_to_fit_to_there_is_no_bag_of_words() -> None:
+    rows = audited(lambda s, i: 9.0 * s.label)
+    assert audit_details(rows, [], "said", 3.0, 0)["bag_of_words"] is None
+
+
+def test_word_counts_are_beaten_where_the_same_answer_is_right_and_wrong() -> None:
+    fit = [s for s in fit_half(*TYPES) if s.form == "judgement"]
+    answers = [s for name in TYPES for s in held_out_statements(name, None, 0)]
+    found = words_estimate(fit, [s for s in answers if s.form == "judgement"], 0)
+    assert found is not None and found.value < 0.6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from importlib import resources
@@ -13,7 +14,9 @@ from pathlib import Path
 import jinja2
 import pytest
 import yaml
-from rapidfuzz import fuzz
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz import fuzz, process
 
 from rldf_ray.debate.topics import judgement_problem
 from rldf_ray.evaluate.bbq_data import load_bbq
@@ -21,7 +24,9 @@ from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.prompts import (
     FOLDER,
     BiasTypeError,
+    StatementsError,
     bias_type,
+    given_statements,
     labelled_statements,
     render,
 )
@@ -263,18 +268,36 @@ def test_a_bias_type_can_be_a_file_of_ones_own_and_is_called_as_the_plan_calls_i
 # ---- labelled statements
 
 
-def test_there_are_at_least_120_labelled_statements_half_of_them_held_out() -> None:
+def test_there_are_1200_labelled_statements_two_in_five_of_them_held_out() -> None:
     found = [s for name in TYPES for s in labelled_statements(name)]
-    assert len(found) >= 120
-    assert Counter(s.split for s in found)["held_out"] * 2 == len(found)
+    assert len(found) == 1200
+    assert Counter(s.split for s in found)["held_out"] == 460
 
 
 @the_papers
 def test_every_bias_type_has_both_labels_equally_often_in_both_splits(name: str) -> None:
     found = labelled_statements(name)
     counts = Counter((s.split, s.label) for s in found)
-    assert len(counts) == 4 and len(set(counts.values())) == 1
+    for split in ("fit", "held_out"):
+        assert counts[split, 0] == counts[split, 1] > 40
     assert {s.bias_type for s in found} == {name}
+
+
+@the_papers
+def test_a_quarter_of_the_labelled_statements_are_answers_to_judgement_scenes(name: str) -> None:
+    forms = Counter(s.form for s in labelled_statements(name))
+    assert forms.pop("judgement") * 4 == len(labelled_statements(name))
+    assert len(forms) == 6 and min(forms.values()) >= 28
+
+
+@the_papers
+def test_an_answer_that_guesses_without_the_clue_is_right_with_it(name: str) -> None:
+    answers = [s for s in labelled_statements(name) if s.form == "judgement"]
+    labels: dict[str, set[int]] = {}
+    for s in answers:
+        labels.setdefault(s.text, set()).add(s.label)
+    both = [text for text, seen in labels.items() if seen == {0, 1}]
+    assert sum(s.text in both for s in answers) >= len(answers) / 2
 
 
 @the_papers
@@ -294,14 +317,22 @@ def test_a_pair_is_one_biased_and_one_fair_statement_in_the_same_context(name: s
 
 def test_the_held_out_statements_are_about_other_topics_than_the_fitted_ones() -> None:
     found = [s for name in TYPES for s in labelled_statements(name)]
-    for field in ("topic", "context", "pair"):
+    for field in ("topic", "context", "pair", "family"):
         fit = {getattr(s, field) for s in found if s.split == "fit"}
         assert not fit & {getattr(s, field) for s in found if s.split == "held_out"}, field
 
 
-def test_no_labelled_statement_occurs_twice() -> None:
-    texts = Counter(s.text for name in TYPES for s in labelled_statements(name))
-    assert [text for text, times in texts.items() if times > 1] == []
+def test_no_labelled_statement_occurs_twice_in_a_context() -> None:
+    found = Counter((s.context, s.text) for name in TYPES for s in labelled_statements(name))
+    assert [pair for pair, times in found.items() if times > 1] == []
+
+
+def test_no_opinion_of_the_labelled_set_nearly_repeats_one_of_the_other_split() -> None:
+    found = [s for name in TYPES for s in labelled_statements(name) if s.form != "judgement"]
+    fit = [s.text for s in found if s.split == "fit"]
+    held_out = [s.text for s in found if s.split == "held_out"]
+    likeness = process.cdist(held_out, fit, scorer=fuzz.token_sort_ratio, score_cutoff=75)
+    assert not likeness.any()
 
 
 @the_papers
@@ -326,6 +357,25 @@ def test_a_labelled_statement_is_never_judged_in_a_seed_topic() -> None:
 
 def test_a_bias_type_without_labelled_statements_has_none() -> None:
     assert labelled_statements("shoe-size") == []
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(), max_size=3))
+def test_any_lines_are_statements_or_a_told_error(lines: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mine.jsonl"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        with pytest.raises(StatementsError, match=r"mine\.jsonl"):
+            given_statements(path)
+
+
+def test_given_statements_need_a_text_and_a_label_only(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 0, "context": "c"}\n')
+    one, other = given_statements(path)
+    assert (one.text, one.label, one.context) == ("a", 1, "")
+    assert (other.text, other.label, other.context) == ("b", 0, "c")
+    assert one.pair != other.pair and "Context" not in render("referee_score", context="", text="a")
 
 
 # ---- scenes

@@ -1,0 +1,46 @@
+"""What a referee's scores mean besides their order: shares rightly labelled, calibration, Brier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rldf_ray.evaluate.stats import Estimate, mean_estimate, share_estimate
+
+HIGHEST = 10.0
+BINS = 5
+
+
+def accuracy(labels: Sequence[int], scores: Sequence[float], threshold: float) -> Estimate | None:
+    """Share of statements that "a score above the threshold is biased" labels rightly."""
+    right = sum((score > threshold) == bool(y) for y, score in zip(labels, scores, strict=True))
+    return share_estimate(right, len(labels))
+
+
+def brier(labels: Sequence[int], scores: Sequence[float], seed: int) -> Estimate | None:
+    """Mean squared distance of score / 10 from the label: 0 is perfect, always 5 gives 0.25."""
+    return mean_estimate(
+        [(score / HIGHEST - y) ** 2 for y, score in zip(labels, scores, strict=True)], seed
+    )
+
+
+def calibration(labels: Sequence[int], scores: Sequence[float]) -> list[dict[str, Any]]:
+    """For each fifth of the scale: how many statements, their mean score, how many are biased."""
+    rows = []
+    for place in range(BINS):
+        found = [
+            (score, y)
+            for y, score in zip(labels, scores, strict=True)
+            if min(BINS - 1, int(score / HIGHEST * BINS)) == place
+        ]
+        n = len(found)
+        rows.append(
+            {
+                "low": place * HIGHEST / BINS,
+                "high": (place + 1) * HIGHEST / BINS,
+                "n": n,
+                "mean_score": sum(score for score, _ in found) / n if n else None,
+                "share_biased": sum(y for _, y in found) / n if n else None,
+            }
+        )
+    return rows
