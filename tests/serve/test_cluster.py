@@ -93,14 +93,21 @@ def test_a_debate_streams_over_the_engine(client: httpx.Client) -> None:
 def test_a_killed_replica_loses_nothing_that_had_not_begun(
     server: Running, client: httpx.Client
 ) -> None:
+    streaming = threading.Event()
+
     def ask(stream: bool) -> str:
+        found = ""
         with client.stream("POST", CHAT, json={**HELLO, "stream": stream}) as reply:
             assert reply.status_code == 200
-            return reply.read().decode()
+            for piece in reply.iter_text():
+                found += piece
+                if stream:
+                    streaming.set()
+        return found
 
     with ThreadPoolExecutor(16) as pool:
         asked = [pool.submit(ask, i % 2 == 0) for i in range(16)]
-        time.sleep(0.4)
+        assert streaming.wait(30)
         server.replica("rldf-policy.v0001").kill()
         answers = [future.result() for future in asked]
     whole, streamed = answers[1::2], answers[::2]
