@@ -76,6 +76,6 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         "limits": {"request_timeout_s": 60, "max_tokens": 512},
     }
     config = folder / "application.yaml"
-    config.write_text(yaml.safe_dump({"applications": [{"args": settings}]}))
+    config.write_text(yaml.safe_dump({"applications": [{"args": settings}]}, sort_keys=False))
     with running(str(config), log=folder / "serve.txt") as server:
         yield server
