@@ -17,7 +17,7 @@ from benchmarks.running_server import Running, running
 from serve.keys import add_key
 from serve.store import ModelStore
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
