@@ -22,7 +22,7 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results_file import goal, write_results
+from benchmarks.goals import goal, write_results
 from rldf_ray.memory import watch_memory
 from rldf_ray.plan import LoraSection, load_plan
 
@@ -87,9 +87,9 @@ def goals_of(figures: dict[str, Any]) -> list[dict[str, Any]]:
         return float(figures[side][name] / theirs[name])
 
     return [
-        goal("full parameters: episodes/s over TRL's", ratio("full", "episodes_per_s"), ">=", 1.5),
-        goal("shared base: episodes/s over TRL's", ratio("lora", "episodes_per_s"), ">=", 2.5),
-        goal("shared base: peak memory over TRL's", ratio("lora", "peak_gib"), "<=", 0.5),
+        goal("full parameters: episodes/s over TRL's", ratio("full", "episodes_per_s"), least=1.5),
+        goal("shared base: episodes/s over TRL's", ratio("lora", "episodes_per_s"), least=2.5),
+        goal("shared base: peak memory over TRL's", ratio("lora", "peak_gib"), most=0.5),
     ]
 
 

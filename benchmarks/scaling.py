@@ -21,7 +21,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.results_file import goal, write_results
+from benchmarks.goals import goal, write_results
 from rldf_ray.placement import Placement, Resources
 from rldf_ray.plan import load_plan
 
@@ -55,7 +55,7 @@ def main() -> None:
     write_results(
         "scaling",
         {"workers": measured, "measured_over_ring": round(factor, 3), "network": table},
-        [goal("tokens/s of two workers over one's", ratio, ">=", 0.9)],
+        [goal("tokens/s of two workers over one's", ratio, least=0.9)],
     )
 
 
