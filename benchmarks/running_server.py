@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,13 +23,24 @@ class Running:
     process: subprocess.Popen[str]
     log: Path
 
-    def replica(self, app: str) -> psutil.Process:
-        """The process of an application's replica."""
+    def replica(self, app: str, deadline_s: float = 30) -> psutil.Process:
+        """The process of an application's replica; ask before the load begins.
+
+        Ray writes the method that runs into a process's title at every call, so a title read
+        while the replica is busy may be half written, and a process may end while it is looked at.
+        """
         title = f"ray::ServeReplica:{app}:"
-        for child in psutil.Process(self.process.pid).children(recursive=True):
-            if title in " ".join(child.cmdline()):
-                return child
-        raise LookupError(f"no process {title}")
+        deadline = time.monotonic() + deadline_s
+        titles: list[str] = []
+        while time.monotonic() < deadline:
+            titles = []
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    titles.append(" ".join(child.cmdline()))
+                    if title in titles[-1]:
+                        return child
+            time.sleep(0.1)
+        raise LookupError(f"no process {title} among {[found[:80] for found in titles]}")
 
     def stop(self, timeout_s: float = 60) -> int:
         """SIGTERM, and how it ended."""

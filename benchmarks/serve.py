@@ -151,11 +151,12 @@ def kill_under_load(server: Running, at_once: int) -> dict[str, Any]:
 
 async def _kill_under_load(server: Running, at_once: int) -> dict[str, Any]:
     stop = asyncio.Event()
+    replica = server.replica("rldf-policy.v0001")
     load = asyncio.create_task(
         streams(server.address, "policy", at_once, TOKENS, lambda begun: not stop.is_set())
     )
     await asyncio.sleep(6)
-    server.replica("rldf-policy.v0001").kill()
+    replica.kill()
     killed_at = time.monotonic()
     # A request that waits for the new engine is answered when it is back.
     await streams(server.address, "policy", 1, 2, lambda begun: begun < 1)

@@ -94,6 +94,7 @@ def test_a_killed_replica_loses_nothing_that_had_not_begun(
     server: Running, client: httpx.Client
 ) -> None:
     streaming = threading.Event()
+    replica = server.replica("rldf-policy.v0001")
 
     def ask(stream: bool) -> str:
         found = ""
@@ -108,7 +109,7 @@ def test_a_killed_replica_loses_nothing_that_had_not_begun(
     with ThreadPoolExecutor(16) as pool:
         asked = [pool.submit(ask, i % 2 == 0) for i in range(16)]
         assert streaming.wait(30)
-        server.replica("rldf-policy.v0001").kill()
+        replica.kill()
         answers = [future.result() for future in asked]
     whole, streamed = answers[1::2], answers[::2]
     assert all(json.loads(text)["choices"] for text in whole)
