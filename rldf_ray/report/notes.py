@@ -12,13 +12,20 @@ WORSE = 1.1
 
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
-    """The report's notes: referee, labels, data, reward model, PPO, evaluation, in that order."""
-    parts = (_referee, _data, _reward, _ppo, _evaluation)
+    """What cannot be told, referee, labels, data, reward model, PPO, evaluation, in that order."""
+    parts = (_unreadable, _referee, _data, _reward, _ppo, _evaluation)
     return [note for part in parts for note in part(report)]
+
+
+def _unreadable(report: Mapping[str, Any]) -> Iterator[str]:
+    for why in report["unreadable"].values():
+        yield f"Not in this report: {why}."
 
 
 def _referee(report: Mapping[str, Any]) -> Iterator[str]:
     audit, debates = report["referee"], report["debates"]
+    if "audit" in report["unreadable"]:
+        return
     if audit is None:
         yield "The referee was not audited, so nothing is known of how good its labels are."
         return
@@ -79,6 +86,8 @@ def _ppo(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _evaluation(report: Mapping[str, Any]) -> Iterator[str]:
     evaluation = report["evaluation"]
+    if "eval" in report["unreadable"]:
+        return
     if evaluation is None:
         yield "The models were not evaluated."
         return

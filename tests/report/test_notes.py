@@ -27,6 +27,7 @@ def a_report(**changes: Any) -> dict[str, Any]:
     """A finished run's report, as far as the notes read it."""
     whole: dict[str, Any] = {
         "plan": {"referee": {"threshold_kind": "absolute", "label_source": "said"}},
+        "unreadable": {},
         "referee": {"verdict": "The referee separates well.", "distinct_said_scores": 9},
         "debates": {"high": 40, "low": 60, "label_sources": {"said": 100}},
         "data": {
@@ -93,6 +94,13 @@ def test_a_run_that_has_only_begun_claims_nothing() -> None:
         "The referee was not audited, so nothing is known of how good its labels are.",
         "The models were not evaluated.",
     ]
+
+
+def test_what_cannot_be_read_is_named_and_not_called_undone() -> None:
+    why = {"audit": "stages/audit.json has no 'verdict'", "eval": "stages/eval.json has no 'set'"}
+    notes = notes_of(a_report(referee=None, evaluation=None, unreadable=why))
+    assert notes[:2] == [f"Not in this report: {said}." for said in why.values()]
+    assert not any("not audited" in note or "not evaluated" in note for note in notes)
 
 
 def test_given_pairs_are_told() -> None:

@@ -154,6 +154,41 @@ def test_a_report_is_written_for_an_unfinished_folder(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize(
+    ("stage", "manifest", "part", "missing"),
+    [
+        (
+            "data",
+            {"sft": 1, "pairs": 2, "ppo_prompts": 3, "eval_prompts": 4, "bytes": 5},
+            "data",
+            "quality",
+        ),
+        ("debates", {"debates": 1, "failures": {}}, "debates", "label_sources"),
+        ("topics", {"topics": {"age": {"opinion": 1, "judgement": 1}}}, "topics", "seed"),
+        ("audit", {"referee": {"verdict": "It separates."}}, "referee", "distinct_said_scores"),
+        ("eval", {"evaluation": {"set": "BBQ", "models": {}}}, "evaluation", "why_no_bias_scores"),
+        (
+            "ppo",
+            {"history": [{"step": 1, "reward": 0.1, "kl": 0.0}], "episodes": 4},
+            "ppo",
+            "first_ratio_max",
+        ),
+    ],
+)
+def test_a_part_an_earlier_version_did_not_record_is_named(
+    stage: str, manifest: dict[str, Any], part: str, missing: str, tmp_path: Path
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.finish(stage, "key", {"seconds": 1, "peak_pss_gib": 1, **manifest})
+    report = write_report(folder, load_plan("smoke"))
+    assert {**report, **report["training"]}[part] is None
+    (note,) = [n for n in report["notes"] if n.startswith("Not in this report")]
+    assert f"stages/{stage}.json has no '{missing}'" in note
+    assert (
+        f"stages/{stage}.json has no &#39;{missing}&#39;" in (tmp_path / "report.html").read_text()
+    )
+
+
 def test_the_row_of_a_model_that_always_answers_unknown_stands_beside_the_others() -> None:
     overall = {
         "accuracy": 0.75,

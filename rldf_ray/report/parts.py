@@ -1,0 +1,165 @@
+"""The parts of a report, each read from the manifest of the stage that measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.evaluate.stats import share_estimate
+
+Manifests = Mapping[str, dict[str, Any]]
+Manifest = Mapping[str, Any]
+Part = dict[str, Any]
+
+
+def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
+    """The report's parts by name; one whose stage has not run is null.
+
+    `unreadable` names the parts that are null for another reason: their stage was finished by an
+    earlier version, which did not record what the part tells.
+    """
+    unreadable: dict[str, str] = {}
+
+    def part(stage: str, read: Callable[[Manifest], Part | None]) -> Part | None:
+        manifest = manifests.get(stage)
+        if manifest is None:
+            return None
+        try:
+            return read(manifest)
+        except KeyError as error:
+            unreadable[stage] = (
+                f"stages/{stage}.json has no {error.args[0]!r}: an earlier version finished the "
+                f"stage {stage}, and did not record it; a run begun anew does"
+            )
+            return None
+
+    return {
+        "topics": part("topics", _topics),
+        "debates": part("debates", lambda found: _debates(statements, found)),
+        "referee": part("audit", _referee),
+        "data": part("data", _data),
+        "training": {
+            "sft": part("sft", _sft),
+            "reward": part("reward", _reward),
+            "ppo": part("ppo", _ppo),
+        },
+        "evaluation": part("eval", _evaluation),
+        "unreadable": unreadable,
+    }
+
+
+def _holding(found: Mapping[str, Any], *names: str) -> Part:
+    """`found`, once it is known to have what the page and the notes read of it.
+
+    Raises:
+        KeyError: the first of `names` that it lacks.
+    """
+    return {**found, **{name: found[name] for name in names}}
+
+
+def _topics(manifest: Manifest) -> Part:
+    read = ("opinion", "judgement", "seed", "written", "duplicates_dropped", "rejected")
+    return {name: _holding(found, *read) for name, found in manifest["topics"].items()}
+
+
+def _referee(manifest: Manifest) -> Part:
+    return _holding(manifest["referee"], "verdict", "distinct_said_scores", "by_bias_type")
+
+
+def _debates(statements: pa.Table, manifest: Manifest) -> Part:
+    rows = statements.to_pylist()
+    labels = [row["label"] for row in rows]
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["bias_type"], row["round"]), []).append(row)
+    scored = [r for r in rows if r["score"] is not None or r["expected_score"] is not None]
+    return {
+        "debates": manifest["debates"],
+        "statements": len(rows),
+        "refereed": len(scored),
+        "high": labels.count("high"),
+        "low": labels.count("low"),
+        "unlabelled": labels.count(None),
+        "failures": manifest["failures"],
+        "label_sources": manifest["label_sources"],
+        "by_round": [
+            {
+                "bias_type": name,
+                "round": number,
+                "mean_score": _mean([r["score"] for r in group]),
+                "mean_expected": _mean([r["expected_score"] for r in group]),
+                "statements": len(group),
+            }
+            for (name, number), group in sorted(groups.items())
+        ],
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _evaluation(manifest: Manifest) -> Part:
+    """What the stage measured; null for what an earlier version did not."""
+    found = _holding(manifest["evaluation"], "set", "why_no_bias_scores", "accuracy_change")
+    models = {name: {"perplexity": None, **model} for name, model in found["models"].items()}
+    return {"always_unknown": None, "overlap": None, **found, "models": models}
+
+
+def _data(manifest: Manifest) -> Part:
+    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes", "quality")
+    return {**{name: manifest[name] for name in names}, "imported": manifest.get("imported")}
+
+
+def _sft(manifest: Manifest) -> Part | None:
+    losses = _logged(manifest, "loss")
+    if not losses:
+        return None
+    return {
+        "examples": manifest["examples"],
+        "steps": len(losses),
+        "loss_first": losses[0],
+        "loss_last": losses[-1],
+    }
+
+
+def _reward(manifest: Manifest) -> Part | None:
+    losses = _logged(manifest, "loss")
+    if not losses:
+        return None
+    held_out = manifest["held_out_pairs"]
+    accuracy = _logged(manifest, "eval_accuracy")
+    estimate = share_estimate(round(accuracy[-1] * held_out), held_out) if accuracy else None
+    return {
+        "pairs": manifest["pairs"],
+        "steps": len(losses),
+        "loss_first": losses[0],
+        "loss_last": losses[-1],
+        "held_out_pairs": held_out,
+        "accuracy": estimate.value if estimate else None,
+        "accuracy_low": estimate.low if estimate else None,
+        "accuracy_high": estimate.high if estimate else None,
+    }
+
+
+def _ppo(manifest: Manifest) -> Part:
+    history = manifest["history"]
+    first, last = history[0], history[-1]
+    return {
+        "episodes": manifest["episodes"],
+        "steps": len(history),
+        "reward_first": first["reward"],
+        "reward_last": last["reward"],
+        "kl_last": last["kl"],
+        "step0_ratio": first["first_ratio_max"],
+        "step0_kl": first["kl"],
+        "engine_mismatch_max": max(step["engine_mismatch_max"] for step in history),
+        "share_ended_last": last["share_ended"],
+    }
+
+
+def _logged(manifest: Manifest, metric: str) -> list[float]:
+    return [entry[metric] for entry in manifest["history"] if metric in entry]
