@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from rldf_ray.commands.bbq import bbq as bbq_command
 from rldf_ray.commands.bbq import bbq_hard
@@ -20,6 +19,7 @@ from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
+from rldf_ray.commands.summary import print_summary
 from rldf_ray.console import Story
 from rldf_ray.object_store import ObjectStoreError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
@@ -82,7 +82,7 @@ def run_command(plan: PlanName, out: Out, set_: Set = [], bbq: BBQ = None) -> No
     from rldf_ray import pipeline
 
     pipeline.run(loaded, out, story)
-    _print_summary(out, as_json=False)
+    print_summary(out, story, as_json=False)
 
 
 def _stages(
@@ -145,7 +145,7 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     plan = _plan_of(out, None, [])
     other_items = Path(bbq).resolve() if bbq else None
     pipeline.run(plan, out, story, only=("eval",), redo=redo, bbq=other_items)
-    _print_summary(out, as_json)
+    print_summary(out, story, as_json)
 
 
 evals.command("bbq")(bbq_command)
@@ -161,7 +161,7 @@ def report(out: Folder, as_json: AsJSON = False) -> None:
     plan, folder = _plan_of(out, None, []), RunFolder.at(out)
     with folder.locked():
         write_report(folder, plan)
-    _print_summary(out, as_json)
+    print_summary(out, story, as_json)
 
 
 app.command("doctor")(doctor_command)
@@ -193,51 +193,6 @@ def fields(as_json: AsJSON = False) -> None:
         story.say(f"{field.path}: {field.type} = {default}")
         about = [field.description, field.unit and f"[{field.unit}]", field.source]
         story.say("    " + "; ".join(filter(None, about)))
-
-
-def _print_summary(out: str, as_json: bool) -> None:
-    """The report's main table and its notes."""
-    folder = RunFolder.at(out)
-    found: dict[str, Any] = json.loads(folder.fetched("report.json").read_text())
-    if as_json:
-        print(json.dumps(found["evaluation"], indent=2))
-        return
-    if found["evaluation"] is not None:
-        table = Table(
-            "model",
-            "accuracy",
-            "ambiguous",
-            "disambiguated",
-            "s_AMB",
-            "s_DIS",
-            "reward (own)",
-            "perplexity",
-        )
-        for name, model in found["evaluation"]["models"].items():
-            own, neutral = model["reward"], (model["perplexity"] or {}).get("value")
-            figures = _figures(model["multiple_choice"]["overall"])
-            table.add_row(name, *figures, _figure(own and own["mean"]), _figure(neutral, 1))
-        silent = found["evaluation"]["always_unknown"]
-        if silent is not None:
-            table.add_row("always unknown", *_figures(silent), "", "")
-        story.say(f"\n{found['evaluation']['set']}")
-        story.console.print(table)
-    for note in found["notes"]:
-        story.say(f"- {note}")
-    totals = found["totals"]
-    story.say(
-        f"{totals['seconds']:.0f} s in all, peak memory {totals['peak_pss_gib'] or 0:.1f} GiB "
-        f"(PSS); {folder.fetched('report.html')}"
-    )
-
-
-def _figures(scores: Mapping[str, float | None]) -> list[str]:
-    names = ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
-    return [_figure(scores[name]) for name in names]
-
-
-def _figure(value: float | None, digits: int = 3) -> str:
-    return "n/a" if value is None else f"{value:.{digits}f}"
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
