@@ -1,6 +1,7 @@
 """Whole objects under one address of a bucket: s3://, gs://, or any scheme fsspec knows.
 
-An object is there whole or not at all; nothing is renamed and nothing is appended to.
+An object is there whole or not at all; nothing is renamed and nothing is appended to. (Under file://
+a program that is killed leaves what it has written of one.)
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ class ObjectStore:
         return content
 
     def write(self, name: str, content: bytes) -> None:
-        with _explained(self.address), self._fs.open_output_stream(self._at(name)) as stream:
+        with _explained(self.address), self._new(name) as stream:
             stream.write(content)
 
     def upload(self, source: Path, name: str) -> Found:
         """A copy of a local file; an earlier object of this name is there until it is whole."""
         with _explained(self.address):
-            with source.open("rb") as file, self._fs.open_output_stream(self._at(name)) as stream:
+            with source.open("rb") as file, self._new(name) as stream:
                 shutil.copyfileobj(file, stream, 2**23)
             return _found(self._fs.get_file_info(self._at(name)))
 
@@ -108,6 +109,12 @@ class ObjectStore:
         if self.stat(name) is not None:
             with _explained(self.address):
                 self._fs.delete_file(self._at(name))
+
+    def _new(self, name: str) -> Any:
+        path = self._at(name)
+        if isinstance(self._fs, pafs.LocalFileSystem):
+            self._fs.create_dir(str(Path(path).parent), recursive=True)
+        return self._fs.open_output_stream(path)
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root

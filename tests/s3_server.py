@@ -221,14 +221,26 @@ def _etag(content: bytes) -> str:
 
 def _unchunked(body: bytes) -> bytes:
     """The content of a body sent in signed chunks."""
-    content = b""
-    while body:
-        line, _, body = body.partition(b"\r\n")
-        size = int(line.partition(b";")[0], 16)
+    content, at = bytearray(), 0
+    while at < len(body):
+        begins = body.index(b"\r\n", at) + 2
+        size = int(body[at:begins].partition(b";")[0], 16)
         if size == 0:
             break
-        content, body = content + body[:size], body[size + 2 :]
-    return content
+        content += body[begins : begins + size]
+        at = begins + size + 2
+    return bytes(content)
+
+
+def as_environment(url: str) -> dict[str, str]:
+    """The variables with which pyarrow and boto find the server."""
+    return {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": "somebody",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
 
 @contextmanager

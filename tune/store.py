@@ -1,8 +1,7 @@
 """What trials share: finished stages and model calls, each under the hash of what it depends on.
 
-A store is a folder, or any address pyarrow has a filesystem for (`s3://bucket/sweeps`). Objects are
-written whole and their manifest last, and nothing is renamed, so an object without a manifest is
-not there.
+A store is a folder or an object store's address (`s3://bucket/sweeps`). Objects are written whole
+and their manifest last, and nothing is renamed, so an object without a manifest is not there.
 
     stages/topics-KEY/...   files of a stage as they lie in a run folder
     calls/KEY.jsonl         every call that a run made, keyed by the digest of its request
@@ -17,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyarrow import fs
-
+from rldf_ray.object_store import ObjectStore, is_address
 from rldf_ray.storage import Journal, RunFolder
 
 # Where the files of a stage lie in a run folder. PPO's model stays in its own run folder.
@@ -32,17 +30,26 @@ FILES = {
 
 @dataclass(frozen=True)
 class Store:
-    """Finished work of all trials, at `root` of `filesystem`."""
+    """Finished work of all trials.
 
-    filesystem: Any
-    root: str
+    Attributes:
+        folder: where the objects lie, if that is a folder on this machine.
+    """
+
+    objects: ObjectStore
+    folder: Path | None = None
 
     @classmethod
     def at(cls, where: str) -> Store:
-        """The store in a folder or at a filesystem's address."""
-        if "://" in where:
-            return cls(*fs.FileSystem.from_uri(where))
-        return cls(fs.LocalFileSystem(), str(Path(where).resolve()))
+        """The store in a folder or at an object store's address.
+
+        Raises:
+            ObjectStoreError: no such kind of store.
+        """
+        if is_address(where):
+            return cls(ObjectStore(where))
+        folder = Path(where).resolve()
+        return cls(ObjectStore(folder.as_uri()), folder)
 
     def keep(self, stage: str, key: str, folder: RunFolder) -> None:
         """Take a finished stage of `folder` in; one that is there already stays as it is."""
@@ -50,8 +57,9 @@ class Store:
         if manifest is None or self._read(f"stages/{stage}-{key}/manifest.json") is not None:
             return
         for name in FILES[stage]:
-            if (folder.root / name).exists():
-                self._upload(folder.root / name, f"stages/{stage}-{key}/files/{name}")
+            for path in _files(folder.root / name):
+                below = path.relative_to(folder.root)
+                self.objects.upload(path, f"stages/{stage}-{key}/files/{below}")
         self._write(f"stages/{stage}-{key}/manifest.json", manifest)
 
     def fetch(self, stage: str, key: str, folder: RunFolder) -> bool:
@@ -59,8 +67,9 @@ class Store:
         manifest = self._read(f"stages/{stage}-{key}/manifest.json")
         if manifest is None:
             return False
-        for name in FILES[stage]:
-            self._download(f"stages/{stage}-{key}/files/{name}", folder.path(name))
+        files = f"stages/{stage}-{key}/files/"
+        for name in self.objects.list(files.rstrip("/")):
+            self.objects.download(name, folder.path(name.removeprefix(files)))
         folder.write_json(f"stages/{stage}.json", manifest)
         return True
 
@@ -72,57 +81,35 @@ class Store:
             path = Path(scratch) / "calls.jsonl"
             calls = _by_request(journal, path)
             if calls:
-                self._upload(path, f"calls/{key}.jsonl")
+                self.objects.upload(path, f"calls/{key}.jsonl")
                 self._write(f"calls/{key}.json", {"calls": calls})
 
     def calls(self, cache: Path) -> KnownCalls:
         """All calls of the store; those of another machine are first copied to `cache`."""
-        found = self.filesystem.get_file_info(
-            fs.FileSelector(f"{self.root}/calls", allow_not_found=True)
-        )
-        whole = sorted(Path(info.path).stem for info in found if info.path.endswith(".json"))
+        found = self.objects.list("calls")
+        whole = sorted(Path(name).stem for name in found if name.endswith(".json"))
         return KnownCalls([self._segment(key, cache) for key in whole])
 
     def _segment(self, key: str, cache: Path) -> Path:
-        if isinstance(self.filesystem, fs.LocalFileSystem):
-            return Path(self.root) / f"calls/{key}.jsonl"
+        if self.folder is not None:
+            return self.folder / f"calls/{key}.jsonl"
         path = cache / f"{key}.jsonl"
         if not path.exists():
+            cache.mkdir(parents=True, exist_ok=True)
             scratch = path.with_suffix(".part")
-            self._download(f"calls/{key}.jsonl", scratch)
+            self.objects.download(f"calls/{key}.jsonl", scratch)
             scratch.replace(path)
         return path
 
-    def _upload(self, source: Path, name: str) -> None:
-        target = f"{self.root}/{name}"
-        self.filesystem.create_dir(str(Path(target).parent), recursive=True)
-        fs.copy_files(str(source), target, fs.LocalFileSystem(), self.filesystem)
-
-    def _download(self, name: str, target: Path) -> None:
-        """A file or folder of the store; one that the stage did not write is not there."""
-        source = f"{self.root}/{name}"
-        if self.filesystem.get_file_info(source).type == fs.FileType.NotFound:
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fs.copy_files(source, str(target), self.filesystem, fs.LocalFileSystem())
-
     def _read(self, name: str) -> dict[str, Any] | None:
-        path = f"{self.root}/{name}"
-        if self.filesystem.get_file_info(path).type == fs.FileType.NotFound:
-            return None
-        with self.filesystem.open_input_stream(path) as stream:
-            text = stream.read()
         try:
-            found: dict[str, Any] = json.loads(text)
+            found: dict[str, Any] = json.loads(self.objects.read(name))
         except json.JSONDecodeError:
-            return None  # torn by a kill; written again
+            return None  # not there, or torn by a kill; written again
         return found
 
     def _write(self, name: str, value: Mapping[str, Any]) -> None:
-        with tempfile.TemporaryDirectory() as scratch:
-            path = Path(scratch) / "object.json"
-            path.write_text(json.dumps(value))
-            self._upload(path, name)
+        self.objects.write(name, json.dumps(value).encode())
 
 
 class KnownCalls:
@@ -142,6 +129,13 @@ class KnownCalls:
     def close(self) -> None:
         for segment in self._segments:
             segment.close()
+
+
+def _files(path: Path) -> list[Path]:
+    """Those of a folder, or a file itself; none where the stage did not write it."""
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file())
+    return [path] if path.exists() else []
 
 
 def generated_tokens(journal: Path) -> int:

@@ -17,7 +17,7 @@ import pytest
 
 from rldf_ray.mirror import JOURNAL, copy_of
 from rldf_ray.storage import Journal, RunFolder
-from tests.s3_server import s3_server
+from tests.s3_server import as_environment, s3_server
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -41,14 +41,7 @@ def test_a_node_is_lost_in_the_middle_of_debates(
     from ray.cluster_utils import Cluster
 
     with s3_server("bucket") as (url, _):
-        settings = {
-            "AWS_ENDPOINT_URL": url,
-            "AWS_ACCESS_KEY_ID": "somebody",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "RLDF_CACHE": str(tmp_path / "driver"),
-        }
+        settings = as_environment(url) | {"RLDF_CACHE": str(tmp_path / "driver")}
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})

@@ -15,7 +15,7 @@ from rldf_ray.placement import Resources, place
 from rldf_ray.plan import load_plan
 from rldf_ray.train import at_hand
 from rldf_ray.train.worker import PROGRESS, TrainJob, log_step, read_progress
-from tests.s3_server import s3_server
+from tests.s3_server import as_environment, s3_server
 
 RUN = "s3://bucket/run"
 
@@ -23,14 +23,8 @@ RUN = "s3://bucket/run"
 @pytest.fixture(autouse=True)
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     with s3_server("bucket") as (url, _):
-        for name, value in (
-            ("AWS_ENDPOINT_URL", url),
-            ("AWS_ACCESS_KEY_ID", "somebody"),
-            ("AWS_SECRET_ACCESS_KEY", "secret"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-            ("AWS_EC2_METADATA_DISABLED", "true"),
-            ("RLDF_CACHE", str(tmp_path / "worker")),
-        ):
+        settings = as_environment(url) | {"RLDF_CACHE": str(tmp_path / "worker")}
+        for name, value in settings.items():
             monkeypatch.setenv(name, value)
         yield ObjectStore(RUN)
 

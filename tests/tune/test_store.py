@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pyarrow import fs
 
 from rldf_ray.models.base import ChatRequest, Message
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.storage import Journal, RunFolder
 from tests.fakes import RecordingModel
+from tests.s3_server import as_environment, s3_server
 from tune.store import Store, generated_tokens
 
 
@@ -20,16 +21,20 @@ def _request(text: str, address: str) -> ChatRequest:
     return ChatRequest(messages=(Message("user", text),), max_tokens=32, address=address)
 
 
-@pytest.fixture(params=["folder", "address", "elsewhere"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+@pytest.fixture(params=["folder", "address", "bucket"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Store]:
     if request.param == "folder":
-        return Store.at(str(tmp_path / "store"))
-    if request.param == "address":
-        return Store.at((tmp_path / "store").as_uri())
-    (tmp_path / "bucket").mkdir()
-    # Not a LocalFileSystem: calls are copied before they are read.
-    inner = fs.SubTreeFileSystem(str(tmp_path / "bucket"), fs.LocalFileSystem())
-    return Store(inner, "store")
+        yield Store.at(str(tmp_path / "a store"))
+    elif request.param == "address":
+        yield Store.at((tmp_path / "a store").as_uri())
+    else:
+        # Calls are copied before they are read.
+        with s3_server("bucket") as (url, _):
+            for name, value in as_environment(url).items():
+                monkeypatch.setenv(name, value)
+            yield Store.at("s3://bucket/sweeps")
 
 
 async def test_calls_of_one_run_answer_another_and_are_counted_once(
