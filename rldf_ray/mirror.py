@@ -89,6 +89,13 @@ class Mirror:
         for _, local, path in sorted(changed):
             self._upload(path, local)
 
+    def drop_gone(self, name: str) -> None:
+        """Remove objects below `name` whose files are gone here, if all that is here is there."""
+        objects, files = self.store.list(name), dict(self._local_files(name))
+        if all(_current(path, objects.get(local)) for local, path in files.items()):
+            for gone in objects.keys() - files.keys():
+                self.store.delete(gone)
+
     def remove(self, name: str) -> None:
         """Remove an object or folder here and there."""
         for found in self.store.list(name):

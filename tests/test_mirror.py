@@ -14,7 +14,7 @@ from rldf_ray.mirror import JOURNAL, Mirror, at_hand, copy_of
 from rldf_ray.object_store import ObjectStore, ObjectStoreError
 from rldf_ray.storage import Journal, RunFolder, RunFolderError
 from rldf_ray.store_lock import LOCK, RunInUseError
-from tests.s3_server import Buckets, s3_server
+from tests.s3_server import Buckets, as_environment, s3_server
 
 RUN = "s3://bucket/runs/one"
 
@@ -22,11 +22,8 @@ RUN = "s3://bucket/runs/one"
 @pytest.fixture
 def buckets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Buckets]:
     with s3_server("bucket") as (url, buckets):
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        for name, value in as_environment(url).items():
+            monkeypatch.setenv(name, value)
         monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "here"))
         yield buckets
 
@@ -153,6 +150,24 @@ def test_an_address_is_a_folder_where_it_is_used(buckets: Buckets) -> None:
     assert at_hand("/some/folder") == "/some/folder"
     assert copy_of("s3://bucket/a?region=x") == copy_of("s3://bucket/a/")
     assert ObjectStore(f"{RUN}?region=us-east-1").address_of("b") == f"{RUN}/b?region=us-east-1"
+
+
+def test_old_checkpoints_make_room_once_the_new_one_is_there(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    assert folder.mirror is not None
+    with folder.locked():
+        wrote_a_stage(folder)
+        old = folder.path("sft/trainer/checkpoint-1/state")
+        old.write_text("old")
+        folder.mirror.publish()
+        folder.path("sft/trainer/checkpoint-2/state").write_text("new")
+        old.unlink()
+        folder.mirror.drop_gone("sft/trainer")
+        assert "sft/trainer/checkpoint-1/state" in names(buckets)
+        folder.mirror.publish()
+        folder.mirror.drop_gone("sft/trainer")
+        assert "sft/trainer/checkpoint-1/state" not in names(buckets)
+        assert {"sft/trainer/checkpoint-2/state", "sft/model/config.json"} <= names(buckets)
 
 
 # --- the journal

@@ -20,6 +20,8 @@ from rldf_ray.models.embedded import resolve_model
 from rldf_ray.object_store import ObjectStoreError, is_address
 
 UPLOAD_EVERY_S = 5.0
+# Folders in "out" in which old checkpoints make room for new ones: TRL's trainers', PPO's.
+CHECKPOINTS = ("trainer", "checkpoints")
 
 Loop = Callable[[dict[str, Any]], None]
 
@@ -72,6 +74,8 @@ def _uploading(mirror: Mirror, progress: str) -> Iterator[None]:
             try:
                 mirror.publish(settled_s=SETTLED_S)
                 mirror.publish(progress)
+                for folder in CHECKPOINTS:
+                    mirror.drop_gone(folder)
             except ObjectStoreError:
                 # The end uploads what is missing, or says why it cannot.
                 continue

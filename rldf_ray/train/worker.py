@@ -216,12 +216,14 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
 
 
 def last_checkpoint(job: TrainJob) -> str | None:
-    """Where one of TRL's trainers goes on, if an earlier process of this job left a checkpoint."""
-    from transformers.trainer_utils import get_last_checkpoint
+    """Where one of TRL's trainers goes on, if an earlier process of this job left a checkpoint.
 
-    folder = Path(job.folders["out"]) / "trainer"
-    found: str | None = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    return found
+    The state is written, and uploaded, last: a checkpoint without it is not whole.
+    """
+    states = (Path(job.folders["out"]) / "trainer").glob("checkpoint-*/trainer_state.json")
+    whole = [state.parent for state in states]
+    step = {folder: int(folder.name.rpartition("-")[2]) for folder in whole}
+    return str(max(whole, key=lambda folder: step[folder])) if whole else None
 
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:

@@ -22,7 +22,9 @@ from rldf_ray.train.checkpoint import (
     set_rng_state,
 )
 from rldf_ray.train.ppo_step import PPO
-from tests.train.tiny import random_rollouts, tiny_job
+from rldf_ray.train.worker import TrainJob, last_checkpoint
+from tests.fakes import plan_with
+from tests.train.tiny import CPU, random_rollouts, tiny_job
 
 STATEFUL = (
     "ppo.kl_target=0.01",
@@ -141,3 +143,15 @@ def test_lines_after_the_checkpoint_are_cut_off(tmp_path: Path) -> None:
     assert [json.loads(line) for line in path.read_text().splitlines()] == lines[:3]
     rewind([path], 0)
     assert path.read_text() == ""
+
+
+def test_a_checkpoint_of_trls_trainers_without_its_state_is_passed_over(tmp_path: Path) -> None:
+    job = TrainJob(plan_with(), CPU, {"out": str(tmp_path)})
+    assert last_checkpoint(job) is None
+    for name in ("checkpoint-8", "checkpoint-10", "checkpoint-12"):
+        (tmp_path / "trainer" / name).mkdir(parents=True)
+        (tmp_path / "trainer" / name / "model.safetensors").touch()
+    assert last_checkpoint(job) is None
+    for name in ("checkpoint-8", "checkpoint-10"):
+        (tmp_path / "trainer" / name / "trainer_state.json").write_text("{}")
+    assert last_checkpoint(job) == str(tmp_path / "trainer/checkpoint-10")
