@@ -123,6 +123,9 @@ def _resources(ray: Any) -> Resources:
         cpus=max(reported.get("CPU", 0.0), possible.get("CPU", 0.0)),
         gpus=max(reported.get("GPU", 0.0), possible.get("GPU", 0.0)),
         memory_gib=(reported.get("memory", 0.0) + reported.get("object_store_memory", 0.0)) / 2**30,
+        # A head alone has none where nodes come and go: theirs are not known yet.
+        node_cpus=max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
+        or float("inf"),
     )
 
 

@@ -63,32 +63,46 @@ def _group(group: str) -> list[Node]:
     return [node] * int(counted[1])
 
 
-def arrange(plan: Plan, nodes: Sequence[Node], parameters: float) -> Arrangement:
+def arrange(
+    plan: Plan, nodes: Sequence[Node], parameters: float, others: Sequence[float] = ()
+) -> Arrangement:
     """Place a plan on nodes that need not exist.
+
+    Args:
+        parameters: of the plan's model.
+        others: parameters of the other models that speak on engines.
 
     Raises:
         PlacementError: what is missing where.
     """
     gpus = sum(node.gpus for node in nodes)
     ram = sum(node.ram_gb for node in nodes) * 1e9 / 2**30
-    found = place(plan, Resources(sum(node.cpus for node in nodes), gpus, ram))
+    cpus = [node.cpus for node in nodes]
+    found = place(plan, Resources(sum(cpus), gpus, ram, max(cpus)))
     if not gpus:
         return Arrangement((f"{len(nodes)} node(s) without GPU: {found.describe()}",), "")
-    _check_gpu_memory(plan, nodes, parameters)
+    _check_gpu_memory(plan, nodes, parameters, others)
     home = _home(plan, nodes, found)
     both = (
-        f"{found.engines} engine(s) of {found.engine_gpus:g} GPU and {found.workers} training "
-        f"worker(s) of {found.worker_gpus:g} GPU"
+        f"PPO's {found.engines} engine(s) of {found.engine_gpus:g} GPU and {found.workers} "
+        f"training worker(s) of {found.worker_gpus:g} GPU"
     )
-    lines = [
-        f"node {number} ({_said(node)}): {both if number == home else 'room for more speakers'}"
-        for number, node in enumerate(nodes, start=1)
-    ]
+    debating = _debating(plan, nodes, home)
+    lines = []
+    for number, (node, engines) in enumerate(zip(nodes, debating, strict=True), start=1):
+        parts = [both] if number == home else []
+        if engines:
+            parts.append(f"{engines} of the debates' {sum(debating)} engine(s)")
+        lines.append(f"node {number} ({_said(node)}): {'; '.join(parts) or 'nothing'}")
     worker, engine = gpu_memory_gb(plan, parameters)
     memory = (
         f"{parameters / 1e9:.3g} billion parameters: a training worker holds {worker:.0f} GB "
         f"before activations, each GPU of an engine {engine:.0f} GB of weights before its KV cache"
     )
+    for other in others:
+        memory += (
+            f"; {other / 1e9:.3g} billion of another speaker: {_engine_gb(plan, other):.0f} GB"
+        )
     return Arrangement(tuple(lines), memory)
 
 
@@ -108,6 +122,32 @@ def _home(plan: Plan, nodes: Sequence[Node], found: Placement) -> int:
     )
 
 
+def _debating(plan: Plan, nodes: Sequence[Node], home: int) -> list[int]:
+    """How many of the debates' engines fit on each node, PPO's filled first; each is on one node.
+
+    PPO begins when the debates have ended, so its node is free for them.
+    """
+    speaking = [name for name in plan.speakers() if name.startswith("vllm:")]
+    left = wanted = plan.engines.count * len(speaking)
+    found = [0] * len(nodes)
+    for index in sorted(range(len(nodes)), key=lambda i: i != home - 1):
+        found[index] = min(left, nodes[index].gpus // plan.engines.tensor_parallel)
+        left -= found[index]
+    if left:
+        raise PlacementError(
+            f"the debates need {wanted} engines ({plan.engines.count} each of "
+            f"{len(speaking)} speakers) of {plan.engines.tensor_parallel} GPUs on one node, and "
+            f"there is room for {wanted - left}: lower engines.count or engines.tensor_parallel, "
+            "or add a node"
+        )
+    return found
+
+
+def _engine_gb(plan: Plan, parameters: float) -> float:
+    """GB of weights on each GPU of an engine."""
+    return BYTES[plan.engines.dtype] * parameters / plan.engines.tensor_parallel / 1e9
+
+
 def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
     """GB that PPO takes on a worker's GPU before activations, and weights on an engine's GPU.
 
@@ -117,7 +157,7 @@ def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
     With adapters all four share one frozen base; what the adapters take is small beside it.
     """
     train, size = plan.train, BYTES[plan.ppo.dtype]
-    engine = BYTES[plan.engines.dtype] * parameters / plan.engines.tensor_parallel / 1e9
+    engine = _engine_gb(plan, parameters)
     if train.lora.rank:
         return size * parameters / 1e9, engine
     optimizer = 0 if train.offload and train.zero_stage >= 2 else (8 if size == 4 else 12)
@@ -130,11 +170,14 @@ def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
     return (2 * trained + 2 * size) * parameters / 1e9, engine
 
 
-def _check_gpu_memory(plan: Plan, nodes: Sequence[Node], parameters: float) -> None:
+def _check_gpu_memory(
+    plan: Plan, nodes: Sequence[Node], parameters: float, others: Sequence[float]
+) -> None:
     smallest = min(node.gpu_gb for node in nodes if node.gpus)
     apart = sum(node.gpus for node in nodes) > 1
     share = plan.engines.gpu_memory_utilization
-    worker, engine = gpu_memory_gb(plan, parameters)
+    worker, _ = gpu_memory_gb(plan, parameters)
+    engine = _engine_gb(plan, max(parameters, *others, 0.0))
     room = smallest if apart else smallest * (1 - share)
     if worker > room:
         raise PlacementError(

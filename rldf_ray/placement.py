@@ -20,11 +20,12 @@ class PlacementError(RuntimeError):
 
 @dataclass(frozen=True)
 class Resources:
-    """What Ray reports of the cluster: CPUs, GPUs, memory in GiB."""
+    """What Ray reports of the cluster: CPUs, GPUs, memory in GiB, CPUs of the largest node."""
 
     cpus: float
     gpus: float
     memory_gib: float
+    node_cpus: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def place(plan: Plan, resources: Resources) -> Placement:
         raise PlacementError(_too_few_cpus(engines, workers, resources))
     share = resources.cpus / max(engines + workers, speaking)
     # Engines and workers take turns, so each worker computes with the whole of its share of cores.
-    threads = max(1, int(resources.cpus // workers))
+    threads = max(1, int(min(resources.cpus // workers, resources.node_cpus)))
     return Placement("cpu", engines, min(1, share), 0, workers, min(1, share), 0, threads)
 
 

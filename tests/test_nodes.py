@@ -11,11 +11,12 @@ from rldf_ray.placement import PlacementError, Resources, place
 from rldf_ray.plan import load_plan
 from tests.fakes import plan_with
 
-SIZES = {"four-32gb": 7e9, "one-80gb": 7e9, "paper-7b": 7e9}
+SIZES = {"four-32gb": 7e9, "one-80gb": 7e9, "paper-7b": 7e9, "two-nodes": 7e9}
 NODES = {
     "four-32gb": "1x 4 gpus 32 GB",
     "one-80gb": "1x 1 gpu 80 GB",
     "paper-7b": "1x8 gpus 80GB 96 cpus",
+    "two-nodes": "2x 8 gpus 80 GB",
 }
 
 
@@ -50,7 +51,8 @@ def test_an_amount_given_twice_is_refused() -> None:
 @pytest.mark.parametrize("name", SIZES)
 def test_the_presets_fit_the_nodes_their_comments_name(name: str) -> None:
     found = arrange(load_plan(name), parse_nodes(NODES[name]), SIZES[name])
-    assert len(found.nodes) == 1
+    assert len(found.nodes) == (2 if name == "two-nodes" else 1)
+    assert "nothing" not in " ".join(found.nodes)
 
 
 @pytest.mark.parametrize("name", ["four-32gb", "one-80gb"])
@@ -92,8 +94,30 @@ def test_engines_and_workers_need_one_node() -> None:
 def test_the_node_with_room_is_found_and_the_others_are_named() -> None:
     nodes = parse_nodes("1x 4 cpus, 1x 4 gpus 80 GB, 1x 8 gpus 80 GB 4 cpus, 1x 8 gpus 80 GB")
     found = arrange(load_plan("paper-7b"), nodes, 7e9)
-    assert found.nodes[3].startswith("node 4 (8 GPUs, 80 GB each): 2 engine(s) of 2 GPU and 4")
-    assert all("room for more speakers" in line for line in found.nodes[:3])
+    assert found.nodes[3].startswith(
+        "node 4 (8 GPUs, 80 GB each): PPO's 2 engine(s) of 2 GPU and 4"
+    )
+    assert found.nodes[3].endswith("2 of the debates' 2 engine(s)")
+    assert all(line.endswith(": nothing") for line in found.nodes[:3])
+
+
+def test_the_debates_engines_spread_over_two_nodes() -> None:
+    plan, nodes = load_plan("two-nodes"), parse_nodes("2x 8 gpus 80 GB")
+    found = arrange(plan, nodes, 7e9, [32e9])
+    assert "PPO's 3 engine(s) of 2 GPU and 2 training" in found.nodes[0]
+    assert found.nodes[0].endswith("4 of the debates' 6 engine(s)")
+    assert found.nodes[1].endswith("): 2 of the debates' 6 engine(s)")
+    assert found.memory.endswith("32 billion of another speaker: 32 GB")
+    with pytest.raises(PlacementError, match=r"needs 12 GPUs .* Ray reports 8"):
+        arrange(plan, nodes[:1], 7e9, [32e9])
+    # Enough GPUs in all, and none left for an engine's second half.
+    with pytest.raises(PlacementError, match=r"the debates need 6 engines .* room for 4"):
+        arrange(plan, parse_nodes("1x 8 gpus 80 GB, 4x 1 gpus 80 GB"), 7e9, [32e9])
+
+
+def test_a_speaker_too_large_for_its_engines_is_told() -> None:
+    with pytest.raises(PlacementError, match="an engine needs 72 GB on each GPU"):
+        arrange(load_plan("two-nodes"), parse_nodes("2x 8 gpus 80 GB"), 7e9, [72e9])
 
 
 def test_one_engine_and_one_worker_share_a_single_gpu() -> None:

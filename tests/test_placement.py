@@ -50,6 +50,11 @@ def test_workers_share_the_cores_as_threads() -> None:
     assert (found.workers, found.threads) == (3, 5)
 
 
+def test_a_worker_computes_with_the_cores_of_one_node() -> None:
+    found = place(plan(workers=1), Resources(cpus=64, gpus=0, memory_gib=64, node_cpus=8))
+    assert found.threads == 8
+
+
 def test_with_gpus_engines_and_workers_have_devices_of_their_own() -> None:
     found = place(plan(engines=2, workers=4, tensor_parallel=2), NODE)
     assert found.device == "cuda"

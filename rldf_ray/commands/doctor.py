@@ -64,7 +64,14 @@ def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
     from rldf_ray.models.embedded import resolve_model
     from rldf_ray.preflight import parameters_of
 
-    found = arrange(plan, parse_nodes(nodes), parameters_of(resolve_model(plan.model)))
+    own = f"vllm:{plan.model}"
+    others = [name for name in plan.speakers() if name.startswith("vllm:") and name != own]
+    found = arrange(
+        plan,
+        parse_nodes(nodes),
+        parameters_of(resolve_model(plan.model)),
+        [parameters_of(resolve_model(name.removeprefix("vllm:"))) for name in others],
+    )
     lines = "\n".join([*found.nodes, found.memory])
     print(json.dumps(asdict(found), indent=2) if as_json else lines)
 
