@@ -1,0 +1,150 @@
+"""Predictions for the multi-role debate set made elsewhere, and the queries to make them from.
+
+{"bias_type": "age", "row": 12, "prediction": 2}
+{"bias_type": "age", "row": 14, "prediction": "Adaptable.", "order": [2, 0, 1]}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rldf_ray.evaluate.asking import PUBLISHED, ask, order_of
+from rldf_ray.evaluate.bbq_data import Key, numbered_lines, problem_of
+from rldf_ray.evaluate.bbq_score import match_answer
+from rldf_ray.evaluate.bbq_summary import Answer
+from rldf_ray.evaluate.multirole_data import BIAS_TYPES, MultiroleError, MultiroleSet
+
+LISTED = 10
+"""Most wrong lines an error names; the rest are counted."""
+
+Place = Annotated[int, Field(ge=0, le=2)]
+
+
+class PredictionRow(BaseModel):
+    """A line.
+
+    Attributes:
+        prediction: an option's index as published (anti_stereotype, stereotype, unrelated), its
+            text, or null for none.
+        order: the published index of the option shown first, second, third, where known.
+    """
+
+    model_config = ConfigDict(strict=True)
+
+    bias_type: str
+    row: int
+    prediction: Place | str | None
+    order: tuple[Place, Place, Place] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MultirolePredictions:
+    """What a file says about the queries of a set.
+
+    Attributes:
+        answers: one for each query; a prediction of None for what is missing or is no option.
+        orders_known: whether every line names its order.
+        missing: queries the file says nothing about.
+        ignored: lines about rows of the file that are not in the set's sample.
+    """
+
+    answers: Mapping[Key, Answer]
+    orders_known: bool
+    missing: int
+    ignored: int
+
+
+def bias_types_in(path: Path) -> list[str]:
+    """The bias types a file of predictions is about; only they are scored.
+
+    Raises:
+        MultiroleError: lines are wrong; every one is named by its number, with what is allowed.
+    """
+    return sorted({row.bias_type for row in _rows(path).values()})
+
+
+def read_multirole_predictions(path: Path, queries: MultiroleSet) -> MultirolePredictions:
+    """The predictions of `path` for `queries`.
+
+    Raises:
+        FileNotFoundError: no such file.
+        MultiroleError: as `bias_types_in`, or two lines are about one row.
+    """
+    given: dict[Key, PredictionRow] = {}
+    problems: dict[int, str] = {}
+    for number, row in _rows(path).items():
+        key = (row.bias_type, row.row)
+        if key in given:
+            problems[number] = f"a second line about {row.bias_type} {row.row}"
+        given.setdefault(key, row)
+    _refuse(path, problems)
+    answers: dict[Key, Answer] = {}
+    for item in queries.items:
+        line = given.get(item.key)
+        said = None if line is None else line.prediction
+        answers[item.key] = Answer(
+            prediction=match_answer(said, item) if isinstance(said, str) else said,
+            order=PUBLISHED if line is None or line.order is None else line.order,
+            text=said if isinstance(said, str) else None,
+        )
+    known = sum(key in given for key in answers)
+    return MultirolePredictions(
+        answers=answers,
+        orders_known=all(row.order is not None for row in given.values()),
+        missing=len(answers) - known,
+        ignored=len(given) - known,
+    )
+
+
+def written_queries(queries: MultiroleSet, seed: int) -> str:
+    """One JSON object a query: what a model elsewhere is to be asked, options already shuffled."""
+    lines = []
+    for item in queries.items:
+        asked = ask(item, "generate", order_of(item, permute=True, seed=seed))
+        line = {
+            "bias_type": item.category,
+            "row": item.example_id,
+            "order": list(asked.order),
+            "options": list(asked.answers),
+            "prompt": asked.messages[0]["content"],
+        }
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    return "".join(lines)
+
+
+def _rows(path: Path) -> dict[int, PredictionRow]:
+    """The lines by number."""
+    rows: dict[int, PredictionRow] = {}
+    problems: dict[int, str] = {}
+    allowed = tuple(BIAS_TYPES.values())
+    for number, line in numbered_lines(path):
+        try:
+            row = PredictionRow.model_validate_json(line)
+        except ValidationError as error:
+            problems[number] = "; ".join(dict.fromkeys(map(problem_of, error.errors())))
+            continue
+        rows[number] = row
+        if row.bias_type not in allowed:
+            problems[number] = f"bias_type is {row.bias_type!r}; allowed: {', '.join(allowed)}"
+        elif row.order is not None and len(set(row.order)) < len(row.order):
+            problems[number] = f"order is {list(row.order)}; allowed: 0, 1 and 2, each once"
+    _refuse(path, problems)
+    if not rows:
+        raise MultiroleError(f"{path}: no line in it; needed: one JSON object a line")
+    return rows
+
+
+def _refuse(path: Path, problems: Mapping[int, str]) -> None:
+    if not problems:
+        return
+    numbers = sorted(problems)
+    lines = [f"{path}, line {number}: {problems[number]}" for number in numbers[:LISTED]]
+    if len(numbers) > LISTED:
+        lines.append(f"and {len(numbers) - LISTED} more lines")
+    raise MultiroleError("\n".join(lines))

@@ -1,0 +1,103 @@
+"""`rldf eval multirole`: one command from the published file to shares."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rldf_ray import cli
+
+Rldf = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def rldf(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Rldf:
+    """Runs a command line in this process and in `tmp_path`; returns status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = 0
+        try:
+            cli.main(lambda: cli.app(list(arguments), prog_name="rldf"))
+        except SystemExit as end:
+            status = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    """A made-up file in the published form: 12 rows on age, 12 on beauty."""
+    folder = tmp_path / "set"
+    folder.mkdir()
+    genders = ("male", "female", "not_spacified")
+    head = ["bias_type", "target_gender", "context", "anti_stereotype", "stereotype", "unrelated"]
+    with (folder / "dataset.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*head, "item_category", "type_category"])
+        for name in ("ageism", "beauty"):
+            for i in range(12):
+                text = f"Clerk number {i} was BLANK"
+                options = [f"quick {i // 2}", f"slow {i // 2}", f"tall {i // 2}"]
+                kinds = [("negative", "positive")[i % 2], ("type1", "type2")[i // 6]]
+                writer.writerow([name, genders[i % 3], text, *options, *kinds])
+    return str(folder)
+
+
+def test_queries_are_written_answered_elsewhere_and_scored(
+    rldf: Rldf, data: str, tmp_path: Path
+) -> None:
+    status, out, _ = rldf("eval", "multirole", "--data", data, "--write-queries", "q.jsonl")
+    assert status == 0 and "24 queries" in out
+    asked = [json.loads(text) for text in (tmp_path / "q.jsonl").read_text().splitlines()]
+    answers = [
+        {key: one[key] for key in ("bias_type", "row", "order")}
+        | {"prediction": next(text for text in one["options"] if text.startswith("slow"))}
+        for one in asked
+        if one["bias_type"] == "age"
+    ]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(a) + "\n" for a in answers[:-1]))
+    words = ["eval", "multirole", "--data", data, "--predictions", "mine.jsonl"]
+    status, out, err = rldf(*words, "--json")
+    summary = json.loads(out)
+    assert status == 0, err
+    assert list(summary["bias_types"]) == ["age"] and summary["missing"] == 1
+    assert summary["all"]["biased"]["share"] == pytest.approx(11 / 12)
+    table = pq.read_table(tmp_path / "runs/multirole/mine-predictions/eval/multirole.parquet")
+    assert table["kind"].to_pylist().count("biased") == 11
+    status, out, _ = rldf(*words)
+    assert status == 0 and "1 queries had no prediction" in out and "anti-biased" in out
+
+
+def test_a_smaller_sample_says_what_it_left_out(rldf: Rldf, data: str, tmp_path: Path) -> None:
+    rows = [{"bias_type": "age", "row": i, "prediction": 0} for i in range(1, 13)]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["eval", "multirole", "--data", data, "--predictions", "all.jsonl"]
+    status, out, err = rldf(*words, "--queries", "6", "--json")
+    assert status == 0 and "6 lines of all.jsonl are about rows that are not in" in err
+    assert json.loads(out)["all"]["n"] == 6 and json.loads(out)["positions"] is None
+
+
+def test_wrong_requests_are_refused_with_what_is_allowed(rldf: Rldf, data: str) -> None:
+    status, _, err = rldf("eval", "multirole", "--data", data)
+    assert status == 1 and "needed is one of MODEL" in err
+    status, _, err = rldf("eval", "multirole", "embedded", "--data", "nowhere")
+    assert status == 1 and "Kamruzzaman" in err and "--data DIR" in err
+    status, _, err = rldf("eval", "multirole", "openai:m", "--data", data)
+    assert status == 1 and "--mode letter or --mode generate" in err
+
+
+@pytest.mark.slow
+def test_the_embedded_model_is_ranked(rldf: Rldf, data: str) -> None:
+    status, out, _ = rldf("eval", "multirole", "embedded", "--data", data, "--json")
+    summary = json.loads(out)
+    assert status == 0 and summary["all"]["n"] == 24 and summary["all"]["unparsed"]["share"] == 0
