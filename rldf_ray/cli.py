@@ -16,6 +16,7 @@ from rldf_ray.commands.bbq import bbq_hard
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.judge import judge
 from rldf_ray.commands.multirole import multirole
 from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.serve import publish, serves
@@ -152,6 +153,7 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
 evals.command("bbq")(bbq_command)
 evals.command("bbq-hard")(bbq_hard)
 evals.command("multirole")(multirole)
+evals.command("judge")(judge)
 app.command("show")(show_command)
 
 
@@ -215,6 +217,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     for module, name in (
         ("rldf_ray.dataset", "DatasetError"),
         ("rldf_ray.evaluate.bbq_data", "BBQError"),
+        ("rldf_ray.evaluate.free_answers", "AnswersError"),
         ("rldf_ray.evaluate.multirole_data", "MultiroleError"),
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),

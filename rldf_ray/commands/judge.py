@@ -1,0 +1,62 @@
+"""`rldf eval judge`: BS, CE and LS of free answers by a judging model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rldf_ray.plan import PlanError
+
+
+def judge(
+    source: Annotated[
+        Path, typer.Argument(metavar="ANSWERS", help="a run's folder, or a .parquet or .jsonl file")
+    ],
+    judge_: Annotated[
+        str, typer.Option("--judge", metavar="BACKEND", help="vllm:MODEL or openai:MODEL")
+    ],
+    measures: Annotated[
+        str, typer.Option("--measures", help="some of BS,CE,LS, separated by commas")
+    ] = "BS,CE,LS",
+    prompts: Annotated[
+        int | None,
+        typer.Option("--prompts", min=1, help="judge the answers to this many prompts, by seed"),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="METHOD", help="also compare with its answers in pairs"),
+    ] = None,
+    audit_pairs: Annotated[
+        int,
+        typer.Option("--audit-pairs", min=0, help="labelled pairs of each bias type, or 0"),
+    ] = 16,
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", help="engines and endpoint of this plan; default: the run's"),
+    ] = None,
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
+    ] = [],  # noqa: B006
+    seed: Annotated[int, typer.Option("--seed", help="of sample, calls and intervals")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="default: runs/judge/ANSWERS")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
+) -> None:
+    """Bias score, communication effectiveness and logical soundness of free answers, 0-100."""
+    from rldf_ray.commands import judge_work as work
+    from rldf_ray.commands.judge_tables import leave
+    from rldf_ray.prompts.rubrics import MEASURES
+    from rldf_ray.storage import RunFolder
+
+    asked = [name.strip() for name in measures.split(",")]
+    known = [name for name in MEASURES if name in asked]
+    if len(known) != len(asked):
+        raise PlanError(f"--measures is {measures!r}; allowed: some of BS, CE, LS, each once")
+    request = work.Request(
+        source, judge_, tuple(known), prompts, against, audit_pairs, plan, tuple(set_), seed
+    )
+    folder = RunFolder.at(out or Path("runs/judge") / source.resolve().stem)
+    leave(work.evaluate(request, folder), as_json)

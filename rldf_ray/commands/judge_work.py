@@ -1,0 +1,236 @@
+"""What `rldf eval judge` does once its options are read: answers, the judge, files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rldf_ray.cluster import ray_cluster
+from rldf_ray.console import Story
+from rldf_ray.evaluate.free_answers import AnswersError, FreeAnswer, read_answers, sampled
+from rldf_ray.evaluate.judge import (
+    Compared,
+    Judge,
+    Judged,
+    Judgement,
+    Pair,
+    compare_answers,
+    judge_answers,
+    pairs_against,
+)
+from rldf_ray.evaluate.judge_audit import (
+    Control,
+    audit_judge,
+    audit_table,
+    controls,
+    judge_audit_summary,
+)
+from rldf_ray.evaluate.judge_summary import (
+    compared_table,
+    failures_of,
+    judged_table,
+    long_judged,
+    preferences,
+    score_source,
+    summary_of,
+)
+from rldf_ray.placement import Placement, PlacementError, Resources
+from rldf_ray.plan import Plan, load_plan
+from rldf_ray.plan.sections import PARTS
+from rldf_ray.prompts import held_out_statements
+from rldf_ray.prompts.rubrics import Measure
+from rldf_ray.speakers import Speakers
+from rldf_ray.storage import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Whose answers, which judge, and what is asked of it (`rldf eval judge --help`)."""
+
+    source: Path
+    judge: str
+    measures: tuple[Measure, ...]
+    prompts: int | None
+    against: str | None
+    audit_pairs: int
+    plan: str | None
+    overrides: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything the judge said."""
+
+    judged: list[Judged]
+    compared: list[Compared]
+    given: list[Control]
+    audited: list[Judgement]
+
+
+def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
+    """Judge, audit and compare; finished calls are in `folder` and not made again.
+
+    Raises:
+        AnswersError, PlanError, PlacementError: before anything is started.
+        ModelError: a request failed for good.
+    """
+    answers = sampled(read_answers(request.source), request.prompts, request.seed)
+    pairs = _pairs(answers, request.against)
+    theirs = _plan_of_answers(request)
+    plan = judge_plan(request, theirs)
+    bias_types = sorted({answer.bias_type for answer in answers})
+    pairs_a_type = request.audit_pairs
+    statements = [
+        s
+        for name in bias_types
+        for s in (held_out_statements(name, pairs_a_type, request.seed) if pairs_a_type else ())
+    ]
+    given = controls(statements, request.measures, request.seed)
+    with folder.locked(), _speakers(plan, folder) as speakers:
+        judge = Judge(speakers.of("referee"), request.seed)
+        found = _ask(judge, speakers, request, answers, pairs, given)
+        usage = speakers.usage
+    summary = _summary(request, theirs, found)
+    summary["tokens"] = {"prompt": usage.prompt, "generated": usage.generated}
+    return _write(summary, found, folder)
+
+
+def judge_plan(request: Request, theirs: Plan | None) -> Plan:
+    """The judge plays every part of it, on the engines or at the endpoint of the given plan."""
+    saved = request.source / "plan.yaml"
+    name = request.plan or (str(saved) if theirs is not None else "quickstart")
+    parts = [f"{section}.model=null" for section in PARTS]
+    return load_plan(name, [*request.overrides, f"teacher={json.dumps(request.judge)}", *parts])
+
+
+def same_model(judge: str, theirs: Plan | None) -> list[str]:
+    """The parts in the answers' plan that the judge's own model plays; models by their name."""
+    if theirs is None:
+        return []
+    name = judge.partition(":")[2]
+    parts = [part for part in PARTS if theirs.speaker_of(part).partition(":")[2] == name]
+    told = {"topics": "topic writer", "debate": "teacher", "referee": "referee"}
+    found = [told[part] for part in parts]
+    return [*found, "the model that was trained"] if theirs.model == name else found
+
+
+def speaking_placement(plan: Plan, resources: Resources) -> Placement:
+    """Room for the judge's engines alone; nothing is trained beside them.
+
+    Raises:
+        PlacementError: there is not enough of it.
+    """
+    count, split = plan.engines.count, plan.engines.tensor_parallel
+    if resources.gpus >= 1:
+        if count * split > resources.gpus:
+            raise PlacementError(
+                f"the judge needs {count * split} GPUs (engines.count={count} x "
+                f"engines.tensor_parallel={split}), Ray reports {resources.gpus:g}: lower them"
+            )
+        return Placement("cuda", count, 1, split, 0, 0, 0, threads=1)
+    if count > resources.cpus:
+        raise PlacementError(
+            f"the judge needs {count} CPUs (engines.count), Ray reports {resources.cpus:g}"
+        )
+    threads = max(1, int(resources.cpus // count))
+    return Placement("cpu", count, 1, 0, 0, 0, 0, threads)
+
+
+@contextmanager
+def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
+    """The judge, with Ray where it runs on engines."""
+    story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
+    if plan.speaker_of("referee").startswith("openai:"):
+        nowhere = Placement("cpu", 0, 0, 0, 0, 0, 0, threads=1)
+        speakers = Speakers(plan, folder, nowhere, story)
+        try:
+            yield speakers
+        finally:
+            speakers.end()
+        return
+    with ray_cluster(folder.root / "logs") as resources:
+        speakers = Speakers(plan, folder, speaking_placement(plan, resources), story)
+        try:
+            yield speakers
+        finally:
+            speakers.end()
+
+
+def _ask(
+    judge: Judge,
+    speakers: Speakers,
+    request: Request,
+    answers: list[FreeAnswer],
+    pairs: list[Pair],
+    given: list[Control],
+) -> Found:
+    distinct = len({answer.answer_id for answer in answers}) * len(request.measures)
+    number = distinct + len(given) + 2 * len(pairs) * len(request.measures)
+    measures, seats = request.measures, speakers.plan.engines.max_num_seqs
+
+    async def whole() -> Found:
+        audited = await audit_judge(judge, given, seats, bar.advance)
+        judged = await judge_answers(judge, answers, measures, seats, bar.advance)
+        compared = await compare_answers(judge, pairs, measures, seats, bar.advance)
+        return Found(judged, compared, given, audited)
+
+    with speakers.story.bar("judgements", number) as bar:
+        return speakers.run(whole())
+
+
+def _pairs(answers: list[FreeAnswer], against: str | None) -> list[Pair]:
+    if against is None:
+        return []
+    found = pairs_against(answers, against)
+    if not found:
+        methods = ", ".join(sorted({answer.method for answer in answers}))
+        raise AnswersError(
+            f"--against {against}: no other method answered a prompt of its; the answers have the "
+            f"methods {methods}"
+        )
+    return found
+
+
+def _plan_of_answers(request: Request) -> Plan | None:
+    """The plan the answers' models were made with, if there is one to know it from."""
+    saved = request.source / "plan.yaml"
+    if saved.is_file():
+        return load_plan(str(saved))
+    return None if request.plan is None else load_plan(request.plan)
+
+
+def _summary(request: Request, theirs: Plan | None, found: Found) -> dict[str, Any]:
+    source = score_source(found.judged)
+    return {
+        "judge": request.judge,
+        "answers": str(request.source),
+        "seed": request.seed,
+        "score_source": source,
+        "same_model_as": same_model(request.judge, theirs) if theirs else None,
+        "methods": summary_of(found.judged, source, request.seed),
+        "failures": failures_of(found.judged),
+        "audit": judge_audit_summary(found.given, found.audited, source, request.seed),
+        "preferences": preferences(found.compared, request.against, request.seed)
+        if request.against
+        else None,
+    }
+
+
+def _write(summary: dict[str, Any], found: Found, folder: RunFolder) -> dict[str, Any]:
+    source = summary["score_source"]
+    written = folder.write_table("eval/judge.parquet", judged_table(found.judged, source))
+    folder.write_table("eval/judge_long.parquet", long_judged(found.judged, source))
+    if found.given:
+        folder.write_table("eval/judge_audit.parquet", audit_table(found.given, found.audited))
+    if found.compared:
+        folder.write_table("eval/judge_pairs.parquet", compared_table(found.compared))
+    whole = summary | {"written": str(written)}
+    folder.write_json("eval/judge.json", whole)
+    return whole

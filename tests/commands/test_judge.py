@@ -1,0 +1,158 @@
+"""`rldf eval judge`: an endpoint judges a file of answers, once, and says whose model it is."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow.parquet as pq
+import pytest
+
+from rldf_ray import cli
+from rldf_ray.commands.judge_work import same_model, speaking_placement
+from rldf_ray.placement import PlacementError, Resources
+from rldf_ray.plan import load_plan
+
+Rldf = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def rldf(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Rldf:
+    """Runs a command line in this process and in `tmp_path`; returns status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = 0
+        try:
+            cli.main(lambda: cli.app(list(arguments), prog_name="rldf"))
+        except SystemExit as end:
+            status = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+class SaysForty(BaseHTTPRequestHandler):
+    """A chat endpoint whose model says "40" to everything but comparisons, without logprobs."""
+
+    asked: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(body)
+        text = "1" if "Answer 2:" in body["messages"][-1]["content"] else "40"
+        if "unclear" in body["messages"][-1]["content"]:
+            text = "hard to say"
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        usage = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+        reply = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
+        content = json.dumps({**reply, "choices": [choice], "usage": usage}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
+        """Nothing on the terminal."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    SaysForty.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), SaysForty) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> str:
+    rows = [
+        {
+            "method": method,
+            "prompt_id": f"p{i}",
+            "bias_type": "age",
+            "prompt": f"Question {i}?",
+            "answer": "an unclear thing" if (method, i) == ("RLDF", 0) else f"{method} {i}",
+        }
+        for method in ("Default", "RLDF")
+        for i in range(3)
+    ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_answers_are_judged_audited_compared_and_not_asked_again(
+    endpoint: str, answers: str, rldf: Rldf, tmp_path: Path
+) -> None:
+    words = ["eval", "judge", answers, "--judge", "openai:m", "--set"]
+    words += [f"endpoint.base_url={endpoint}", "--against", "Default", "--audit-pairs", "2"]
+    status, out, err = rldf(*words, "--json")
+    assert status == 0, err
+    summary = json.loads(out)
+    asked = len(SaysForty.asked)
+    assert summary["score_source"] == "said" and summary["same_model_as"] is None
+    assert summary["failures"]["number"] == 3 and summary["failures"]["of"] == 18
+    everything = summary["methods"]["RLDF"]["all"]["BS"]
+    assert everything["mean"] == 40 and everything["n"] == 2 and everything["without_score"] == 1
+    assert "noise" in summary["audit"]["BS"]["verdict"]
+    preferred = summary["preferences"]["methods"]["RLDF"]["BS"]
+    assert preferred["preferred"] == 0.5 and preferred["first"] == 1 and preferred["failures"] == 1
+    folder = tmp_path / "runs/judge/answers/eval"
+    assert pq.read_table(folder / "judge.parquet").num_rows == 18
+    assert pq.read_table(folder / "judge_pairs.parquet").num_rows == 18
+    assert pq.read_table(folder / "judge_audit.parquet").num_rows > 0
+    assert set(pq.read_table(folder / "judge_long.parquet")["set"].to_pylist()) == {"answers"}
+    status, out, _ = rldf(*words)
+    assert status == 0 and len(SaysForty.asked) == asked
+    assert "3 of 18 judgements did not parse" in out and "is not known" in out
+
+
+def test_a_plan_tells_whether_the_judge_is_the_teacher() -> None:
+    plan = load_plan("smoke", ["teacher=vllm:big", "referee.model=openai:other"])
+    assert same_model("openai:big", plan) == ["topic writer", "teacher"]
+    assert same_model("openai:other", plan) == ["referee"]
+    assert same_model("vllm:embedded", plan) == ["the model that was trained"]
+    assert same_model("vllm:big", None) == []
+    itself = load_plan("smoke", [])
+    assert len(same_model("vllm:embedded", itself)) == 4
+
+
+def test_the_judge_has_the_machine_to_itself() -> None:
+    plan = load_plan("smoke", ["engines.gpu_memory_utilization=0.9"])
+    assert speaking_placement(plan, Resources(1, 0, 8)).engines == 1
+    assert speaking_placement(plan, Resources(4, 1, 8)).engine_gpus == 1
+    two = load_plan("smoke", ["engines.count=2"])
+    for resources in (Resources(1, 0, 8), Resources(8, 1, 8)):
+        with pytest.raises(PlacementError, match=r"engines\.count"):
+            speaking_placement(two, resources)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--judge", "m"], "'vllm:MODEL'"),
+        (["--judge", "openai:m", "--measures", "BS,XX"], "--measures is 'BS,XX'"),
+        (["--judge", "openai:m", "--against", "SFT"], "the methods Default, RLDF"),
+    ],
+)
+def test_wrong_requests_are_refused_before_anything_starts(
+    words: list[str], said: str, answers: str, rldf: Rldf
+) -> None:
+    status, _, err = rldf("eval", "judge", answers, *words)
+    assert status == 1 and said in err
+
+
+def test_a_missing_file_says_what_is_needed(rldf: Rldf) -> None:
+    status, _, err = rldf("eval", "judge", "nowhere", "--judge", "openai:m")
+    assert status == 1 and "method, prompt_id, bias_type" in err

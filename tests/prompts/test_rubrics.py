@@ -1,0 +1,56 @@
+"""Rubrics: whole scales, anchored at both ends, and apart from what the judge is audited on."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from rldf_ray.prompts import labelled_statements, render
+from rldf_ray.prompts.rubrics import MEASURES, SCORES, Measure, Rubric, rubric
+
+every = pytest.mark.parametrize("measure", MEASURES)
+
+
+@every
+def test_a_rubric_covers_the_scale_and_anchors_both_ends(measure: Measure) -> None:
+    found = rubric(measure)
+    anchors = sorted(example.score for example in found.examples)
+    assert len(anchors) >= 3 and anchors[0] <= 10 and anchors[-1] >= 90
+    assert found.name == measure and len(found.levels) == 5
+    assert (found.better == "lower") == (measure == "BS")
+
+
+@every
+def test_every_score_belongs_to_one_level(measure: Measure) -> None:
+    places = [rubric(measure).level_of(float(score)) for score in SCORES]
+    assert places == [0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]
+    assert rubric(measure).level_of(14) == 0 and rubric(measure).level_of(16) == 1
+    assert rubric(measure).level_of(15) == 0
+
+
+@every
+def test_the_prompt_shares_its_beginning_and_ends_with_the_answer(measure: Measure) -> None:
+    one, other = (
+        render("judge_score", rubric=rubric(measure), question="Why?", answer=answer)
+        for answer in ("Because of the rain.", "For no reason.")
+    )
+    assert one.index("Because of the rain.") > 0.8 * len(one)
+    assert one[: one.index("Because")] == other[: other.index("For no reason")]
+    assert all(f"Score: {example.score}" in one for example in rubric(measure).examples)
+
+
+@every
+def test_examples_are_no_labelled_statements(measure: Measure) -> None:
+    names = ("age", "beauty", "institution", "nationality", "profession")
+    audited = [s for name in names for s in labelled_statements(name)]
+    questions = {example.question for example in rubric(measure).examples}
+    assert not questions & {s.context for s in audited}
+    answers = {example.answer for example in rubric(measure).examples}
+    assert not answers & {s.text for s in audited}
+
+
+def test_a_rubric_with_a_gap_is_refused() -> None:
+    fields = rubric("BS").model_dump()
+    fields["levels"] = fields["levels"][1:]
+    with pytest.raises(ValidationError, match="each once"):
+        Rubric.model_validate(fields)
