@@ -8,6 +8,7 @@ All three tables are in the conversational formats that TRL and Hugging Face dat
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,7 +137,8 @@ def pairs_table(
     by_topic: dict[str, list[dict[str, Any]]] = {}
     for group in groups.values():
         by_topic.setdefault(group[0].topic_id, []).extend(_pairs(group, topics, section))
-    rows = [row for pairs in by_topic.values() for row in _widest(pairs, section)]
+    kept = [_widest(pairs, section) for pairs in by_topic.values()]
+    rows = [row for pairs in _first_in_turn(kept, section.max_pairs) for row in pairs]
     return pa.Table.from_pylist(rows, schema=PAIR_SCHEMA)
 
 
@@ -208,6 +210,17 @@ def _pairs(
 def _widest(pairs: list[dict[str, Any]], section: DataSection) -> list[dict[str, Any]]:
     ordered = sorted(pairs, key=lambda p: p["chosen_score"] - p["rejected_score"])
     return ordered[: section.pairs_per_topic]
+
+
+def _first_in_turn(
+    by_topic: Sequence[list[dict[str, Any]]], most: int | None
+) -> list[list[dict[str, Any]]]:
+    """The pairs of every topic, cut to `most` in all; topics give one pair in turn."""
+    if most is None:
+        return list(by_topic)
+    places = [(i, topic) for topic, pairs in enumerate(by_topic) for i in range(len(pairs))]
+    kept = Counter(topic for _, topic in sorted(places)[:most])
+    return [pairs[: kept[topic]] for topic, pairs in enumerate(by_topic)]
 
 
 def _in_turn(statements: Sequence[Statement]) -> list[Statement]:

@@ -443,3 +443,22 @@ def test_the_order_of_rows_decides_between_equals_only(
         for r in (rows, shuffled)
     ]
     assert sorted(gaps[0]) == sorted(gaps[1])
+
+
+def test_max_pairs_takes_topics_in_turn_and_the_widest_gaps_first() -> None:
+    topics = {t.topic_id: t for t in (opinion(1), opinion(2))}
+    one, other = topics.values()
+    statements = [
+        *(statement(f"low {i}", float(i), "low", topic=one) for i in range(3)),
+        *(statement(f"high {i}", 7.0 + i, "high", topic=one) for i in range(3)),
+        statement("calm", 1.0, "low", topic=other),
+        statement("loud", 5.0, "high", topic=other),
+    ]
+    section = DataSection(filters=(), max_pairs=3)
+    rows = pairs_table(statements, topics, section).to_pylist()
+    assert [row["topic_id"] for row in rows] == [one.topic_id, one.topic_id, other.topic_id]
+    whole = pairs_table(statements, topics, DataSection(filters=())).to_pylist()
+    assert len(whole) == 10
+    assert [row for row in whole if row in rows] == rows
+    assert rows[0]["rejected_score"] - rows[0]["chosen_score"] == 9.0
+    assert pairs_table(statements, topics, DataSection(filters=(), max_pairs=99)).num_rows == 10

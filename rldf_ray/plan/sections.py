@@ -206,6 +206,9 @@ class DataSection(Section):
     pairs_per_topic: int | None = described(
         None, "pairs kept of each topic, widest gap first; null is all", ge=1
     )
+    max_pairs: int | None = described(
+        None, "most pairs, topics in turn, widest gap first; null is all", ge=1
+    )
     max_sft: int | None = described(None, "most SFT examples; null is all low-bias", ge=1)
     filters: tuple[Filter, ...] = described(
         ("empty", "cut_off", "refusal", "off_language", "near_duplicate"),
