@@ -9,7 +9,7 @@ stage had finished is in the journal, and the stage goes on from there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -31,7 +31,8 @@ from rldf_ray.speakers import Speakers
 from rldf_ray.stages import Facts, Run, StageError
 from rldf_ray.storage import RunFolder, RunFolderError
 
-STAGES: dict[str, Callable[[Run], Facts]] = {
+Stage = Callable[[Run], Facts]
+STAGES: dict[str, Stage] = {
     "topics": stages.topics,
     "audit": audit,
     "debates": stages.debates,
@@ -53,6 +54,7 @@ def run(
     bbq: Path | None = None,
     earlier: EarlierCalls | None = None,
     statements: Path | None = None,
+    stages_of: Mapping[str, Stage] = STAGES,
 ) -> None:
     """Do the stages in `only` that have not finished, and write the report.
 
@@ -62,6 +64,7 @@ def run(
         bbq: evaluate on BBQ's files in this folder instead of the plan's items.
         earlier: calls of other runs, which are not made again.
         statements: audit the referee on this file's labelled statements instead of our own.
+        stages_of: what each stage's name stands for, where a method makes its data in another way.
 
     Raises:
         RunFolderError: the folder is in use, or holds a run of another plan.
@@ -83,7 +86,7 @@ def run(
                 story.say(f"{name}: finished before")
         if todo:
             check_inputs(plan, folder.root)
-            _do(todo, plan, folder, story, earlier, statements)
+            _do(todo, plan, folder, story, earlier, statements, stages_of)
         if folder.manifest("ppo"):
             folder.fetched("model")
             folder.fetched("ppo/model")
@@ -99,6 +102,7 @@ def _do(
     story: Story,
     earlier: EarlierCalls | None,
     statements: Path | None,
+    stages_of: Mapping[str, Stage],
 ) -> None:
     """The unfinished stages, on Ray, engines and trainers taking turns."""
     story.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
@@ -112,16 +116,16 @@ def _do(
             for name in todo:
                 if name not in SPEAKING:
                     speakers.end()
-                _stage(name, current)
+                _stage(name, stages_of[name], current)
         finally:
             speakers.end()
 
 
-def _stage(name: str, current: Run) -> None:
+def _stage(name: str, stage: Stage, current: Run) -> None:
     current.story.say(f"{name}: started")
     began = time.monotonic()
     with watch_memory() as peak:
-        facts = STAGES[name](current)
+        facts = stage(current)
     seconds = time.monotonic() - began
     current.folder.finish(
         name,

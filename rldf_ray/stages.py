@@ -17,7 +17,7 @@ import pyarrow as pa
 from rldf_ray.cluster import on_one_node, remote
 from rldf_ray.console import Bar, Story
 from rldf_ray.debate.agents import PromptedReferee
-from rldf_ray.debate.collect import Collector, plan_debates
+from rldf_ray.debate.collect import Collector, Seating, debaters_of, plan_debates
 from rldf_ray.debate.topics import TopicWriter
 from rldf_ray.debate.transcripts import StatementCounts, Transcripts
 from rldf_ray.models.base import Usage
@@ -95,8 +95,12 @@ def topics(run: Run) -> Facts:
     return {"topics": by_type, **tokens_since(run, before)}
 
 
-def debates(run: Run) -> Facts:
-    """Multi-role debates, refereed -> data/transcripts.parquet."""
+def debates(run: Run, seated: Seating = debaters_of) -> Facts:
+    """Multi-role debates, refereed -> data/transcripts.parquet.
+
+    Args:
+        seated: who takes part, where it is not the debaters of the paper.
+    """
     before = run.speakers.usage, run.speakers.paid_usage
     try:
         planned = plan_debates(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
@@ -104,7 +108,7 @@ def debates(run: Run) -> Facts:
         raise StageError(str(error)) from error
     section = run.plan.debate
     number = len(planned) * section.debaters * section.rounds
-    collector = Collector(run.plan, run.run_id, run.speakers.of("debate"), referee(run))
+    collector = Collector(run.plan, run.run_id, run.speakers.of("debate"), referee(run), seated)
     counts = StatementCounts()
 
     def keep(place: int, statements: Sequence[Statement]) -> None:

@@ -57,6 +57,17 @@ class Referee(Protocol):
     ) -> list[Verdict]: ...
 
 
+class Participant(Protocol):
+    """Anything that makes statements: a debater, or whoever answers without a debate."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+    async def speak(
+        self, discussion: str, number: int, address: str, affinity: str
+    ) -> Completion: ...
+
+
 @dataclass(frozen=True)
 class Debater:
     """Argues from an identity's position (METHOD 1.3)."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from rldf_ray.debate.agents import Debater, Referee, seed_of
+from rldf_ray.debate.agents import Debater, Participant, Referee, seed_of
 from rldf_ray.debate.labels import Threshold, label_round
 from rldf_ray.debate.multirole import MultiRoleDebate, Round, context_of
 from rldf_ray.models.base import ChatModel, Usage
@@ -63,14 +63,40 @@ def _instance(topics: Sequence[Topic], i: int, plan: Plan) -> Debate:
     )
 
 
+def debaters_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Debater]:
+    """The debaters of one instance, in their seating order; `speaker` plays all of them."""
+    section = plan.debate
+    return [
+        Debater(
+            identity,
+            speaker,
+            section.max_tokens,
+            section.temperature,
+            section.top_p,
+            plan.seed,
+            section.layout,
+        )
+        for identity in debate.identities
+    ]
+
+
+Seating = Callable[[Debate, Plan, ChatModel], Sequence[Participant]]
+
+
 @dataclass(frozen=True)
 class Collector:
-    """Holds debates and turns them into statements; `speaker` plays all debaters."""
+    """Holds debates and turns them into statements.
+
+    Attributes:
+        speaker: the model that plays everyone who takes part.
+        seated: who takes part in a debate.
+    """
 
     plan: Plan
     run_id: str
     speaker: ChatModel
     referee: Referee
+    seated: Seating = debaters_of
 
     async def collect(
         self,
@@ -104,18 +130,7 @@ class Collector:
     async def _hold(self, debate: Debate, on_statements: Callable[[int], None]) -> list[Statement]:
         section = self.plan.debate
         protocol = MultiRoleDebate(section.rounds, section.order, self.plan.referee.label_source)
-        debaters = [
-            Debater(
-                identity,
-                self.speaker,
-                section.max_tokens,
-                section.temperature,
-                section.top_p,
-                self.plan.seed,
-                section.layout,
-            )
-            for identity in debate.identities
-        ]
+        debaters = self.seated(debate, self.plan, self.speaker)
         context = context_of(debate.topic, debate.clue_shown)
         transcript = await protocol.hold(
             context, debaters, self.referee, debate.debate_id, on_statements

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rldf_ray.debate.agents import Debater, Referee, Verdict
+from rldf_ray.debate.agents import Participant, Referee, Verdict
 from rldf_ray.models.base import Completion
 from rldf_ray.prompts import render
 from rldf_ray.records import LabelSource, Topic
@@ -51,7 +51,7 @@ class MultiRoleDebate:
     async def hold(
         self,
         context: str,
-        debaters: Sequence[Debater],
+        debaters: Sequence[Participant],
         referee: Referee,
         debate_id: str,
         on_round: Callable[[int], None] = lambda statements: None,
@@ -91,7 +91,7 @@ class MultiRoleDebate:
         self,
         discussion: str,
         number: int,
-        debaters: Sequence[Debater],
+        debaters: Sequence[Participant],
         address: str,
         affinity: str,
     ) -> list[Completion]:
