@@ -13,6 +13,7 @@ import typer
 
 from rldf_ray.commands.bbq import bbq as bbq_command
 from rldf_ray.commands.bbq import bbq_hard
+from rldf_ray.commands.compare import compare
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.groups import DefaultCommandGroup
@@ -154,6 +155,7 @@ evals.command("bbq")(bbq_command)
 evals.command("bbq-hard")(bbq_hard)
 evals.command("multirole")(multirole)
 evals.command("judge")(judge)
+evals.command("compare")(compare)
 app.command("show")(show_command)
 
 

@@ -1,0 +1,154 @@
+"""`rldf eval compare`: the paper's tables for a plan."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rldf_ray.console import Story
+from rldf_ray.plan import load_plan
+
+if TYPE_CHECKING:
+    from rldf_ray.compare.comparisons import Comparison
+    from rldf_ray.compare.found import Found
+
+
+class AskedBy(StrEnum):
+    rank = "rank"
+    letter = "letter"
+
+
+PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="the comparison's folder, new or begun before")
+]
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
+]
+Methods = Annotated[
+    list[str],
+    typer.Option(
+        "--method",
+        help="default, cot, fair_thinking, sft, rlaif, rldf_self or rldf_teacher, may be given "
+        "several times; all by default",
+    ),
+]
+Teachers = Annotated[
+    list[str],
+    typer.Option(
+        "--teacher",
+        metavar="MODEL",
+        help="vllm:MODEL or openai:MODEL, a row of rldf_teacher each; default: the plan's own",
+    ),
+]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, help="training and sampling seeds")]
+BBQ = Annotated[
+    str | None, typer.Option("--bbq", metavar="DIR", help="BBQ's files, or 'hub' to download them")
+]
+Items = Annotated[
+    int | None,
+    typer.Option("--items", min=4, help="in all, stratified; the plan's, on BBQ at least 240"),
+]
+ModeOption = Annotated[AskedBy, typer.Option("--mode", help="options ranked, or by letter")]
+Figures = Annotated[
+    list[Path],
+    typer.Option(
+        "--figures",
+        metavar="FILE",
+        help="figures of the same methods from `rldf eval judge` or `human import` (a parquet), "
+        "for Tables 2 to 5",
+    ),
+]
+AsJSON = Annotated[bool, typer.Option("--json", help="print compare.json instead of tables")]
+
+VERDICTS = {"better": "better", "worse": "worse", "not separable": "n.s."}
+
+
+def compare(
+    plan: PlanName,
+    out: Out,
+    set_: Set = [],  # noqa: B006
+    method: Methods = [],  # noqa: B006
+    teacher: Teachers = [],  # noqa: B006
+    repeats: Repeats = 3,
+    bbq: BBQ = None,
+    items: Items = None,
+    mode: ModeOption = AskedBy.rank,
+    figures: Figures = [],  # noqa: B006
+    as_json: AsJSON = False,
+) -> None:
+    """Train and ask every method on the same items: Tables 1 to 5. Goes on where it was cut off."""
+    loaded = load_plan(plan, set_)
+    from rldf_ray.compare import work
+    from rldf_ray.compare.settings import Settings, plan_with_items
+    from rldf_ray.evaluate.bbq_hub import bbq_folder
+
+    folder = None if bbq is None else str(bbq_folder(bbq).resolve())
+    others = tuple(str(path) for path in figures)
+    settings = Settings(tuple(method) or None, tuple(teacher), repeats, mode.value, others)
+    # Tables and JSON go to stdout; what a run tells while it works must not be among JSON.
+    story = Story(Console(stderr=as_json, highlight=False, soft_wrap=True))
+    found = work.compare(plan_with_items(loaded, folder, items), settings, out, story)
+    if as_json:
+        print(json.dumps(found.summary, indent=2))
+        return
+    show(found, Console(file=sys.stdout, highlight=False))
+    names = "tables.md, tables.tex, tables.csv, items.parquet, results.parquet, compare.json"
+    story.say(f"{out / 'compare'}: {names}")
+
+
+def show(found: Found, console: Console) -> None:
+    """Accuracy with differences, and what every row cost; both fit 80 columns."""
+    from rldf_ray.compare.results import ALL, BBQ
+    from rldf_ray.compare.tables import cell_of
+
+    table = Table("", "overall", "ambig.", "disamb.", "on Default", "on SFT", box=None)
+    for name, title in found.titles.items():
+        overall = cell_of(found.results, name, BBQ, ALL, "accuracy")
+        parts = [cell_of(found.results, name, BBQ, ALL, f"accuracy_{c}") for c in ("amb", "dis")]
+        spread = "" if overall.sd is None else f" ±{overall.sd:.3f}"
+        table.add_row(
+            title,
+            f"{overall.mean:.3f}{spread}",
+            *("n/a" if cell.mean is None else f"{cell.mean:.3f}" for cell in parts),
+            *(_difference(found.comparisons, name, against) for against in ("default", "sft")),
+        )
+    silent = found.summary["always_unknown"]
+    figures = (silent[name] for name in ("accuracy", "accuracy_amb", "accuracy_dis"))
+    table.add_row("always unknown", *("n/a" if v is None else f"{v:.3f}" for v in figures), "", "")
+    console.print(table)
+    costs = Table("", "pairs", "tokens", "seconds", "USD", "an item", "AUC", box=None)
+    for name, cost in found.costs.items():
+        auc = "" if cost.referee_auc is None else f"{cost.referee_auc:.2f}"
+        costs.add_row(
+            found.titles[name],
+            str(cost.pairs or ""),
+            str(cost.generated_tokens),
+            f"{cost.seconds:.0f}",
+            "unknown" if cost.usd is None else f"{cost.usd:.2f}",
+            f"{cost.thought_tokens:.0f}",
+            auc,
+        )
+    console.print()
+    console.print(costs)
+    for remark in dict.fromkeys(r for cost in found.costs.values() for r in cost.remarks):
+        titles = [found.titles[name] for name, c in found.costs.items() if remark in c.remarks]
+        console.print(f"- {', '.join(titles)}: {remark}.", markup=False)
+    for note in found.notes:
+        console.print(f"- {note}", markup=False)
+
+
+def _difference(comparisons: Sequence[Comparison], method: str, against: str) -> str:
+    """`+1.2 n.s.`, points of overall accuracy."""
+    for one in comparisons:
+        if (one.method, one.against, one.condition) == (method, against, "all"):
+            return f"{100 * one.value:+.1f} {VERDICTS[one.verdict]}"
+    return ""

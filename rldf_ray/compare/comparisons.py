@@ -1,0 +1,139 @@
+"""Is one method better than another? Paired bootstrap on the same items, Holm over all pairs asked.
+
+An item's figure is the share of repeats that got it right. Items of a question template say the
+same with other names, so templates are resampled, within their category (`bbq_intervals`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESAMPLES = 10_000
+
+Cluster = tuple[str, str]
+Right = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`method` minus `against`, in accuracy.
+
+    Attributes:
+        low, high: 95 % interval (percentile).
+        p: two-sided, of the same resamples.
+        p_holm: adjusted over the comparisons of one family; None before that.
+    """
+
+    method: str
+    against: str
+    condition: str
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+    p_holm: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """ "not separable" where the interval includes 0."""
+        if self.low <= 0 <= self.high:
+            return "not separable"
+        return "better" if self.value > 0 else "worse"
+
+
+def compare_all(
+    rows: Sequence[Mapping[str, Any]], methods: Sequence[str], seed: int
+) -> list[Comparison]:
+    """Every method against Default and against SFT: overall, ambiguous and disambiguated items.
+
+    Args:
+        rows: of items.parquet; every method has the same items.
+
+    Holm's family is the comparisons of one condition.
+    """
+    pairs = [
+        (method, against)
+        for against in ("default", "sft")
+        if against in methods
+        for method in methods
+        if method not in (against, "default")
+    ]
+    found: list[Comparison] = []
+    for condition in ("all", "ambig", "disambig"):
+        family = [c for m, a in pairs if (c := compare(rows, m, a, condition, seed)) is not None]
+        adjusted = holm([c.p for c in family])
+        found += [replace(c, p_holm=p) for c, p in zip(family, adjusted, strict=True)]
+    return found
+
+
+def compare(
+    rows: Sequence[Mapping[str, Any]], method: str, against: str, condition: str, seed: int
+) -> Comparison | None:
+    """One difference with its interval; None where there is no such item."""
+    kept = [row for row in rows if condition in ("all", row["condition"])]
+    mine, theirs = _right(kept, method), _right(kept, against)
+    if not mine:
+        return None
+    if mine.keys() != theirs.keys():
+        raise ValueError(f"{method} and {against} did not answer the same items")
+    cluster_of = {row["item_id"]: (row["group"], row["template"]) for row in kept}
+    differences = {item: mine[item] - theirs[item] for item in mine}
+    drawn = _resampled(differences, cluster_of, seed)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
+    return Comparison(
+        method,
+        against,
+        condition,
+        sum(differences.values()) / len(differences),
+        float(low),
+        float(high),
+        min(1.0, float(2 * (tail + 1) / (len(drawn) + 1))),
+        len(differences),
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values (Holm 1979), in the order given; step down, never decreasing, at most 1."""
+    m, worst = len(p_values), 0.0
+    adjusted = [0.0] * m
+    for rank, i in enumerate(sorted(range(m), key=lambda i: p_values[i])):
+        worst = max(worst, min(1.0, (m - rank) * p_values[i]))
+        adjusted[i] = worst
+    return adjusted
+
+
+def _right(rows: Sequence[Mapping[str, Any]], method: str) -> Right:
+    """Item -> share of the repeats that got it right."""
+    found: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        if row["method"] == method:
+            found[row["item_id"]].append(row["correct"])
+    return {item: sum(right) / len(right) for item, right in found.items()}
+
+
+def _resampled(
+    differences: Right, cluster_of: Mapping[str, Cluster], seed: int
+) -> NDArray[np.float64]:
+    """Mean difference of every resample, [RESAMPLES]."""
+    sums: dict[Cluster, list[float]] = defaultdict(list)
+    for item, difference in differences.items():
+        sums[cluster_of[item]].append(difference)
+    by_category: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for (category, _), values in sorted(sums.items()):
+        by_category[category].append((sum(values), len(values)))
+    generator = np.random.default_rng(seed)
+    total = np.zeros((RESAMPLES, 2))
+    for clusters in by_category.values():
+        number = len(clusters)
+        drawn = generator.multinomial(number, [1 / number] * number, size=RESAMPLES)
+        total += drawn @ np.array(clusters, dtype=float)
+    means: NDArray[np.float64] = total[:, 0] / total[:, 1]
+    return means

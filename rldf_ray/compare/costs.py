@@ -1,0 +1,106 @@
+"""What a row was given and what it cost: every row in full, whatever it shares with others."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rldf_ray.compare.method import Method, Training
+from rldf_ray.compare.plans import policy_as_speaker
+from rldf_ray.compare.runs import LEARNING, data_run_name, training_run_name
+from rldf_ray.plan import Plan
+from rldf_ray.storage import RunFolder
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One method in one repeat.
+
+    Attributes:
+        topics, statements, pairs: what it was trained on; 0 where it was not.
+        generated_tokens: of topics, statements, referee and PPO's rollouts, to train it.
+        seconds: of the stages that made it.
+        paid_tokens: prompt and generated tokens an endpoint charges for.
+        usd: what they cost; None where something was charged and no price is known.
+        thought_tokens: generated before the answers, an item.
+        referee_auc: the referee (or judge) on labelled statements; None without one.
+        reward_accuracy: of the reward model on held-out pairs; None without one.
+        remarks: who judges whom, where that is one model twice.
+    """
+
+    topics: int = 0
+    statements: int = 0
+    pairs: int = 0
+    generated_tokens: int = 0
+    seconds: float = 0.0
+    paid_tokens: int = 0
+    usd: float | None = 0.0
+    thought_tokens: float = 0.0
+    referee_auc: float | None = None
+    reward_accuracy: float | None = None
+    remarks: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def cost_of(
+    method: Method, repeat: int, pairs: int | None, thought_tokens: float, out: Path
+) -> Cost:
+    """From the manifests of the method's runs.
+
+    Args:
+        thought_tokens: generated before its answers, an item.
+    """
+    training = method.training
+    if training is None:
+        return Cost(thought_tokens=thought_tokens)
+    made = RunFolder(out / "runs" / data_run_name(training))
+    learnt = RunFolder(out / "runs" / training_run_name(training, repeat, pairs))
+    manifests = [_manifest(made, stage) for stage in ("topics", "debates")]
+    manifests += [_manifest(learnt, stage) for stage in LEARNING[training.last]]
+    report = learnt.read_json("report.json")
+    paid = [m["paid_tokens"] for m in manifests if m.get("paid_tokens")]
+    prompt, generated = (sum(p[kind] for p in paid) for kind in ("prompt", "generated"))
+    auc = (report["referee"] or {}).get("held_out")
+    reward = report["training"]["reward"] if training.last == "ppo" else None
+    return Cost(
+        topics=made.read_table("data/topics.parquet").num_rows,
+        statements=_manifest(made, "debates")["statements"],
+        pairs=_manifest(learnt, "data")["pairs"] if training.last == "ppo" else 0,
+        generated_tokens=sum(m["tokens"]["generated"] for m in manifests if m.get("tokens")),
+        seconds=round(sum(m["seconds"] for m in manifests), 1),
+        paid_tokens=prompt + generated,
+        usd=_usd(training.source, prompt, generated),
+        thought_tokens=thought_tokens,
+        referee_auc=auc and auc["auc"],
+        reward_accuracy=reward and reward["accuracy"],
+        remarks=remarks_on(training),
+    )
+
+
+def remarks_on(training: Training) -> tuple[str, ...]:
+    """Where one model sits in two places."""
+    plan = training.source
+    referee, policy = plan.speaker_of("referee"), policy_as_speaker(plan)
+    speaks = plan.speaker_of("debate")
+    if referee == policy:
+        return ("its judge is the model itself",)
+    return ("teacher and referee are one model",) if referee == speaks else ()
+
+
+def _usd(plan: Plan, prompt: int, generated: int) -> float | None:
+    prices = (plan.endpoint.prompt_price, plan.endpoint.generated_price)
+    if not prompt + generated:
+        return 0.0
+    if prices[0] is None or prices[1] is None:
+        return None
+    return (prompt * prices[0] + generated * prices[1]) / 1e6
+
+
+def _manifest(folder: RunFolder, stage: str) -> dict[str, Any]:
+    found = folder.manifest(stage)
+    assert found is not None
+    return found

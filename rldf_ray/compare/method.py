@@ -1,0 +1,84 @@
+"""What a method is, and which there are."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+from rldf_ray.compare import methods as folder
+from rldf_ray.compare.thinking import Think
+from rldf_ray.pipeline import STAGES, Stage
+from rldf_ray.plan import Plan, PlanError
+
+Last = Literal["sft", "ppo"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a trained method is made by.
+
+    Attributes:
+        source: the plan whose topics and debates make the data, with the comparison's own seed.
+        last: the stage whose model answers.
+        stages_of: what each stage's name stands for.
+    """
+
+    source: Plan
+    last: Last
+    stages_of: Mapping[str, Stage] = field(default_factory=lambda: STAGES)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the tables.
+
+    Attributes:
+        name: what files call it; unique.
+        title: what tables call it.
+        training: None for the model as it is.
+        think: what it says before it answers; None if nothing.
+    """
+
+    name: str
+    title: str
+    training: Training | None = None
+    think: Think | None = None
+
+
+Rows = Callable[[Plan, Sequence[str]], list[Method]]
+
+
+def known_methods() -> tuple[str, ...]:
+    """The files of `compare/methods`, in the order of their rows."""
+    names = [module.name for module in pkgutil.iter_modules(folder.__path__)]
+    return tuple(sorted(names, key=lambda name: (_module(name).PLACE, name)))
+
+
+def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str]) -> list[Method]:
+    """The rows of a comparison.
+
+    Args:
+        names: files of `compare/methods`; None is all of them.
+        teachers: of teacher-student; none are the plan's own, if it has one.
+
+    Raises:
+        PlanError: no such method, one without what it needs, or none at all.
+    """
+    known = known_methods()
+    wrong = [name for name in names or () if name not in known]
+    if wrong:
+        raise PlanError(f"--method {', '.join(wrong)}: allowed are {', '.join(known)}")
+    found = []
+    for name in names or known:
+        rows = _module(name).rows(plan, teachers)
+        if names and not rows:
+            raise PlanError(f"--method {name}: {_module(name).NEEDS}")
+        found += rows
+    return list({method.name: method for method in found}.values())
+
+
+def _module(name: str) -> Any:
+    return import_module(f"{folder.__name__}.{name}")

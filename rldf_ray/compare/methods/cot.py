@@ -1,0 +1,27 @@
+"""Zero-shot chain of thought (Kojima et al. 2022): the model reasons first, then answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rldf_ray.compare.method import Method
+from rldf_ray.compare.thinking import Scene, Thinker, Thought
+from rldf_ray.models.base import Message
+from rldf_ray.plan import Plan
+from rldf_ray.prompts import render
+
+PLACE = 1
+
+
+def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
+    """One row."""
+    return [Method("cot", "CoT", think=think)]
+
+
+async def think(thinker: Thinker, scene: Scene) -> Thought:
+    """Reasoning as the model's own turn, and the question once more."""
+    shown = {"question": scene.question, "options": scene.options}
+    question = Message("user", render("cot_think", context=scene.context, **shown))
+    reasoning = await thinker.say((question,), scene, "reasoning")
+    again = Message("user", render("answer_after", **shown))
+    return Thought(reasoning, (question, Message("assistant", reasoning), again))

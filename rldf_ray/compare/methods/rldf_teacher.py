@@ -1,0 +1,36 @@
+"""RLDF, teacher-student: a stronger model debates and referees. One row a teacher (Table 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rldf_ray.compare.method import Method, Training
+from rldf_ray.compare.plans import debating, own_teacher
+from rldf_ray.plan import Plan
+
+PLACE = 6
+NEEDS = "no teacher; give --teacher vllm:MODEL or openai:MODEL, or one in the plan"
+
+
+def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
+    """A row for every teacher, the plan's own where none is named; none without any."""
+    own = own_teacher(plan)
+    named = tuple(dict.fromkeys(teachers)) or (() if own is None else (own,))
+    return [
+        Method(
+            f"rldf_teacher-{_slug(teacher)}",
+            f"RLDF teacher {short(teacher)}",
+            Training(debating(plan, teacher), "ppo"),
+        )
+        for teacher in named
+    ]
+
+
+def short(teacher: str) -> str:
+    """A teacher's name without its backend and the folders above it."""
+    return teacher.partition(":")[2].rstrip("/").rpartition("/")[2]
+
+
+def _slug(teacher: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", teacher).strip("-.")

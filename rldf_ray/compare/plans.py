@@ -1,0 +1,62 @@
+"""Plans of the methods that train, derived from the plan that is compared.
+
+Topics are written by the same model in all of them, so they are the same topics.
+"""
+
+from __future__ import annotations
+
+from rldf_ray.plan import Plan
+
+
+def own_teacher(plan: Plan) -> str | None:
+    """Who debates in the plan; None if it is the model itself."""
+    speaker = plan.speaker_of("debate")
+    return None if speaker == policy_as_speaker(plan) else speaker
+
+
+def policy_as_speaker(plan: Plan) -> str:
+    """The model to be debiased, as a speaker."""
+    return f"vllm:{plan.model}"
+
+
+def debating(plan: Plan, teacher: str | None) -> Plan:
+    """RLDF with `teacher` as every debater, and as referee unless the plan names one.
+
+    Args:
+        teacher: None is the model itself (self-reflection).
+    """
+    name = "self" if teacher is None else f"teacher-{teacher}"
+    return plan.model_copy(
+        update={
+            "name": f"{plan.name}-{name}",
+            "teacher": teacher,
+            "topics": _same_writer(plan),
+            "debate": plan.debate.model_copy(update={"model": None}),
+        }
+    )
+
+
+def sampling(plan: Plan) -> Plan:
+    """RLAIF: the model answers by itself, and the plan's own referee judges.
+
+    Answers have no identity, so they are paired within a topic.
+    """
+    return plan.model_copy(
+        update={
+            "name": f"{plan.name}-rlaif",
+            "teacher": own_teacher(plan),
+            "topics": _same_writer(plan),
+            "debate": plan.debate.model_copy(update={"model": policy_as_speaker(plan)}),
+            "data": plan.data.model_copy(update={"pairing": "same_topic"}),
+        }
+    )
+
+
+def trained(source: Plan, seed: int, pairs: int | None) -> Plan:
+    """The plan that trains on the data of `source` with a seed of its own and so many pairs."""
+    data = source.data.model_copy(update={"max_pairs": pairs})
+    return source.model_copy(update={"seed": seed, "data": data})
+
+
+def _same_writer(plan: Plan) -> object:
+    return plan.topics.model_copy(update={"model": plan.speaker_of("topics")})

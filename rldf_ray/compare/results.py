@@ -1,0 +1,143 @@
+"""items.parquet and results.parquet: every answer, and every figure of every method and repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rldf_ray.compare.answers import Asking
+from rldf_ray.evaluate.bbq_data import BBQItem
+from rldf_ray.evaluate.bbq_score import Score, score
+from rldf_ray.plan import PlanError
+
+BBQ = "bbq"
+ALL = "all"
+
+ITEM_SCHEMA = pa.schema(
+    [
+        ("method", pa.string()),
+        ("repeat", pa.int64()),
+        ("seed", pa.int64()),
+        ("set", pa.string()),
+        ("group", pa.string()),
+        ("item_id", pa.string()),
+        ("template", pa.string()),
+        ("condition", pa.string()),
+        ("polarity", pa.string()),
+        ("prediction", pa.int64()),
+        ("label", pa.int64()),
+        ("unknown", pa.int64()),
+        ("target_loc", pa.int64()),
+        ("correct", pa.bool_()),
+        ("thought", pa.string()),
+    ]
+)
+RESULT_SCHEMA = pa.schema(
+    [
+        ("method", pa.string()),
+        ("repeat", pa.int64()),
+        ("seed", pa.int64()),
+        ("set", pa.string()),
+        ("group", pa.string()),
+        ("measure", pa.string()),
+        ("value", pa.float64()),
+        ("n", pa.int64()),
+    ]
+)
+MEASURES = {
+    "accuracy": "accuracy",
+    "accuracy_amb": "accuracy_ambig",
+    "accuracy_dis": "accuracy_disambig",
+    "s_amb": "s_amb",
+    "s_dis": "s_dis",
+    "unknown_share": "unknown_share",
+}
+
+Rows = list[dict[str, Any]]
+
+
+def item_rows(asking: Asking, answers: pa.Table) -> Rows:
+    """The answers of one method in one repeat as rows of ITEM_SCHEMA."""
+    return [
+        {
+            "method": asking.method.name,
+            "repeat": asking.repeat,
+            "seed": asking.seed,
+            "set": BBQ,
+            "group": row["category"],
+            "item_id": f"{row['category']}/{row['example_id']}",
+            "template": row["question_index"],
+            "condition": row["condition"],
+            "polarity": row["polarity"],
+            "prediction": row["prediction"],
+            "label": row["label"],
+            "unknown": row["unknown"],
+            "target_loc": row["target_loc"],
+            "correct": row["prediction"] == row["label"],
+            "thought": row["text"],
+        }
+        for row in answers.to_pylist()
+    ]
+
+
+def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> Rows:
+    """The figures of one method in one repeat as rows of RESULT_SCHEMA.
+
+    A figure that there is nothing to take from has no row.
+    """
+    predictions = {(r["category"], r["example_id"]): r["prediction"] for r in answers.to_pylist()}
+    scores = score(items, predictions)
+    head = {"method": asking.method.name, "repeat": asking.repeat, "seed": asking.seed, "set": BBQ}
+    groups: Mapping[str, Score] = {**scores.categories, ALL: scores.overall}
+    found = [
+        {**head, "group": group, "measure": measure, "value": value, "n": n}
+        for group, one in groups.items()
+        for measure, value, n in _figures(one)
+    ]
+    means = scores.mean_of_categories
+    found += [
+        {**head, "group": "mean of categories", "measure": m, "value": mean.value, "n": len(items)}
+        for m, name in MEASURES.items()
+        if (mean := means.get(name)) is not None and mean.value is not None
+    ]
+    return found
+
+
+def given_rows(paths: Sequence[str], methods: Sequence[str]) -> Rows:
+    """Figures of these methods that another evaluation left, such as a judge's or people's.
+
+    Raises:
+        PlanError: a file is not there, has other columns, or no row about any of the methods.
+    """
+    found: Rows = []
+    for path in paths:
+        if not Path(path).is_file():
+            raise PlanError(f"--figures {path}: no such file")
+        table = pq.read_table(path)
+        missing = set(RESULT_SCHEMA.names) - set(table.column_names)
+        if missing:
+            raise PlanError(
+                f"--figures {path}: no column {sorted(missing)}; needed: {RESULT_SCHEMA.names}"
+            )
+        rows = table.select(RESULT_SCHEMA.names).to_pylist()
+        mine = [row for row in rows if row["method"] in methods and row["value"] is not None]
+        if not mine:
+            raise PlanError(
+                f"--figures {path}: it is about {sorted({row['method'] for row in rows})}; needed: "
+                f"some of {list(methods)}"
+            )
+        found += mine
+    return found
+
+
+def _figures(one: Score) -> Iterator[tuple[str, float, int]]:
+    counts = {"accuracy_amb": one.ambig.n, "accuracy_dis": one.disambig.n}
+    counts |= {"s_amb": one.ambig.not_unknown, "s_dis": one.disambig.not_unknown}
+    for measure, name in MEASURES.items():
+        value = getattr(one, name)
+        if value is not None:
+            yield measure, float(value), counts.get(measure, one.n)

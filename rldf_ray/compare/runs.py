@@ -1,0 +1,158 @@
+"""The runs behind a comparison: which there are, what each does itself, what it takes from another.
+
+    data runs       a plan of debates (or samples) each: topics, audit, debates, data
+    training runs   a plan and a seed each: data again, cut to equal pairs, SFT, reward model, PPO
+
+All are ordinary run folders in OUT/runs. Topics are written once, a referee is audited once, and
+debates are held once for all seeds and for every method that trains on them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rldf_ray import pipeline
+from rldf_ray.compare.method import Method, Training
+from rldf_ray.compare.plans import trained
+from rldf_ray.console import Story
+from rldf_ray.pipeline import Stage
+from rldf_ray.plan import Plan
+from rldf_ray.storage import RunFolder
+
+SPEAKING = ("topics", "audit", "debates", "data")
+# Where the files of a stage lie that one run takes from another.
+FILES = {
+    "topics": ("data/topics.parquet",),
+    "audit": ("eval/referee.parquet", "audit.json"),
+    "debates": ("data/transcripts.parquet",),
+}
+LEARNING = {"sft": ("data", "sft"), "ppo": ("data", "sft", "reward", "ppo")}
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run folder of the comparison.
+
+    Attributes:
+        name: of the folder, below OUT/runs.
+        stages: what is carried out in it.
+        taken: stage -> the run it is taken from.
+    """
+
+    name: str
+    plan: Plan
+    stages: tuple[str, ...]
+    taken: Mapping[str, str]
+    stages_of: Mapping[str, Stage] = field(repr=False, compare=False)
+
+
+def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
+    """A run for every distinct source of data, in the order of the methods."""
+    found: dict[str, PlannedRun] = {}
+    writer: str | None = None
+    audited: dict[str, str] = {}  # referee -> the run that audits it
+    for training in _trainings(methods):
+        name = data_run_name(training)
+        if name in found:
+            continue
+        referee = training.source.speaker_of("referee")
+        taken = {} if writer is None else {"topics": writer}
+        if referee in audited:
+            taken["audit"] = audited[referee]
+        writer, audited[referee] = writer or name, audited.get(referee, name)
+        stages = tuple(stage for stage in SPEAKING if stage not in taken)
+        found[name] = PlannedRun(name, training.source, stages, taken, training.stages_of)
+    return list(found.values())
+
+
+def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) -> list[PlannedRun]:
+    """A run for every distinct source and seed; it goes as far as any of its methods needs."""
+    found: dict[str, PlannedRun] = {}
+    for repeat in range(repeats):
+        for training in _trainings(methods):
+            name = training_run_name(training, repeat, pairs)
+            last = "ppo" if name in found and "ppo" in found[name].stages else training.last
+            source = data_run_name(training)
+            found[name] = PlannedRun(
+                name,
+                _trained(training, repeat, pairs),
+                LEARNING[last],
+                dict.fromkeys(FILES, source),
+                training.stages_of,
+            )
+    return list(found.values())
+
+
+def data_run_name(training: Training) -> str:
+    """The folder of a source's debates."""
+    return f"data/{_slug(training.source)}"
+
+
+def training_run_name(training: Training, repeat: int, pairs: int | None) -> str:
+    """The folder of a source trained on in one repeat."""
+    plan = _trained(training, repeat, pairs)
+    return f"trained/{_slug(plan)}-seed{plan.seed}"
+
+
+def fewest_pairs(methods: Sequence[Method], out: Path) -> int | None:
+    """What every reward model is given: the pairs of the source that has the fewest."""
+    sources = {data_run_name(t) for t in _trainings(methods) if t.last == "ppo"}
+    counts = [pairs_of(RunFolder(out / "runs" / name)) for name in sources]
+    return min(counts, default=None)
+
+
+def pairs_of(folder: RunFolder) -> int:
+    """Pairs that a data run has made."""
+    manifest = folder.manifest("data")
+    assert manifest is not None
+    number: int = manifest["pairs"]
+    return number
+
+
+def carry_out(planned: PlannedRun, out: Path, story: Story) -> None:
+    """Do what is left of a run; a run that has finished is left alone."""
+    folder = RunFolder(out / "runs" / planned.name)
+    for stage, name in planned.taken.items():
+        take(stage, RunFolder(out / "runs" / name), folder)
+    done = all(folder.manifest(stage) is not None for stage in planned.stages)
+    # The report is what a run writes last.
+    if done and (folder.root / "report.json").exists():
+        story.say(f"{planned.name}: finished before")
+        return
+    story.say(f"\n{planned.name}: {', '.join(planned.stages)}")
+    pipeline.run(
+        planned.plan,
+        folder.root,
+        story,
+        only=planned.stages,
+        stages_of=planned.stages_of,
+    )
+
+
+def take(stage: str, source: RunFolder, folder: RunFolder) -> None:
+    """Make `stage`, finished in `source`, finished in `folder` as well."""
+    manifest = source.manifest(stage)
+    if manifest is None or folder.manifest(stage) is not None:
+        return
+    for name in FILES[stage]:
+        if (source.root / name).exists():
+            shutil.copyfile(source.root / name, folder.path(name))
+    # The manifest keeps the key of the run that did it, and is written last.
+    folder.write_json(f"stages/{stage}.json", {**manifest, "taken_from": source.root.name})
+
+
+def _trainings(methods: Sequence[Method]) -> list[Training]:
+    return [method.training for method in methods if method.training is not None]
+
+
+def _trained(training: Training, repeat: int, pairs: int | None) -> Plan:
+    return trained(training.source, training.source.seed + repeat, pairs)
+
+
+def _slug(plan: Plan) -> str:
+    """Readable, and different for plans that compute something else."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', plan.name).strip('-.')}-{plan.digest()[:6]}"

@@ -1,0 +1,60 @@
+"""What is compared, and on which items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rldf_ray.evaluate.asking import Mode
+from rldf_ray.evaluate.bbq_data import categories_in
+from rldf_ray.evaluate.multiple_choice import SCENES
+from rldf_ray.plan import Plan
+
+LEAST_ITEMS = 240
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is compared, besides the plan.
+
+    Attributes:
+        methods: files of compare/methods; None is all that the plan has something for.
+        teachers: of teacher-student, a row each; none are the plan's own.
+        repeats: repeat r trains and thinks with the plan's seed plus r.
+        mode: how the items are put: options ranked, or by letter.
+        figures: files of other evaluations of the same methods, in the columns of results.parquet.
+    """
+
+    methods: tuple[str, ...] | None = None
+    teachers: tuple[str, ...] = ()
+    repeats: int = 3
+    mode: Mode = "rank"
+    figures: tuple[str, ...] = ()
+
+
+def plan_with_items(plan: Plan, bbq: str | None, items: int | None) -> Plan:
+    """The plan with the comparison's items as its evaluation set.
+
+    Topics are then kept apart from these very items.
+
+    Args:
+        bbq: BBQ's files; None is the plan's own set, or the scenes shipped here.
+        items: in all, spread over the categories; None is the plan's own number, on BBQ at least
+            `LEAST_ITEMS`.
+    """
+    section = plan.evaluate if bbq is None else plan.evaluate.model_copy(update={"bbq": bbq})
+    if section.bbq is None and items is None:
+        return plan.model_copy(update={"evaluate": section})
+    categories = len(categories_in(section.bbq or SCENES))
+    each = section.items_per_category
+    if items is not None:
+        each = whole_blocks(items, categories)
+    elif each is not None:
+        each = max(each, whole_blocks(LEAST_ITEMS, categories))
+    section = section.model_copy(update={"items_per_category": each})
+    return plan.model_copy(update={"evaluate": section})
+
+
+def whole_blocks(items: int, categories: int) -> int:
+    """Items of each category, in blocks of two conditions and two polarities, `items` or more."""
+    blocks = 4 * categories
+    return 4 * -(-items // blocks)

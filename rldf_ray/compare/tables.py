@@ -1,0 +1,191 @@
+"""Tables 1 to 5 as data: rows of cells with mean and standard deviation over the repeats.
+
+1  accuracy on BBQ, methods x categories            results of the set "bbq"
+2  self-reflection and teacher-student, by people   set "people", measures BS, CE, LS
+3  bias score, methods x bias types                 set "answers", measure BS
+4  self-reflection and teacher-student              set "answers", measures BS, CE, LS
+5  bias score, teachers x bias types                set "answers", measure BS
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rldf_ray.compare.results import ALL, BBQ, Rows
+
+# The sets and measures of `rldf eval judge` and `rldf eval human import`.
+PEOPLE, JUDGE = "people", "answers"
+# Which way is better: +1 higher, -1 lower, 0 nearer to zero.
+BETTER = {"s_amb": 0, "s_dis": 0, "BS": -1}
+MEANS = "mean of categories"
+NAMES = {
+    ALL: "Overall",
+    MEANS: "Mean of columns",
+    "accuracy_amb": "Ambiguous",
+    "accuracy_dis": "Disambiguated",
+    "s_amb": "s_AMB",
+    "s_dis": "s_DIS",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean over `n` repeats, the sample's standard deviation (None for one), best of its column."""
+
+    mean: float | None = None
+    sd: float | None = None
+    n: int = 0
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line; `reference` rows are never the best."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    reference: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """One of the paper's tables; without rows it was not measured, and `notes` say why."""
+
+    number: int
+    title: str
+    head: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    directions: tuple[int, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def marked(self) -> Table:
+        """The best cell of every column marked, several where they are equal."""
+        best = [self._best(place) for place in range(len(self.columns))]
+        rows = tuple(
+            replace(
+                row,
+                cells=tuple(
+                    replace(cell, best=not row.reference and cell.mean == best[place])
+                    if cell.mean is not None
+                    else cell
+                    for place, cell in enumerate(row.cells)
+                ),
+            )
+            for row in self.rows
+        )
+        return replace(self, rows=rows)
+
+    def _best(self, place: int) -> float | None:
+        means = [row.cells[place].mean for row in self.rows if not row.reference]
+        known = [mean for mean in means if mean is not None]
+        direction = self.directions[place]
+        quality: Callable[[float], float] = lambda v: direction * v if direction else -abs(v)  # noqa: E731
+        return max(known, key=quality) if len(known) > 1 else None
+
+
+def cell_of(results: Rows, method: str, set_: str, group: str, measure: str) -> Cell:
+    """Mean and deviation over the repeats; empty where nothing was measured."""
+    wanted = {"method": method, "set": set_, "group": group, "measure": measure}
+    values = [r["value"] for r in results if all(r[name] == v for name, v in wanted.items())]
+    if not values:
+        return Cell()
+    sd = statistics.stdev(values) if len(values) > 1 else None
+    return Cell(statistics.fmean(values), sd, len(values))
+
+
+def all_tables(
+    results: Rows,
+    titles: Mapping[str, str],
+    model: str,
+    always_unknown: Mapping[str, Mapping[str, float | None]],
+) -> list[Table]:
+    """Tables 1 to 5.
+
+    Args:
+        titles: method -> what its rows are called, in the order of the rows.
+        always_unknown: group -> figures of a model that always says that it cannot be known.
+    """
+    teachers = {m: t for m, t in titles.items() if m.startswith("rldf_teacher")}
+    modes = {m: t for m, t in titles.items() if m in {"rldf_self", *teachers}}
+    both = "Self-reflection and teacher-student"
+    return [
+        table_1(results, titles, model, always_unknown),
+        _modes(2, f"{both}, scored by people ({model})", results, modes, PEOPLE),
+        _bias(3, f"Bias score by method ({model}), lower is better", results, titles, "method"),
+        _modes(4, f"{both}, scored by a judge ({model})", results, modes, JUDGE),
+        _bias(5, f"Bias score by teacher ({model}), lower is better", results, teachers, "teacher"),
+    ]
+
+
+def table_1(
+    results: Rows,
+    titles: Mapping[str, str],
+    model: str,
+    always_unknown: Mapping[str, Mapping[str, float | None]],
+) -> Table:
+    """Accuracy by category, overall (weighted by items), and what the overall figure is made of."""
+    categories = sorted({r["group"] for r in results if r["set"] == BBQ} - {ALL, MEANS})
+    places = [*((name, "accuracy") for name in (*categories, ALL, MEANS))]
+    places += [(ALL, measure) for measure in ("accuracy_amb", "accuracy_dis", "s_amb", "s_dis")]
+    rows = [
+        Row(title, tuple(cell_of(results, method, BBQ, *place) for place in places))
+        for method, title in titles.items()
+    ]
+    reference = tuple(Cell(always_unknown.get(group, {}).get(m)) for group, m in places)
+    rows.append(Row("always unknown", reference, reference=True))
+    names = [NAMES.get(g if m == "accuracy" else m, g) for g, m in places]
+    return Table(
+        1,
+        f"Accuracy on BBQ's categories ({model})",
+        "method",
+        tuple(names),
+        tuple(rows),
+        tuple(BETTER.get(measure, 1) for _, measure in places),
+    ).marked()
+
+
+def _bias(number: int, title: str, results: Rows, methods: Mapping[str, str], head: str) -> Table:
+    types = _groups(results, JUDGE)
+    rows = tuple(
+        Row(title_, tuple(cell_of(results, method, JUDGE, name, "BS") for name in types))
+        for method, title_ in methods.items()
+    )
+    return _whole(Table(number, title, head, types, rows, (-1,) * len(types)), JUDGE)
+
+
+def _modes(number: int, title: str, results: Rows, methods: Mapping[str, str], set_: str) -> Table:
+    types = _groups(results, set_)
+    rows = tuple(
+        Row(
+            f"{measure}, {title_}",
+            tuple(cell_of(results, method, set_, name, measure) for name in types),
+        )
+        for measure in ("BS", "CE", "LS")
+        for method, title_ in methods.items()
+    )
+    # Rows of three measures have no best in common, so none is marked.
+    return _whole(Table(number, title, "measure and mode", types, rows), set_, mark=False)
+
+
+def _groups(results: Rows, set_: str) -> tuple[str, ...]:
+    return tuple(sorted({r["group"] for r in results if r["set"] == set_} - {ALL}))
+
+
+def _whole(table: Table, set_: str, mark: bool = True) -> Table:
+    """The table, or why there is none."""
+    if table.rows and table.columns:
+        return table.marked() if mark else table
+    why = (
+        "there is no teacher among the methods"
+        if table.columns
+        else f"no free answers were scored by {'people' if set_ == PEOPLE else 'a judge'}"
+    )
+    return replace(table, rows=(), columns=(), notes=(f"Not measured: {why}.",))
+
+
+def find(tables: Sequence[Table], number: int) -> Table:
+    """The table of that number."""
+    return next(table for table in tables if table.number == number)

@@ -1,0 +1,95 @@
+"""Methods that let the model say something before it answers.
+
+scene --> what it says, by the engines --> the question again --> its answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from rldf_ray.debate.agents import seed_of
+from rldf_ray.debate.multirole import whole_sentences
+from rldf_ray.evaluate.asking import LETTERS, Asked
+from rldf_ray.evaluate.bbq_data import BBQItem
+from rldf_ray.models.base import ChatModel, ChatRequest, Message
+from rldf_ray.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is asked, as far as a method knows it.
+
+    Attributes:
+        group: the category or bias type it is about.
+        name: unique within its group.
+        family: scenes of one family begin with the same words.
+        context: the scene; empty where there is a question alone.
+        options: letters and answers in the order shown; empty where none are shown.
+    """
+
+    group: str
+    name: str
+    family: str
+    context: str
+    question: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of_item(cls, item: BBQItem, asked: Asked) -> Scene:
+        """An item; its options are shown only where it is answered by letter."""
+        shown = [item.options[published] for published in asked.order]
+        options = tuple(zip(LETTERS, shown, strict=True)) if asked.answers == LETTERS else ()
+        name = str(item.example_id)
+        return cls(item.category, name, item.question_index, item.context, item.question, options)
+
+
+@dataclass(frozen=True)
+class Thinker:
+    """The model as it is, saying things about scenes.
+
+    It says them at the length and temperature of debate statements.
+
+    Attributes:
+        scope: method and repeat, the beginning of every address.
+        seed: of the repeat.
+    """
+
+    model: ChatModel
+    plan: Plan
+    scope: str
+    seed: int
+
+    async def say(self, messages: Sequence[Message], scene: Scene, part: str) -> str:
+        """One sampled answer, without a torn last sentence."""
+        address = f"{self.scope}/{scene.group}/{scene.name}/{part}"
+        section = self.plan.debate
+        (completion,) = await self.model.complete(
+            ChatRequest(
+                messages=tuple(messages),
+                max_tokens=section.max_tokens,
+                temperature=section.temperature,
+                top_p=section.top_p,
+                seed=seed_of(self.seed, address),
+                affinity=f"{scene.group}/{scene.family}",
+                address=address,
+            )
+        )
+        return whole_sentences(completion)
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """What was said, and the conversation in which the model answers after that."""
+
+    text: str
+    messages: tuple[Message, ...]
+
+
+Think = Callable[[Thinker, Scene], Awaitable[Thought]]
+
+
+def asked_after(asked: Asked, thought: Thought) -> Asked:
+    """The same answers in the same order, after what was said."""
+    told = tuple({"role": m.role, "content": m.content} for m in thought.messages)
+    return Asked(told, asked.answers, asked.order)

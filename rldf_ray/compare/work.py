@@ -1,0 +1,67 @@
+"""`rldf eval compare`: from a plan to tables. Whatever has finished is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rldf_ray.compare.answers import Asking, answer_all
+from rldf_ray.compare.found import Found, found_in, write_files
+from rldf_ray.compare.method import Method, methods_of
+from rldf_ray.compare.results import given_rows
+from rldf_ray.compare.runs import (
+    carry_out,
+    data_runs,
+    fewest_pairs,
+    training_run_name,
+    training_runs,
+)
+from rldf_ray.compare.settings import Settings
+from rldf_ray.console import Story
+from rldf_ray.evaluate.multiple_choice import load_items
+from rldf_ray.plan import Plan
+from rldf_ray.storage import RunFolder
+
+
+def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
+    """Carry out what is left of a comparison and write OUT/compare.
+
+    Raises:
+        PlanError, PreflightError, StageError and the like: as a run; what finished is kept.
+    """
+    methods = methods_of(plan, settings.methods, settings.teachers)
+    given_rows(settings.figures, [method.name for method in methods])
+    folder = RunFolder(out.resolve())
+    with folder.locked():
+        items = load_items(plan)
+        pairs = _train(methods, settings, folder.root, story)
+        askings = _askings(plan, methods, settings, pairs, folder.root)
+        kept = RunFolder(folder.root / "compare")
+        keys = answer_all(plan, askings, items, settings.mode, kept, story)
+        found = found_in(plan, settings, methods, askings, keys, items, pairs, folder.root)
+        write_files(found, kept)
+    return found
+
+
+def _train(methods: Sequence[Method], settings: Settings, out: Path, story: Story) -> int | None:
+    """All runs; returns the number of pairs that every reward model was given."""
+    for planned in data_runs(methods):
+        carry_out(planned, out, story)
+    pairs = fewest_pairs(methods, out)
+    for planned in training_runs(methods, settings.repeats, pairs):
+        carry_out(planned, out, story)
+    return pairs
+
+
+def _askings(
+    plan: Plan, methods: Sequence[Method], settings: Settings, pairs: int | None, out: Path
+) -> list[Asking]:
+    found = []
+    for method in methods:
+        for repeat in range(settings.repeats):
+            folder, weights = plan.model, plan.model
+            if method.training is not None:
+                name, last = training_run_name(method.training, repeat, pairs), method.training.last
+                folder, weights = str(out / "runs" / name / last / "model"), f"{name}/{last}"
+            found.append(Asking(method, repeat, plan.seed + repeat, folder, weights))
+    return found

@@ -1,0 +1,72 @@
+"""`rldf eval compare`: errors before work, and tables that fit a narrow terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from rldf_ray import cli
+from rldf_ray.commands.compare import show
+from rldf_ray.compare.comparisons import Comparison
+from rldf_ray.compare.costs import Cost
+from rldf_ray.compare.found import Found
+
+
+def found() -> Found:
+    titles = {
+        "default": "Default",
+        "sft": "SFT",
+        "rldf_teacher-a": "RLDF teacher Qwen1.5-72B-Chat",
+    }
+    results = [
+        {"method": m, "repeat": r, "seed": r, "set": "bbq", "group": "all", "measure": name,
+         "value": 0.4 + r / 100, "n": 240}
+        for m in titles
+        for r in (0, 1, 2)
+        for name in ("accuracy", "accuracy_amb", "accuracy_dis")
+    ]  # fmt: skip
+    costs = {m: Cost(2000, 75000, 5000, 31_000_000, 90_000.0, 5, None, 0, 0.93) for m in titles}
+    costs["default"] = Cost()
+    costs["sft"] = Cost(remarks=("its judge is the model itself",))
+    comparisons = [
+        Comparison("rldf_teacher-a", "default", "all", 0.191, 0.1, 0.2, 0.001, 240, 0.01),
+        Comparison("rldf_teacher-a", "sft", "all", -0.191, -0.2, 0.1, 0.2, 240, 0.4),
+    ]
+    silent = {"accuracy": 0.5, "accuracy_amb": 1.0, "accuracy_dis": 0.0}
+    return Found(titles, results, [], comparisons, costs, ["A note."], {"always_unknown": silent})
+
+
+def test_tables_are_readable_at_80_columns() -> None:
+    text = io.StringIO()
+    show(found(), Console(file=text, width=80, highlight=False))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in text.getvalue()
+    assert any("+19.1 better" in line and "-19.1 n.s." in line for line in lines)
+    assert any("always unknown" in line and "0.500" in line for line in lines)
+    assert "- SFT: its judge is the model itself." in lines
+    assert any("0.410 ±0.010" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--method", "dpo"], "--method dpo: allowed are default"),
+        (["--method", "rldf_teacher"], "give --teacher"),
+        (["--set", "ppo.nonsense=1"], "ppo.nonsense: no such field"),
+        (["--bbq", "nowhere"], "nowhere"),
+    ],
+)
+def test_a_wrong_request_is_one_message(
+    arguments: list[str],
+    part: str,
+    tmp_path: object,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["eval", "compare", "smoke", "--out", f"{tmp_path}/c", *arguments]
+    with pytest.raises(SystemExit) as end:
+        cli.main(lambda: cli.app(words, prog_name="rldf"))
+    err = capsys.readouterr().err
+    assert end.value.code == 1 and err.startswith("error: ") and part in err

@@ -1,0 +1,114 @@
+"""Paired differences, their intervals, and Holm's adjustment."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rldf_ray.compare.comparisons import compare, compare_all, holm
+
+Row = dict[str, Any]
+
+
+def rows(method: str, right: dict[int, list[bool]], templates: int = 40) -> list[Row]:
+    """An item's answers, one a repeat; even items are ambiguous."""
+    return [
+        {
+            "method": method,
+            "repeat": repeat,
+            "group": "Age",
+            "item_id": f"Age/{item}",
+            "template": str(item % templates),
+            "condition": "disambig" if item % 2 else "ambig",
+            "correct": correct,
+        }
+        for item, answers in right.items()
+        for repeat, correct in enumerate(answers)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given_", "adjusted"),
+    [
+        # R: p.adjust(c(.01, .04, .03, .005), "holm")
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.5, 0.9], [1.0, 1.0]),
+        ([0.02], [0.02]),
+        ([], []),
+    ],
+)
+def test_holm_golden(given_: list[float], adjusted: list[float]) -> None:
+    assert holm(given_) == pytest.approx(adjusted)
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_never_lowers_and_keeps_the_order(p: list[float]) -> None:
+    adjusted = holm(p)
+    assert all(a >= b and a <= 1 for a, b in zip(adjusted, p, strict=True))
+    for i in range(len(p)):
+        for j in range(len(p)):
+            if p[i] < p[j]:
+                assert adjusted[i] <= adjusted[j]
+
+
+def test_equal_answers_are_not_separable() -> None:
+    right = {i: [i % 3 == 0, i % 2 == 0] for i in range(80)}
+    found = compare([*rows("a", right), *rows("b", right)], "a", "b", "all", 0)
+    assert found is not None
+    assert (found.value, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+    assert found.verdict == "not separable" and found.n == 80
+
+
+def test_a_clear_difference_has_its_sign() -> None:
+    worse = {i: [False] for i in range(80)}
+    better = {i: [i % 4 != 0, True] for i in range(80)}
+    both = [*rows("a", better), *rows("b", worse)]
+    found, other = compare(both, "a", "b", "all", 0), compare(both, "b", "a", "all", 0)
+    assert found is not None and other is not None
+    assert found.value == pytest.approx(7 / 8) and found.verdict == "better"
+    assert found.low > 0 and found.p < 0.001
+    assert (other.value, other.verdict) == (-found.value, "worse")
+
+
+def test_items_of_one_template_are_no_independent_draws() -> None:
+    draw = random.Random(3)
+    of_template = {t: [draw.random() < 0.6] for t in range(8)}
+    right = {i: of_template[i % 8] for i in range(80)}
+    none = {i: [False] for i in range(80)}
+    wide = compare([*rows("a", right, 8), *rows("b", none, 8)], "a", "b", "all", 0)
+    narrow = compare([*rows("a", right, 80), *rows("b", none, 80)], "a", "b", "all", 0)
+    assert wide is not None and narrow is not None
+    assert wide.value == narrow.value
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+def test_other_items_are_refused() -> None:
+    found = [*rows("a", {1: [True]}), *rows("b", {2: [True]})]
+    with pytest.raises(ValueError, match="did not answer the same items"):
+        compare(found, "a", "b", "all", 0)
+
+
+def test_every_method_is_held_against_default_and_sft_and_adjusted_by_condition() -> None:
+    draw = random.Random(1)
+    methods = ("default", "cot", "sft", "rldf_self")
+    answered: list[Row] = []
+    for method in methods:
+        answered += rows(method, {i: [draw.random() < 0.5] for i in range(80)})
+    found = compare_all(answered, methods, 0)
+    pairs = [(c.method, c.against) for c in found if c.condition == "ambig"]
+    assert pairs == [
+        ("cot", "default"),
+        ("sft", "default"),
+        ("rldf_self", "default"),
+        ("cot", "sft"),
+        ("rldf_self", "sft"),
+    ]
+    assert {c.condition: c.n for c in found} == {"all": 80, "ambig": 40, "disambig": 40}
+    for condition in ("all", "ambig", "disambig"):
+        family = [c for c in found if c.condition == condition]
+        assert [c.p_holm for c in family] == pytest.approx(holm([c.p for c in family]))
+    assert compare_all(answered, methods, 0) == found

@@ -1,0 +1,104 @@
+"""Which rows there are, and the plans behind them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rldf_ray.compare.method import Method, known_methods, methods_of
+from rldf_ray.compare.plans import debating, own_teacher, sampling, trained
+from rldf_ray.plan import Plan, PlanError
+from tests.fakes import plan_with
+
+PAPER = ("default", "cot", "fair_thinking", "sft", "rlaif", "rldf_self", "rldf_teacher")
+
+
+def names(methods: list[Method]) -> list[str]:
+    return [method.name for method in methods]
+
+
+def source(methods: list[Method], name: str) -> Plan:
+    (training,) = [m.training for m in methods if m.name == name]
+    assert training is not None
+    return training.source
+
+
+def test_methods_are_found_by_their_files_in_the_papers_order() -> None:
+    assert known_methods() == PAPER
+
+
+def test_a_plan_without_a_teacher_has_no_teacher_row_unless_it_is_asked_for() -> None:
+    assert names(methods_of(plan_with(), None, ())) == list(PAPER[:-1])
+    with pytest.raises(PlanError, match="rldf_teacher: no teacher; give --teacher"):
+        methods_of(plan_with(), ["rldf_teacher"], ())
+
+
+def test_every_teacher_is_a_row_of_its_own() -> None:
+    found = methods_of(plan_with(), ["rldf_teacher"], ("openai:a", "vllm:/models/b", "openai:a"))
+    assert [m.title for m in found] == ["RLDF teacher a", "RLDF teacher b"]
+    assert len(set(names(found))) == 2
+
+
+def test_the_plans_own_teacher_is_the_default() -> None:
+    assert names(methods_of(plan_with("teacher=openai:a"), None, ()))[-1] == "rldf_teacher-openai-a"
+
+
+def test_an_unknown_method_is_refused_with_those_there_are() -> None:
+    with pytest.raises(PlanError, match=r"--method dpo: allowed are default, cot"):
+        methods_of(plan_with(), ["default", "dpo"], ())
+
+
+def test_all_sources_have_the_same_topics_and_debates_of_the_same_size() -> None:
+    plan = plan_with("teacher=openai:a")
+    found = methods_of(plan, None, ("openai:a", "openai:b"))
+    sources = [m.training.source for m in found if m.training]
+    assert {s.speaker_of("topics") for s in sources} == {"openai:a"}
+    assert {(s.topics, s.seed, s.evaluate, s.engines) for s in sources} == {
+        (sources[0].topics, plan.seed, plan.evaluate, plan.engines)
+    }
+    sizes = {(s.debate.debates, s.debate.rounds, s.debate.debaters) for s in sources}
+    assert sizes == {(6, 2, 3)}
+
+
+def test_who_speaks_and_who_referees() -> None:
+    found = methods_of(plan_with("teacher=openai:a"), None, ("openai:a", "openai:b"))
+    speaks = {
+        m.name: (s.speaker_of("debate"), s.speaker_of("referee"))
+        for m in found
+        if m.training and (s := m.training.source)
+    }
+    assert speaks == {
+        "sft": ("openai:a", "openai:a"),
+        "rlaif": ("vllm:embedded", "openai:a"),
+        "rldf_self": ("vllm:embedded", "vllm:embedded"),
+        "rldf_teacher-openai-a": ("openai:a", "openai:a"),
+        "rldf_teacher-openai-b": ("openai:b", "openai:b"),
+    }
+
+
+def test_a_referee_that_the_plan_names_judges_for_all() -> None:
+    found = methods_of(plan_with("referee.model=openai:judge"), None, ("openai:a",))
+    assert {m.training.source.speaker_of("referee") for m in found if m.training} == {
+        "openai:judge"
+    }
+
+
+def test_sft_is_stage_one_of_the_plans_own_mode() -> None:
+    found = methods_of(plan_with(), None, ())
+    assert source(found, "sft") == source(found, "rldf_self")
+
+
+def test_a_debater_of_its_own_is_a_teacher() -> None:
+    plan = plan_with("debate.model=openai:a")
+    assert own_teacher(plan) == "openai:a" and own_teacher(plan_with()) is None
+    assert debating(plan, None).speaker_of("debate") == "vllm:embedded"
+
+
+def test_samples_have_no_identity_to_pair_by() -> None:
+    assert sampling(plan_with("data.pairing=same_role")).data.pairing == "same_topic"
+
+
+def test_training_differs_by_seed_and_number_of_pairs_alone() -> None:
+    plan = debating(plan_with(), None)
+    other = trained(plan, 7, 5)
+    assert (other.seed, other.data.max_pairs) == (7, 5)
+    assert other.model_copy(update={"seed": plan.seed, "data": plan.data}) == plan

@@ -1,0 +1,142 @@
+"""Runs behind a comparison: what is shared, what is done again after a kill (nothing)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rldf_ray.compare import runs
+from rldf_ray.compare.method import Method, methods_of
+from rldf_ray.compare.runs import carry_out, data_runs, fewest_pairs, training_runs
+from rldf_ray.console import Story
+from rldf_ray.plan import Plan
+from rldf_ray.storage import RunFolder, RunFolderError
+from tests.fakes import plan_with
+
+
+class Pipeline:
+    """Stands in for `pipeline.run`: finishes stages, remembers which, and can be killed."""
+
+    def __init__(self, die_at: str | None = None) -> None:
+        self.done: list[tuple[str, str]] = []
+        self.die_at = die_at
+
+    def run(self, plan: Plan, out: Path, story: Story, only: Any, stages_of: Any) -> None:
+        folder = RunFolder(out)
+        for stage in only:
+            if folder.manifest(stage) is not None:
+                continue
+            if f"{out.parent.name}/{stage}" == self.die_at:
+                raise KeyboardInterrupt
+            self.done.append((out.name, stage))
+            for name in runs.FILES.get(stage, ()):
+                folder.write_text(name, f"{out.name} {stage}")
+            pairs = 9 if "rlaif" in plan.name else 12
+            folder.finish(stage, plan.digest(), {"pairs": pairs, "seconds": 1.0})
+        if self.die_at == f"{out.parent.name}/report":
+            raise KeyboardInterrupt
+        folder.write_json("report.json", {})
+
+
+@pytest.fixture
+def pipeline(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    stand_in = Pipeline()
+    monkeypatch.setattr(runs, "pipeline", stand_in)
+    return stand_in
+
+
+@pytest.fixture
+def methods() -> list[Method]:
+    return methods_of(plan_with(), None, ("openai:a",))
+
+
+def everything(methods: list[Method], out: Path, repeats: int = 3) -> None:
+    for planned in data_runs(methods):
+        carry_out(planned, out, Story())
+    for planned in training_runs(methods, repeats, fewest_pairs(methods, out)):
+        carry_out(planned, out, Story())
+
+
+def test_shared_stages_are_computed_once(
+    pipeline: Pipeline, methods: list[Method], tmp_path: Path
+) -> None:
+    everything(methods, tmp_path)
+    # Sources: self (also SFT's), RLAIF, teacher; the first two have the same referee.
+    assert Counter(stage for _, stage in pipeline.done) == {
+        "topics": 1,
+        "audit": 2,
+        "debates": 3,
+        "data": 3 + 3 * 3,
+        "sft": 9,
+        "reward": 9,
+        "ppo": 9,
+    }
+
+
+def test_sft_alone_stops_after_stage_one(pipeline: Pipeline, tmp_path: Path) -> None:
+    everything(methods_of(plan_with(), ["default", "sft"], ()), tmp_path, repeats=2)
+    assert Counter(stage for _, stage in pipeline.done) == {
+        "topics": 1, "audit": 1, "debates": 1, "data": 3, "sft": 2,
+    }  # fmt: skip
+
+
+def test_a_method_added_later_finds_what_the_others_did(pipeline: Pipeline, tmp_path: Path) -> None:
+    everything(methods_of(plan_with(), ["sft", "rldf_self"], ()), tmp_path)
+    before = len(pipeline.done)
+    everything(methods_of(plan_with(), ["sft", "rldf_self", "cot"], ()), tmp_path)
+    assert len(pipeline.done) == before
+
+
+@pytest.mark.parametrize(
+    "die_at", ["data/debates", "data/audit", "trained/reward", "trained/sft", "trained/report"]
+)
+def test_a_killed_comparison_repeats_nothing(
+    die_at: str, pipeline: Pipeline, methods: list[Method], tmp_path: Path
+) -> None:
+    pipeline.die_at = die_at
+    with pytest.raises(KeyboardInterrupt):
+        everything(methods, tmp_path)
+    pipeline.die_at = None
+    everything(methods, tmp_path)
+    assert set(Counter(pipeline.done).values()) == {1}
+    for planned in (*data_runs(methods), *training_runs(methods, 3, 9)):
+        assert (tmp_path / "runs" / planned.name / "report.json").exists()
+    before = len(pipeline.done)
+    everything(methods, tmp_path)
+    assert len(pipeline.done) == before
+
+
+def test_every_reward_model_is_given_as_many_pairs(
+    pipeline: Pipeline, methods: list[Method], tmp_path: Path
+) -> None:
+    everything(methods, tmp_path)
+    pairs = fewest_pairs(methods, tmp_path)
+    assert pairs == 9
+    assert {p.plan.data.max_pairs for p in training_runs(methods, 3, pairs)} == {9}
+    assert fewest_pairs([m for m in methods if m.name in ("default", "sft")], tmp_path) is None
+
+
+def test_seeds_differ_between_repeats_and_debates_do_not(
+    pipeline: Pipeline, methods: list[Method], tmp_path: Path
+) -> None:
+    everything(methods, tmp_path)
+    planned = training_runs(methods, 3, 9)
+    assert sorted({p.plan.seed for p in planned}) == [0, 1, 2]
+    for run in planned:
+        folder = RunFolder(tmp_path / "runs" / run.name)
+        source = run.taken["debates"].partition("/")[2]
+        assert (folder.root / "data/transcripts.parquet").read_text() == f"{source} debates"
+        manifest = folder.manifest("debates")
+        assert manifest is not None and manifest["taken_from"] == source
+
+
+def test_a_stage_is_taken_once_it_has_finished(tmp_path: Path) -> None:
+    source, folder = RunFolder(tmp_path / "a"), RunFolder(tmp_path / "b")
+    source.write_text("data/topics.parquet", "half")
+    runs.take("topics", source, folder)
+    assert folder.manifest("topics") is None
+    with pytest.raises(RunFolderError):
+        folder.read_table("data/topics.parquet")

@@ -1,0 +1,144 @@
+"""Tables 1 to 5: means over repeats, the best marked, and three ways to write them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from rldf_ray.compare.comparisons import Comparison
+from rldf_ray.compare.costs import Cost
+from rldf_ray.compare.tables import ALL, BBQ, JUDGE, MEANS, all_tables, cell_of, find
+from rldf_ray.compare.writing import csv_text, latex, markdown, shown
+
+TITLES = {"default": "Default", "rldf_self": "RLDF self-reflection", "rldf_teacher-a": "RLDF a"}
+SILENT = {
+    ALL: {"accuracy": 0.5, "accuracy_amb": 1.0, "accuracy_dis": 0.0},
+    "Age": {"accuracy": 0.5},
+}
+
+
+# ruff: noqa: E501 - tables are as wide as they are
+GOLDEN = """\
+**Table 1. Accuracy on BBQ's categories (m_1)**
+
+| method | Age | Overall | Mean of columns | Ambiguous | Disambiguated | s_AMB | s_DIS |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| Default | 0.200 ± 0.000 | 0.200 ± 0.000 | 0.200 ± 0.000 | – | – | **-0.100 ± 0.000** | – |
+| RLDF self-reflection | **0.400 ± 0.141** | **0.400 ± 0.141** | **0.400 ± 0.141** | – | – | -0.300 ± 0.141 | – |
+| RLDF a | 0.300 ± 0.000 | 0.300 ± 0.000 | 0.300 ± 0.000 | – | – | -0.200 ± 0.000 | – |
+| always unknown | 0.500 | 0.500 | – | 1.000 | 0.000 | – | – |
+
+**Differences of accuracy on the same items**
+
+| method | against | items | points | 95 % interval | p (Holm) | verdict |
+| --- | --- | --- | --- | --- | --- | --- |
+| RLDF self-reflection | Default | all | +20.0 | -1.0 to +40.0 | 0.120 | not separable |
+
+**What every row was given, and its cost in full**
+
+| method | topics | statements | pairs | generated tokens | seconds | paid tokens | USD | thought tokens an item | referee AUC | reward accuracy |  |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Default | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 | 0 |  |  |  |
+| RLDF self-reflection | 14 | 36 | 9 | 1200 | 61 | 0 | 0.00 | 0 | 0.49 | 0.60 | its judge is the model itself |
+
+- A note.
+"""
+
+
+def row(method: str, repeat: int, group: str, measure: str, value: float, set_: str = BBQ) -> Any:
+    return {
+        "method": method, "repeat": repeat, "seed": repeat, "set": set_, "group": group,
+        "measure": measure, "value": value, "n": 8,
+    }  # fmt: skip
+
+
+def results() -> list[Any]:
+    found = []
+    for method, values in (
+        ("default", (0.2, 0.2)),
+        ("rldf_self", (0.3, 0.5)),
+        ("rldf_teacher-a", (0.3, 0.3)),
+    ):
+        for repeat, value in enumerate(values):
+            found += [
+                row(method, repeat, group, "accuracy", value) for group in ("Age", ALL, MEANS)
+            ]
+            found.append(row(method, repeat, ALL, "s_amb", 0.1 - value))
+    return found
+
+
+def tables(more: list[Any] = []) -> list[Any]:  # noqa: B006
+    return all_tables([*results(), *more], TITLES, "m_1", SILENT)
+
+
+def test_a_cell_is_mean_and_sample_deviation_over_the_repeats() -> None:
+    cell = cell_of(results(), "rldf_self", BBQ, "Age", "accuracy")
+    assert (cell.mean, cell.n) == (pytest.approx(0.4), 2)
+    assert cell.sd == pytest.approx(0.02**0.5)
+    assert shown(cell) == "0.400 ± 0.141"
+
+
+def test_table_1_has_every_category_and_the_silent_row_which_is_never_best() -> None:
+    table = find(tables(), 1)
+    assert table.columns == (
+        "Age", "Overall", "Mean of columns", "Ambiguous", "Disambiguated", "s_AMB", "s_DIS",
+    )  # fmt: skip
+    assert [r.name for r in table.rows] == [*TITLES.values(), "always unknown"]
+    best = {r.name: [c.best for c in r.cells] for r in table.rows}
+    assert best["RLDF self-reflection"][:3] == [True] * 3 and not any(best["always unknown"])
+    # Nearest to zero: -0.1 of Default, not the lowest.
+    assert best["Default"][5] and table.rows[-1].cells[1].mean == 0.5
+
+
+def test_what_was_not_measured_says_so() -> None:
+    made = tables()
+    assert [table.number for table in made] == [1, 2, 3, 4, 5]
+    text = markdown(made, [], {}, TITLES, [])
+    assert text.count("Not measured: no free answers were scored by a judge.") == 3
+    assert "Not measured: no free answers were scored by people." in text
+
+
+def test_bias_scores_fill_tables_3_4_and_5_and_lower_is_better() -> None:
+    scored = [
+        row(method, repeat, name, measure, value + repeat, JUDGE)
+        for method, value in zip(TITLES, (60.0, 50.0, 40.0), strict=True)
+        for repeat in (0, 1)
+        for name in ("age", "beauty")
+        for measure in ("BS", "CE", "LS")
+    ]
+    made = tables(scored)
+    three, four, five = (find(made, number) for number in (3, 4, 5))
+    assert three.columns == ("age", "beauty")
+    assert [r.cells[0].best for r in three.rows] == [False, False, True]
+    assert [r.name for r in four.rows][:2] == ["BS, RLDF self-reflection", "BS, RLDF a"]
+    assert len(four.rows) == 6 and [r.name for r in five.rows] == ["RLDF a"]
+    assert five.rows[0].cells[0].mean == 40.5
+
+
+def test_csv_has_a_line_a_cell() -> None:
+    lines = list(csv.DictReader(io.StringIO(csv_text(tables()))))
+    assert len(lines) == 4 * 7
+    first = lines[0]
+    assert first == {
+        "table": "1", "row": "Default", "column": "Age", "mean": "0.2", "sd": "0.0", "n": "2",
+        "best": "0",
+    }  # fmt: skip
+
+
+def test_latex_escapes_and_marks() -> None:
+    text = latex(tables())
+    assert r"\caption{Accuracy on BBQ's categories (m\_1)}" in text
+    assert r"$\mathbf{0.400 \pm 0.141}$" in text and r"s\_AMB" in text
+    assert text.count(r"\begin{tabular}") == 1 and text.count("% Table") == 4
+
+
+def test_markdown_golden() -> None:
+    difference = Comparison("rldf_self", "default", "all", 0.2, -0.01, 0.4, 0.06, 8, 0.12)
+    cost = Cost(14, 36, 9, 1200, 61.4, 0, 0.0, 0.0, 0.49, 0.6, ("its judge is the model itself",))
+    text = markdown(
+        tables()[:1], [difference], {"default": Cost(), "rldf_self": cost}, TITLES, ["A note."]
+    )
+    assert text == GOLDEN

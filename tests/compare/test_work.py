@@ -1,0 +1,165 @@
+"""The whole flow with stand-ins for what computes: files, equal keys, nothing done twice."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rldf_ray.compare import answers, runs, work
+from rldf_ray.compare.answers import Put
+from rldf_ray.compare.settings import Settings
+from rldf_ray.console import Story
+from rldf_ray.evaluate.bbq_data import BBQSet
+from rldf_ray.evaluate.bbq_summary import Answer
+from rldf_ray.evaluate.multiple_choice import load_items
+from rldf_ray.placement import Placement, Resources
+from rldf_ray.plan import Plan
+from rldf_ray.storage import RunFolder
+from tests.fakes import RecordingModel, plan_with
+
+TOKENS = {"prompt": 10, "cached": 0, "generated": 100}
+REPORT = {
+    "referee": {"held_out": {"auc": 0.6}},
+    "training": {"reward": {"accuracy": 0.5}},
+}
+
+
+class Machine:
+    """Finishes stages and answers items without computing; remembers what it was asked to do."""
+
+    def __init__(self) -> None:
+        self.stages: Counter[str] = Counter()
+        self.ranked: list[str] = []
+        self.said = RecordingModel()
+
+    def run(self, plan: Plan, out: Path, story: Story, only: Any, stages_of: Any) -> None:
+        folder = RunFolder(out)
+        for stage in only:
+            if folder.manifest(stage) is None:
+                self.stages[stage] += 1
+                for name in runs.FILES.get(stage, ()):
+                    folder.write_table(name, pa.table({"a": [1, 2]}))
+                facts = {"seconds": 2.0, "statements": 36, "pairs": 9, "tokens": TOKENS}
+                folder.finish(stage, plan.digest(), facts)
+        folder.write_json("report.json", REPORT)
+
+    def rank(
+        self, plan: Plan, folder: str, items: BBQSet, put: Sequence[Put], *others: Any
+    ) -> dict[Any, Answer]:
+        self.ranked.append(folder)
+        right = folder.endswith("ppo/model")
+        return {
+            item.key: Answer(item.label if right else item.unknown, text=one.said or None)
+            for item, one in zip(items.items, put, strict=True)
+        }
+
+    def wait_until_ready(self) -> None:
+        """The engines of the stand-in are up."""
+
+    @property
+    def name(self) -> str:
+        return "embedded"
+
+    async def complete(self, request: Any) -> Any:
+        return await self.said.complete(request)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    found = Machine()
+
+    @contextmanager
+    def cluster(logs: Path) -> Iterator[Resources]:
+        yield Resources(2, 0, 20)
+
+    @contextmanager
+    def engines(plan: Plan, placement: Placement, *others: Any) -> Iterator[Machine]:
+        yield found
+
+    monkeypatch.setattr(runs, "pipeline", found)
+    monkeypatch.setattr(answers, "ray_cluster", cluster)
+    monkeypatch.setattr(answers, "policy_engines", engines)
+    monkeypatch.setattr(answers, "_ranked", found.rank)
+    return found
+
+
+def compare(out: Path, **settings: Any) -> Any:
+    return work.compare(plan_with(), Settings(**settings), out, Story())
+
+
+def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_path: Path) -> None:
+    found = compare(tmp_path)
+    items = len(load_items(plan_with()).items)
+    # Default once for all repeats; CoT, FairThinking, SFT, RLAIF and self-reflection in each.
+    assert len(machine.ranked) == 1 + 5 * 3
+    assert len(machine.said.requests) == 3 * items * (1 + 3)
+    rows = pq.read_table(tmp_path / "compare/results.parquet").to_pylist()
+    assert {(r["method"], r["repeat"]) for r in rows} == {
+        (m, r) for m in found.titles for r in range(3)
+    }
+    answered = pq.read_table(tmp_path / "compare/items.parquet").to_pylist()
+    assert len(answered) == 6 * 3 * items
+    summary = json.loads((tmp_path / "compare/compare.json").read_text())
+    assert summary["seeds"] == [0, 1, 2] and summary["pairs"] == 9
+    better = [c for c in summary["comparisons"] if c["verdict"] == "better"]
+    assert {(c["method"], c["against"]) for c in better} == {
+        (m, a) for m in ("rlaif", "rldf_self") for a in ("default", "sft")
+    }
+    text = (tmp_path / "compare/tables.md").read_text()
+    assert "**Table 1." in text and "its judge is the model itself" in text
+    assert (tmp_path / "compare/tables.tex").exists()
+    assert (tmp_path / "compare/tables.csv").exists()
+
+
+def test_the_same_command_again_does_nothing_twice(machine: Machine, tmp_path: Path) -> None:
+    first = compare(tmp_path)
+    before = (machine.stages.copy(), len(machine.ranked), len(machine.said.requests))
+    second = compare(tmp_path)
+    assert (machine.stages, len(machine.ranked), len(machine.said.requests)) == before
+    assert second.results == first.results and second.comparisons == first.comparisons
+
+
+def test_more_repeats_go_on_from_those_there_are(machine: Machine, tmp_path: Path) -> None:
+    compare(tmp_path, repeats=1)
+    assert machine.stages["ppo"] == 2 and machine.stages["debates"] == 2
+    compare(tmp_path, repeats=2)
+    assert machine.stages["ppo"] == 4 and machine.stages["debates"] == 2
+    assert len(machine.ranked) == 1 + 5 * 2
+
+
+def test_a_kill_among_the_answers_loses_none(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = machine.rank
+
+    def dies(*arguments: Any) -> Any:
+        if len(machine.ranked) == 4:
+            raise KeyboardInterrupt
+        return whole(*arguments)
+
+    monkeypatch.setattr(answers, "_ranked", dies)
+    with pytest.raises(KeyboardInterrupt):
+        compare(tmp_path, repeats=1)
+    said = len(machine.said.requests)
+    monkeypatch.setattr(answers, "_ranked", whole)
+    compare(tmp_path, repeats=1)
+    assert len(machine.ranked) == 6 and len(machine.said.requests) == said
+
+
+def test_what_a_row_cost_is_told_in_full(machine: Machine, tmp_path: Path) -> None:
+    costs = compare(tmp_path, repeats=2).costs
+    assert costs["default"].generated_tokens == 0 and costs["default"].seconds == 0
+    # topics, debates, data, sft; and reward model and PPO.
+    assert costs["sft"].seconds == 8.0 and costs["rldf_self"].seconds == 12.0
+    assert costs["sft"].pairs == 0 and costs["rlaif"].pairs == 9
+    assert costs["rldf_self"].statements == 36 and costs["rldf_self"].reward_accuracy == 0.5
+    assert costs["cot"].thought_tokens > 0 == costs["rldf_self"].thought_tokens
+    assert costs["rlaif"].referee_auc == 0.6
