@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rldf_ray.compare.answers import Asking, answer_all
 from rldf_ray.compare.found import Found, found_in, write_files
+from rldf_ray.compare.free_answers import answer_freely, held_out_prompts
 from rldf_ray.compare.method import Method, methods_of
 from rldf_ray.compare.results import given_rows
 from rldf_ray.compare.runs import (
@@ -40,6 +41,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         keys = answer_all(plan, askings, items, settings.mode, kept, story)
         found = found_in(plan, settings, methods, askings, keys, items, pairs, folder.root)
         write_files(found, kept)
+        answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
     return found
 
 

@@ -13,18 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.compare import answers, runs, work
+from rldf_ray.compare import answers, free_answers, runs, work
 from rldf_ray.compare.answers import Put
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
 from rldf_ray.evaluate.bbq_data import BBQSet
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.multiple_choice import load_items
+from rldf_ray.models.base import ChatRequest
 from rldf_ray.placement import Placement, Resources
 from rldf_ray.plan import Plan
+from rldf_ray.preference_data import prompts_table
 from rldf_ray.storage import RunFolder
-from tests.fakes import RecordingModel, plan_with
+from tests.fakes import RecordingModel, judgement, opinion, plan_with
 
+TOPICS = [opinion(1, split="eval"), judgement(2, split="eval"), opinion(3, split="ppo")]
 TOKENS = {"prompt": 10, "cached": 0, "generated": 100}
 REPORT = {
     "referee": {"held_out": {"auc": 0.6}},
@@ -39,6 +42,7 @@ class Machine:
         self.stages: Counter[str] = Counter()
         self.ranked: list[str] = []
         self.said = RecordingModel()
+        self.synced: list[str] = []
 
     def run(self, plan: Plan, out: Path, story: Story, only: Any, stages_of: Any) -> None:
         folder = RunFolder(out)
@@ -48,6 +52,8 @@ class Machine:
                 for name in runs.FILES.get(stage, ()):
                     folder.write_table(name, pa.table({"a": [1, 2]}))
                 facts = {"seconds": 2.0, "statements": 36, "pairs": 9, "tokens": TOKENS}
+                if stage == "data":
+                    folder.write_table("data/prompts.parquet", prompts_table(TOPICS))
                 folder.finish(stage, plan.digest(), facts)
         folder.write_json("report.json", REPORT)
 
@@ -60,6 +66,9 @@ class Machine:
             item.key: Answer(item.label if right else item.unknown, text=one.said or None)
             for item, one in zip(items.items, put, strict=True)
         }
+
+    def sync_weights(self, folder: str, revision: str) -> None:
+        self.synced.append(folder)
 
     def wait_until_ready(self) -> None:
         """The engines of the stand-in are up."""
@@ -87,8 +96,15 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(runs, "pipeline", found)
     monkeypatch.setattr(answers, "ray_cluster", cluster)
     monkeypatch.setattr(answers, "policy_engines", engines)
+    monkeypatch.setattr(free_answers, "ray_cluster", cluster)
+    monkeypatch.setattr(free_answers, "policy_engines", engines)
     monkeypatch.setattr(answers, "_ranked", found.rank)
     return found
+
+
+def free(request: ChatRequest) -> bool:
+    """Whether it is about a held-out prompt."""
+    return request.address.startswith("held_out/") or "/age-" in request.address
 
 
 def compare(out: Path, **settings: Any) -> Any:
@@ -100,7 +116,8 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
     items = len(load_items(plan_with()).items)
     # Default once for all repeats; CoT, FairThinking, SFT, RLAIF and self-reflection in each.
     assert len(machine.ranked) == 1 + 5 * 3
-    assert len(machine.said.requests) == 3 * items * (1 + 3)
+    thoughts = [r for r in machine.said.requests if not free(r)]
+    assert len(thoughts) == 3 * items * (1 + 3)
     rows = pq.read_table(tmp_path / "compare/results.parquet").to_pylist()
     assert {(r["method"], r["repeat"]) for r in rows} == {
         (m, r) for m in found.titles for r in range(3)
@@ -122,9 +139,32 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
 def test_the_same_command_again_does_nothing_twice(machine: Machine, tmp_path: Path) -> None:
     first = compare(tmp_path)
     before = (machine.stages.copy(), len(machine.ranked), len(machine.said.requests))
+    synced = list(machine.synced)
     second = compare(tmp_path)
     assert (machine.stages, len(machine.ranked), len(machine.said.requests)) == before
+    assert machine.synced == synced
     assert second.results == first.results and second.comparisons == first.comparisons
+
+
+def test_free_answers_are_left_for_a_judge(machine: Machine, tmp_path: Path) -> None:
+    compare(tmp_path, repeats=2)
+    path = tmp_path / "compare/free_answers.parquet"
+    rows = pq.read_table(path).to_pylist()
+    assert len(rows) == 6 * 2 * 3 and {len(r["answer"]) > 0 for r in rows} == {True}
+    assert len({(r["method"], r["repeat"], r["prompt_id"]) for r in rows}) == len(rows)
+    assert {r["method"] for r in rows if r["thought"]} == {"cot", "fair_thinking"}
+    # Every trained model's weights once, after the model as it is has answered.
+    assert len(machine.synced) == len(set(machine.synced)) == 3 * 2
+    asked = machine.said.asked("held_out/")
+    assert len(asked) == len(rows) and len({r.seed for r in asked}) == 2 * 3
+    plain = [r for r in asked if len(r.messages) == 1 and "jury" not in r.messages[0].content]
+    assert {r.messages[0].content for r in plain} == {r["prompt"] for r in rows}
+
+
+def test_methods_without_topics_have_no_held_out_prompts(machine: Machine, tmp_path: Path) -> None:
+    compare(tmp_path, methods=("default", "cot"))
+    table = pq.read_table(tmp_path / "compare/free_answers.parquet")
+    assert table.num_rows == 0 and "answer" in table.column_names
 
 
 def test_more_repeats_go_on_from_those_there_are(machine: Machine, tmp_path: Path) -> None:
@@ -151,7 +191,8 @@ def test_a_kill_among_the_answers_loses_none(
     said = len(machine.said.requests)
     monkeypatch.setattr(answers, "_ranked", whole)
     compare(tmp_path, repeats=1)
-    assert len(machine.ranked) == 6 and len(machine.said.requests) == said
+    assert len(machine.ranked) == 6
+    assert len([r for r in machine.said.requests if not free(r)]) == said
 
 
 def test_what_a_row_cost_is_told_in_full(machine: Machine, tmp_path: Path) -> None:

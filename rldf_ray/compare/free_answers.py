@@ -1,0 +1,152 @@
+"""Every method's free answers to held-out prompts, which a judge or people score (Tables 2 to 5).
+
+    prompts of the split "eval" --> each method, each repeat --> free_answers.parquet
+
+`rldf eval judge` and `rldf eval human export` read the file as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.cluster import ray_cluster
+from rldf_ray.compare.answers import Asking, think_all
+from rldf_ray.compare.method import Method
+from rldf_ray.compare.runs import data_runs
+from rldf_ray.compare.thinking import Scene
+from rldf_ray.console import Story
+from rldf_ray.evaluate.held_out import answer_prompts
+from rldf_ray.models.base import ChatModel
+from rldf_ray.models.journaled import JournaledModel
+from rldf_ray.placement import place
+from rldf_ray.plan import Plan
+from rldf_ray.speakers import policy_engines
+from rldf_ray.storage import Journal, RunFolder, digest
+
+FILE = "free_answers.parquet"
+SCHEMA = pa.schema(
+    [
+        ("method", pa.string()),
+        ("repeat", pa.int64()),
+        ("seed", pa.int64()),
+        ("prompt_id", pa.string()),
+        ("bias_type", pa.string()),
+        ("kind", pa.string()),
+        ("clue_shown", pa.bool_()),
+        ("prompt", pa.string()),
+        ("thought", pa.string()),
+        ("answer", pa.string()),
+        ("finish_reason", pa.string()),
+    ]
+)
+
+Prompts = list[dict[str, Any]]
+
+
+def held_out_prompts(plan: Plan, methods: Sequence[Method], out: Path) -> Prompts:
+    """Held-out prompts of the topics all methods share; none where no method has topics."""
+    sources = data_runs(methods)
+    if not sources:
+        return []
+    table = RunFolder(out / "runs" / sources[0].name).read_table("data/prompts.parquet")
+    rows = [row for row in table.to_pylist() if row["split"] == "eval"]
+    # Ids end with a hash of the text, so the first ones are a sample over all bias types.
+    rows.sort(key=lambda row: row["prompt_id"].partition("-")[2])
+    return rows[: plan.evaluate.held_out_prompts]
+
+
+def answer_freely(
+    plan: Plan, askings: Sequence[Asking], prompts: Prompts, out: RunFolder, story: Story
+) -> None:
+    """Have every method answer every prompt; what `out` has is not asked again."""
+    keys = {_place(asking): _key(plan, asking, prompts) for asking in askings}
+    # The model as it is comes first: engines start with it, and are then sent the others' weights.
+    todo = [a for a in askings if not (out.root / f"free/{keys[_place(a)]}.parquet").exists()]
+    todo.sort(key=lambda asking: asking.method.training is not None)
+    if todo and prompts:
+        story.say(f"\nfree answers to {len(prompts)} prompts: {len(todo)} of {len(askings)} to do")
+        with (
+            ray_cluster(out.root / "logs") as resources,
+            policy_engines(
+                plan, place(plan, resources), story, plan.model, "base", plan.engines.dtype
+            ) as pool,
+            story.bar("free answers", len(prompts) * len(todo)) as bar,
+        ):
+            pool.wait_until_ready()
+            journal = Journal(out.path("journal/free_answers.jsonl"))
+            try:
+                for asking in todo:
+                    key = keys[_place(asking)]
+                    if asking.method.training is not None:
+                        pool.sync_weights(asking.folder, key)
+                    model = JournaledModel(pool, journal)
+                    answered = asyncio.run(_answers(plan, asking, key, model, prompts, bar.advance))
+                    out.write_table(f"free/{key}.parquet", answered)
+            finally:
+                journal.close()
+    tables = [out.read_table(f"free/{key}.parquet") for key in keys.values()] if prompts else []
+    out.write_table(FILE, pa.concat_tables([SCHEMA.empty_table(), *tables]))
+
+
+async def _answers(
+    plan: Plan, asking: Asking, key: str, model: ChatModel, prompts: Prompts, on_answer: Any
+) -> pa.Table:
+    """One method's answers in one repeat, after thinking where it thinks; columns of SCHEMA."""
+    said = [""] * len(prompts)
+    asked: Sequence[dict[str, Any]] = prompts
+    if asking.method.think:
+        thoughts = await think_all(asking, model, plan, [_scene(row) for row in prompts])
+        said = [thought.text for thought in thoughts]
+        asked = [
+            row | {"prompt": [{"role": m.role, "content": m.content} for m in thought.messages]}
+            for row, thought in zip(prompts, thoughts, strict=True)
+        ]
+    completions = await answer_prompts(
+        model,
+        asked,
+        # By the key, as other weights give other answers under the same method's name.
+        name=key,
+        max_tokens=plan.evaluate.max_tokens,
+        seed=asking.seed,
+        on_answer=on_answer,
+    )
+    rows = [
+        {
+            **{name: row[name] for name in ("prompt_id", "bias_type", "kind", "clue_shown")},
+            "method": asking.method.name,
+            "repeat": asking.repeat,
+            "seed": asking.seed,
+            "prompt": row["prompt"][-1]["content"],
+            "thought": thought or None,
+            "answer": completion.text,
+            "finish_reason": completion.finish_reason,
+        }
+        for row, thought, completion in zip(prompts, said, completions, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _scene(row: dict[str, Any]) -> Scene:
+    """A prompt as a method that thinks is told it: a question without a scene of its own."""
+    question = row["prompt"][-1]["content"]
+    return Scene(row["bias_type"], row["prompt_id"], row["topic_id"], "", question)
+
+
+def _place(asking: Asking) -> tuple[str, int]:
+    return asking.method.name, asking.repeat
+
+
+def _key(plan: Plan, asking: Asking, prompts: Prompts) -> str:
+    """Of everything the answers depend on."""
+    section = plan.debate
+    thinking = (section.max_tokens, section.temperature, section.top_p, section.debaters)
+    how = thinking if asking.method.think else None
+    ids = [(row["prompt_id"], row["prompt"]) for row in prompts]
+    most = plan.evaluate.max_tokens
+    name = asking.method.name, asking.seed
+    return digest("free", *name, asking.weights, how, most, plan.engines.dtype, ids)
