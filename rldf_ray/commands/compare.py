@@ -67,6 +67,13 @@ Figures = Annotated[
         "for Tables 2 to 5",
     ),
 ]
+Multirole = Annotated[
+    Path | None,
+    typer.Option("--multirole", metavar="DIR", help="ask the multi-role debate set here as well"),
+]
+Queries = Annotated[
+    int, typer.Option("--queries", min=1, help="of the multi-role set, for each bias type")
+]
 AsJSON = Annotated[bool, typer.Option("--json", help="print compare.json instead of tables")]
 
 VERDICTS = {"better": "better", "worse": "worse", "not separable": "n.s."}
@@ -82,6 +89,8 @@ def compare(
     bbq: BBQ = None,
     items: Items = None,
     mode: ModeOption = AskedBy.rank,
+    multirole: Multirole = None,
+    queries: Queries = 2000,
     figures: Figures = [],  # noqa: B006
     as_json: AsJSON = False,
 ) -> None:
@@ -93,7 +102,15 @@ def compare(
 
     folder = None if bbq is None else str(bbq_folder(bbq).resolve())
     others = tuple(str(path) for path in figures)
-    settings = Settings(tuple(method) or None, tuple(teacher), repeats, mode.value, others)
+    settings = Settings(
+        tuple(method) or None,
+        tuple(teacher),
+        repeats,
+        mode.value,
+        others,
+        None if multirole is None else str(multirole),
+        queries,
+    )
     # Tables and JSON go to stdout; what a run tells while it works must not be among JSON.
     story = Story(Console(stderr=as_json, highlight=False, soft_wrap=True))
     found = work.compare(plan_with_items(loaded, folder, items), settings, out, story)

@@ -14,6 +14,7 @@ from rldf_ray.compare.answers import Asking, read_answers
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.costs import Cost, cost_of
 from rldf_ray.compare.method import Method
+from rldf_ray.compare.multirole import MultiroleRows
 from rldf_ray.compare.results import (
     ALL,
     ITEM_SCHEMA,
@@ -64,6 +65,7 @@ def found_in(
     askings: Sequence[Asking],
     keys: Mapping[tuple[str, int], str],
     items: BBQSet,
+    multirole: MultiroleRows,
     pairs: int | None,
     out: Path,
 ) -> Found:
@@ -80,8 +82,9 @@ def found_in(
         each = tokens / len(items.items)
         costs[asking.method.name].append(cost_of(asking.method, asking.repeat, pairs, each, out))
     titles = {method.name: method.title for method in methods}
-    results += given_rows(settings.figures, list(titles))
-    kept.write_table("items.parquet", pa.Table.from_pylist(answered, schema=ITEM_SCHEMA))
+    results += [*multirole.results, *given_rows(settings.figures, list(titles))]
+    every_item = [*answered, *multirole.items]
+    kept.write_table("items.parquet", pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
     kept.write_table("results.parquet", pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
     comparisons = compare_all(answered, list(titles), plan.seed)
     tables = all_tables(results, titles, Path(plan.model).name, _always_unknown(items))

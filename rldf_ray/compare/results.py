@@ -14,7 +14,7 @@ from rldf_ray.evaluate.bbq_data import BBQItem
 from rldf_ray.evaluate.bbq_score import Score, score
 from rldf_ray.plan import PlanError
 
-BBQ = "bbq"
+BBQ, MULTIROLE = "bbq", "multirole"
 ALL = "all"
 
 ITEM_SCHEMA = pa.schema(
@@ -60,14 +60,14 @@ MEASURES = {
 Rows = list[dict[str, Any]]
 
 
-def item_rows(asking: Asking, answers: pa.Table) -> Rows:
-    """The answers of one method in one repeat as rows of ITEM_SCHEMA."""
+def item_rows(asking: Asking, answers: pa.Table, set_: str = BBQ) -> Rows:
+    """The answers of one method in one repeat to a set, as rows of ITEM_SCHEMA."""
     return [
         {
             "method": asking.method.name,
             "repeat": asking.repeat,
             "seed": asking.seed,
-            "set": BBQ,
+            "set": set_,
             "group": row["category"],
             "item_id": f"{row['category']}/{row['example_id']}",
             "template": row["question_index"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rldf_ray.evaluate.asking import Mode
 from rldf_ray.evaluate.bbq_data import categories_in
 from rldf_ray.evaluate.multiple_choice import SCENES
+from rldf_ray.evaluate.multirole_data import PER_BIAS_TYPE
 from rldf_ray.plan import Plan
 
 LEAST_ITEMS = 240
@@ -22,6 +23,8 @@ class Settings:
         repeats: repeat r trains and thinks with the plan's seed plus r.
         mode: how the items are put: options ranked, or by letter.
         figures: files of other evaluations of the same methods, in the columns of results.parquet.
+        multirole: folder with the multi-role debate set's file; None leaves it out.
+        queries: of it, for each bias type.
     """
 
     methods: tuple[str, ...] | None = None
@@ -29,6 +32,8 @@ class Settings:
     repeats: int = 3
     mode: Mode = "rank"
     figures: tuple[str, ...] = ()
+    multirole: str | None = None
+    queries: int = PER_BIAS_TYPE
 
 
 def plan_with_items(plan: Plan, bbq: str | None, items: int | None) -> Plan:

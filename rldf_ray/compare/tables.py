@@ -5,6 +5,8 @@
 3  bias score, methods x bias types                 set "answers", measure BS
 4  self-reflection and teacher-student              set "answers", measures BS, CE, LS
 5  bias score, teachers x bias types                set "answers", measure BS
+
+and one of ours, 6: impartial answers, methods x bias types, set "multirole", where it was asked.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rldf_ray.compare.results import ALL, BBQ, Rows
+from rldf_ray.compare.results import ALL, BBQ, MULTIROLE, Rows
 
 # The sets and measures of `rldf eval judge` and `rldf eval human import`.
 PEOPLE, JUDGE = "people", "answers"
@@ -111,13 +113,15 @@ def all_tables(
     teachers = {m: t for m, t in titles.items() if m.startswith("rldf_teacher")}
     modes = {m: t for m, t in titles.items() if m in {"rldf_self", *teachers}}
     both = "Self-reflection and teacher-student"
-    return [
+    found = [
         table_1(results, titles, model, always_unknown),
         _modes(2, f"{both}, scored by people ({model})", results, modes, PEOPLE),
         _bias(3, f"Bias score by method ({model}), lower is better", results, titles, "method"),
         _modes(4, f"{both}, scored by a judge ({model})", results, modes, JUDGE),
         _bias(5, f"Bias score by teacher ({model}), lower is better", results, teachers, "teacher"),
     ]
+    groups = _groups(results, MULTIROLE)
+    return [*found, _impartial(results, titles, model, groups)] if groups else found
 
 
 def table_1(
@@ -145,6 +149,20 @@ def table_1(
         tuple(rows),
         tuple(BETTER.get(measure, 1) for _, measure in places),
     ).marked()
+
+
+def _impartial(
+    results: Rows, titles: Mapping[str, str], model: str, groups: tuple[str, ...]
+) -> Table:
+    """Share of impartial answers on the multi-role debate set; a guess has a third."""
+    places = (*groups, ALL)
+    rows = tuple(
+        Row(title, tuple(cell_of(results, m, MULTIROLE, group, "impartial") for group in places))
+        for m, title in titles.items()
+    )
+    names = tuple(NAMES.get(group, group) for group in places)
+    title = f"Impartial answers on the multi-role debate set ({model})"
+    return Table(6, title, "method", names, rows, (1,) * len(places)).marked()
 
 
 def _bias(number: int, title: str, results: Rows, methods: Mapping[str, str], head: str) -> Table:

@@ -9,6 +9,7 @@ from rldf_ray.compare.answers import Asking, answer_all
 from rldf_ray.compare.found import Found, found_in, write_files
 from rldf_ray.compare.free_answers import answer_freely, held_out_prompts
 from rldf_ray.compare.method import Method, methods_of
+from rldf_ray.compare.multirole import multirole_rows, queries_of
 from rldf_ray.compare.results import given_rows
 from rldf_ray.compare.runs import (
     carry_out,
@@ -34,12 +35,13 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
     given_rows(settings.figures, [method.name for method in methods])
     folder = RunFolder(out.resolve())
     with folder.locked():
-        items = load_items(plan)
+        items, queries = load_items(plan), queries_of(plan, settings)
         pairs = _train(methods, settings, folder.root, story)
         askings = _askings(plan, methods, settings, pairs, folder.root)
         kept = RunFolder(folder.root / "compare")
         keys = answer_all(plan, askings, items, settings.mode, kept, story)
-        found = found_in(plan, settings, methods, askings, keys, items, pairs, folder.root)
+        others = multirole_rows(plan, settings, queries, askings, kept, story)
+        found = found_in(plan, settings, methods, askings, keys, items, others, pairs, folder.root)
         write_files(found, kept)
         answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
     return found

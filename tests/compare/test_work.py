@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -165,6 +166,36 @@ def test_methods_without_topics_have_no_held_out_prompts(machine: Machine, tmp_p
     compare(tmp_path, methods=("default", "cot"))
     table = pq.read_table(tmp_path / "compare/free_answers.parquet")
     assert table.num_rows == 0 and "answer" in table.column_names
+
+
+def test_the_multirole_set_is_asked_as_well(machine: Machine, tmp_path: Path) -> None:
+    kinds = {"anti_stereotype": "quick", "stereotype": "slow", "unrelated": "tall"}
+    rows = [
+        {"bias_type": name, "target_gender": "male", "context": f"On day {i} he was BLANK"}
+        | kinds
+        | {"item_category": "negative", "type_category": "type1"}
+        for i in range(4)
+        for name in ("ageism", "nationality")
+    ]
+    folder = tmp_path / "set"
+    folder.mkdir()
+    with (folder / "dataset.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    out = tmp_path / "out"
+    found = compare(out, repeats=1, methods=("default", "cot", "rldf_self"), multirole=str(folder))
+    shares = {
+        (r["method"], r["group"], r["measure"]): r["value"]
+        for r in found.results
+        if r["set"] == "multirole"
+    }
+    assert len(shares) == 3 * 3 * 3 and shares["rldf_self", "age", "impartial"] == 1.0
+    items = pq.read_table(out / "compare/items.parquet").to_pylist()
+    assert {r["set"] for r in items} == {"bbq", "multirole"}
+    assert found.tables[-1].number == 6 and found.tables[-1].columns[-1] == "Overall"
+    number = len(load_items(plan_with()).items)
+    assert {c.n for c in found.comparisons if c.condition == "all"} == {number}
 
 
 def test_more_repeats_go_on_from_those_there_are(machine: Machine, tmp_path: Path) -> None:

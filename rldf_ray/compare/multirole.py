@@ -1,0 +1,74 @@
+"""The multi-role debate set for every method: shares of biased, impartial, anti-biased answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rldf_ray.compare.answers import Asking, answer_all, read_answers
+from rldf_ray.compare.results import MULTIROLE, Rows, item_rows
+from rldf_ray.compare.settings import Settings
+from rldf_ray.console import Story
+from rldf_ray.evaluate.bbq_data import BBQSet
+from rldf_ray.evaluate.bbq_summary import Answer
+from rldf_ray.evaluate.multirole_data import MultiroleSet, load_multirole
+from rldf_ray.evaluate.multirole_summary import MultiroleEvaluation
+from rldf_ray.plan import Plan
+from rldf_ray.storage import RunFolder
+
+
+@dataclass(frozen=True)
+class MultiroleRows:
+    """What the set adds to items.parquet and results.parquet; nothing where it was not asked."""
+
+    items: Rows
+    results: Rows
+
+
+def queries_of(plan: Plan, settings: Settings) -> MultiroleSet | None:
+    """The set's sample, None where none is asked for.
+
+    Raises:
+        MultiroleError: the file is not there, or not as published.
+    """
+    if settings.multirole is None:
+        return None
+    return load_multirole(settings.multirole, settings.queries, plan.seed)
+
+
+def multirole_rows(
+    plan: Plan,
+    settings: Settings,
+    queries: MultiroleSet | None,
+    askings: Sequence[Asking],
+    out: RunFolder,
+    story: Story,
+) -> MultiroleRows:
+    """Have every method answer the queries, as it does BBQ's items."""
+    if queries is None:
+        return MultiroleRows([], [])
+    items = BBQSet(queries.items, queries.source, (), 0, "the set has no such scores")
+    keys = answer_all(plan, askings, items, settings.mode, out, story)
+    found = MultiroleRows([], [])
+    for asking in askings:
+        answers = read_answers(out, keys[asking.method.name, asking.repeat])
+        found.items.extend(item_rows(asking, answers, MULTIROLE))
+        found.results.extend(_shares(asking, queries, answers, settings))
+    return found
+
+
+def _shares(asking: Asking, queries: MultiroleSet, answers: pa.Table, settings: Settings) -> Rows:
+    given = {
+        (row["category"], row["example_id"]): Answer(row["prediction"])
+        for row in answers.to_pylist()
+    }
+    name = asking.method.name
+    evaluation = MultiroleEvaluation(name, settings.mode, queries, given, asking.seed)
+    head = {"method": name, "repeat": asking.repeat, "seed": asking.seed, "set": MULTIROLE}
+    return [
+        head | {"group": v.group, "measure": v.measure, "value": v.value, "n": v.n}
+        for v in evaluation.values()
+        if v.value is not None
+    ]
