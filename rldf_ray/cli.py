@@ -20,6 +20,7 @@ from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.judge import judge
 from rldf_ray.commands.multirole import multirole
 from rldf_ray.commands.referee import app as referees
+from rldf_ray.commands.self_identification import self_identification
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.commands.summary import print_summary
@@ -156,6 +157,7 @@ evals.command("bbq-hard")(bbq_hard)
 evals.command("multirole")(multirole)
 evals.command("judge")(judge)
 evals.command("compare")(compare)
+evals.command("self-identification")(self_identification)
 app.command("show")(show_command)
 
 
@@ -221,6 +223,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         ("rldf_ray.evaluate.bbq_data", "BBQError"),
         ("rldf_ray.evaluate.free_answers", "AnswersError"),
         ("rldf_ray.evaluate.multirole_data", "MultiroleError"),
+        ("rldf_ray.evaluate.question_answers", "QuestionAnswersError"),
         ("rldf_ray.stages", "StageError"),
         ("rldf_ray.preflight", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),

@@ -1,0 +1,107 @@
+"""Question-answer pairs that a model is shown: our own writing, a file's, or a run's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rldf_ray.prompts import FOLDER
+from rldf_ray.storage import digest
+
+OWN_WRITING = FOLDER / "question_answers" / "own_writing.jsonl"
+ANSWERS = "eval/answers.parquet"
+
+
+class QuestionAnswersError(ValueError):
+    """The pairs cannot be read; the message names file, line or column, and what is allowed."""
+
+
+class QuestionAnswer(BaseModel):
+    """A question and the answer somebody gave.
+
+    Attributes:
+        biases: how many biases its writer put into the answer; None where nobody has counted.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    id: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    answer: str = Field(min_length=1)
+    biases: int | None = Field(default=None, ge=0)
+
+
+def question_answers(
+    source: Path = OWN_WRITING, model: str = "policy", number: int | None = None, seed: int = 0
+) -> list[QuestionAnswer]:
+    """The pairs of `source`, in its order.
+
+    Args:
+        source: a jsonl file (question, answer, maybe id and biases), a run's folder, or its
+            eval/answers.parquet.
+        model: whose answers to take from a run.
+        number: this many of them, a seeded sample; None is all.
+
+    Raises:
+        QuestionAnswersError: a line is no pair, two have the same id, or there are none.
+        OSError: the file cannot be read.
+    """
+    path = source / ANSWERS if source.is_dir() else source
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist: give a jsonl file or an evaluated run")
+    found = list(_of_run(path, model) if path.suffix == ".parquet" else _of_lines(path))
+    if not found:
+        raise QuestionAnswersError(f"{path} holds no question-answer pairs")
+    _check_ids(found, path)
+    if number is None:
+        return found
+    chosen = set(sorted((pair.id for pair in found), key=lambda name: digest(seed, name))[:number])
+    return [pair for pair in found if pair.id in chosen]
+
+
+def _of_lines(path: Path) -> Iterator[QuestionAnswer]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            given = _Given.model_validate_json(line)
+        except ValidationError as error:
+            raise QuestionAnswersError(f"{path}, line {number}: {error}") from error
+        yield QuestionAnswer.model_validate(
+            {"id": str(number), **given.model_dump(exclude_none=True)}
+        )
+
+
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    question: str = Field(min_length=1)
+    answer: str = Field(min_length=1)
+    id: str | None = None
+    biases: int | None = Field(default=None, ge=0)
+
+
+def _of_run(path: Path, model: str) -> Iterator[QuestionAnswer]:
+    """A model's answers to held-out prompts; an empty answer is nothing to be shown."""
+    table = pq.read_table(path)
+    missing = {"model", "prompt_id", "prompt", "answer"} - set(table.column_names)
+    if missing:
+        raise QuestionAnswersError(f"{path} has no column {', '.join(sorted(missing))}")
+    rows = table.to_pylist()
+    names = list(dict.fromkeys(row["model"] for row in rows))
+    if model not in names:
+        raise QuestionAnswersError(
+            f"{path} has no answers of {model!r}; allowed: {', '.join(names) or 'none'}"
+        )
+    for row in rows:
+        if row["model"] == model and row["answer"].strip():
+            yield QuestionAnswer(id=row["prompt_id"], question=row["prompt"], answer=row["answer"])
+
+
+def _check_ids(pairs: Sequence[QuestionAnswer], path: Path) -> None:
+    seen: set[str] = set()
+    for pair in pairs:
+        if pair.id in seen:
+            raise QuestionAnswersError(f"{path}: the id {pair.id!r} stands there twice")
+        seen.add(pair.id)
