@@ -16,6 +16,7 @@ from rldf_ray.commands.bbq import bbq_hard
 from rldf_ray.commands.compare import compare
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
+from rldf_ray.commands.figures import figures as figures_command
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.judge import judge
 from rldf_ray.commands.multirole import multirole
@@ -158,6 +159,7 @@ evals.command("multirole")(multirole)
 evals.command("judge")(judge)
 evals.command("compare")(compare)
 evals.command("self-identification")(self_identification)
+evals.command("figures")(figures_command)
 app.command("show")(show_command)
 
 

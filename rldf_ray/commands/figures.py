@@ -1,0 +1,55 @@
+"""`rldf eval figures`: radar charts and the case study of what has been compared or judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from rldf_ray.console import Story
+from rldf_ray.plan import PlanError
+from rldf_ray.storage import RunFolder
+
+RESULTS = ("compare/results.parquet", "eval/judge_long.parquet")
+TEXTS = ("eval/judge.parquet", "eval/answers.parquet")
+SUMMARY = "compare/compare.json"
+
+
+def figures(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="of `rldf eval compare`, `rldf eval judge` or a run"),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="default: DIR/figures")
+    ] = None,
+) -> None:
+    """Draw CE and LS as radar charts (Figures 5, 6) and show answers side by side (Figure 7)."""
+    from rldf_ray.report.comparison import write_figures
+
+    found = RunFolder(folder.resolve())
+    there = [name for name in (*RESULTS, *TEXTS) if (found.root / name).exists()]
+    if not there:
+        raise PlanError(
+            f"{folder} has nothing to draw: needed is one of {', '.join((*RESULTS, *TEXTS))}"
+        )
+    results = _rows(found, [name for name in RESULTS if name in there])
+    texts = _rows(found, [name for name in TEXTS if name in there][:1])
+    for line in write_figures(results, texts, _titles(found), out or found.root / "figures"):
+        Story().say(line)
+
+
+def _rows(folder: RunFolder, names: list[str]) -> list[dict[str, Any]]:
+    tables: list[pa.Table] = [folder.read_table(name) for name in names]
+    return [row for table in tables for row in table.to_pylist()]
+
+
+def _titles(folder: RunFolder) -> dict[str, str]:
+    """What the comparison calls its methods."""
+    if not (folder.root / SUMMARY).exists():
+        return {}
+    methods = json.loads((folder.root / SUMMARY).read_text()).get("methods", [])
+    return {method["name"]: method["title"] for method in methods}
