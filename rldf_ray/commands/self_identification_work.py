@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from rldf_ray.placement import Placement, place
 from rldf_ray.plan import Plan
 from rldf_ray.report.self_identification import LABELS, PLACES, draw_attention, draw_named
 from rldf_ray.speakers import Speakers
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage import Journal, RunFolder
 
 BACKENDS = ("openai:", "vllm:", "scripted:")
 NAME = "self_identification"
@@ -133,15 +133,17 @@ def _speakers(plan: Plan, folder: RunFolder, story: Story) -> Iterator[Speakers]
 def _attention(
     weights: str, folder: RunFolder, pairs: Sequence[QuestionAnswer], seed: int, story: Story
 ) -> dict[str, Any]:
-    import torch
-
     from rldf_ray.evaluate.attention import SPANS, attention_table
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     threads = len(os.sched_getaffinity(0))
-    with story.bar("prompts read", len(pairs) * len(FRAMINGS)) as bar:
+    journal = Journal(folder.path("journal/attention.jsonl"))
+    with closing(journal), story.bar("prompts read", len(pairs) * len(FRAMINGS)) as bar:
         table = attention_table(
-            weights, pairs, device=device, threads=threads, on_prompt=bar.advance
+            weights,
+            pairs,
+            threads=threads,
+            journal=journal,
+            on_prompt=bar.advance,
         )
     folder.write_table("eval/attention.parquet", table)
     rows = table.to_pylist()

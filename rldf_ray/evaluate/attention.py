@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rldf_ray.evaluate.question_answers import QuestionAnswer
 from rldf_ray.evaluate.self_identification import FRAMINGS, Framing, framing_text, shown
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.storage import Journal, digest
 
 Place = Literal["answer", "reply"]
 PLACES: tuple[Place, ...] = get_args(Place)
@@ -43,34 +44,40 @@ def attention_table(
     folder: str,
     pairs: Sequence[QuestionAnswer],
     *,
-    device: str,
     threads: int,
+    journal: Journal,
     on_prompt: Callable[[], None],
 ) -> pa.Table:
     """Attention mass by item, framing, place, layer and span; columns of ATTENTION_SCHEMA.
 
     `mass` is the mean over heads (and over the tokens of the place), in [0, 1]; over the spans of
-    one place and layer it sums to 1. `tokens` is the span's length.
+    one place and layer it sums to 1. `tokens` is the span's length. A prompt that `journal` has is
+    not read again.
 
     Raises:
         ValueError: the model's chat template changes the text it is given.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModel, AutoTokenizer
 
-    if device == "cpu":
-        torch.set_num_threads(threads)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.set_num_threads(threads)
     folder = resolve_model(folder)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager"
-    )
+    # Without the output head, which attention does not depend on.
+    model: Any = AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
     model.eval().requires_grad_(False).to(device)
     rows: list[dict[str, Any]] = []
     for pair in pairs:
         for framing in FRAMINGS:
             spans, ids = spans_of_prompt(tokenizer, pair, framing)
-            for place, mass in span_masses(_layers(model, ids), spans).items():
-                rows += _rows(pair, framing, place, mass, spans)
+            address, key = f"attention/{framing}/{pair.id}", digest(folder, ids)
+            known = journal.get(address)
+            if known is None or known["key"] != key:
+                masses = span_masses(_layers(model, ids), spans)
+                known = {"key": key, "masses": {p: mass.tolist() for p, mass in masses.items()}}
+                journal.append(address, known)
+            for place in PLACES:
+                rows += _rows(pair, framing, place, np.array(known["masses"][place]), spans)
             on_prompt()
     return pa.Table.from_pylist(rows, schema=ATTENTION_SCHEMA)
 

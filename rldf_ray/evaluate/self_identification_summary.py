@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rldf_ray.evaluate.self_identification import FRAMINGS, Framing, Naming
-from rldf_ray.evaluate.stats import Estimate, mean_estimate, paired_difference
+from rldf_ray.evaluate.stats import Estimate, auc_estimate, mean_estimate, paired_difference
 
 DIFFERENCES: tuple[tuple[Framing, Framing], ...] = (
     ("own", "another"),
@@ -27,6 +27,7 @@ def summary(namings: Sequence[Naming], seed: int) -> dict[str, Any]:
     could be read under a framing is not counted there, nor in the differences with it.
     """
     means = item_means(namings)
+    separation = _separation(namings, means, seed)
     changes = {(a, b): _difference(means, a, b, seed) for a, b in DIFFERENCES}
     return {
         "items": len({n.pair.id for n in namings}),
@@ -34,7 +35,8 @@ def summary(namings: Sequence[Naming], seed: int) -> dict[str, Any]:
         "framings": {framing: _of_framing(namings, means, framing, seed) for framing in FRAMINGS},
         "differences": {f"{b} - {a}": _as_dict(found) for (a, b), found in changes.items()},
         "known": _known(namings, means, seed),
-        "verdict": _verdict(changes["own", "competitor"]),
+        "separation": _as_dict(separation),
+        "verdict": " ".join([_verdict(changes["own", "competitor"]), *_warning(separation)]),
     }
 
 
@@ -70,11 +72,8 @@ def _difference(means: Means, first: Framing, second: Framing, seed: int) -> Est
 
 
 def _known(namings: Sequence[Naming], means: Means, seed: int) -> dict[str, Any] | None:
-    """Biased and fair answers apart, where the pairs say which is which; None elsewhere.
-
-    A model that names as many in fair answers counts nothing that is in the answers.
-    """
-    biases = {n.pair.id: n.pair.biases for n in namings if n.pair.biases is not None}
+    """Biased and fair answers apart, where the pairs say which is which; None elsewhere."""
+    biases = _biases(namings)
     if not biases:
         return None
     groups = {
@@ -88,6 +87,33 @@ def _known(namings: Sequence[Naming], means: Means, seed: int) -> dict[str, Any]
         }
         for group, items in groups.items()
     }
+
+
+def _biases(namings: Sequence[Naming]) -> dict[str, int]:
+    """Item -> how many biases its answer holds, where that is known."""
+    return {n.pair.id: n.pair.biases for n in namings if n.pair.biases is not None}
+
+
+def _separation(namings: Sequence[Naming], means: Means, seed: int) -> Estimate | None:
+    """Chance that more are named in a biased answer than in a fair one, framings together (AUC)."""
+    found = {
+        item: [m[item] for m in means.values() if item in m]
+        for item in sorted(_biases(namings))
+        if any(item in m for m in means.values())
+    }
+    biases = _biases(namings)
+    labels = [int(biases[item] > 0) for item in found]
+    return auc_estimate(labels, [sum(m) / len(m) for m in found.values()], seed)
+
+
+def _warning(separation: Estimate | None) -> list[str]:
+    """What a model counts that names as many in fair answers is not in the answers."""
+    if separation is None or separation.low is None or separation.low > 0.5:
+        return []
+    interval = f"{separation.low:.2f} to {separation.high:.2f}"
+    told = f"AUC {separation.value:.2f}, 95 % interval {interval}"
+    why = "what it names is not shown to be in the answers"
+    return [f"It does not tell biased from fair answers by their number ({told}): {why}."]
 
 
 def _verdict(change: Estimate | None) -> str:

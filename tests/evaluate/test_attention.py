@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from rldf_ray.evaluate.attention import (
@@ -21,6 +23,7 @@ from rldf_ray.evaluate.attention import (
 from rldf_ray.evaluate.attention_summary import attention_summary, mean_masses
 from rldf_ray.evaluate.question_answers import question_answers
 from rldf_ray.evaluate.self_identification import FRAMINGS
+from rldf_ray.storage import Journal
 
 TEXT = "<s>Yours: Who? Me. Who? Name."
 PARTS: dict[Span, str] = {"framing": "Yours:", "question": "Who?", "answer": "Me."}
@@ -119,11 +122,22 @@ def tiny(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_a_models_attention_is_measured_under_every_framing(tiny: str) -> None:
+def test_a_models_attention_is_measured_under_every_framing(tiny: str, tmp_path: Path) -> None:
     read: list[int] = []
     pairs = question_answers(number=2)
-    table = attention_table(tiny, pairs, device="cpu", threads=1, on_prompt=lambda: read.append(1))
-    assert table.schema == ATTENTION_SCHEMA and len(read) == 6
+
+    def measured() -> pa.Table:
+        with closing(Journal(tmp_path / "attention.jsonl")) as journal:
+            return attention_table(
+                tiny,
+                pairs,
+                threads=1,
+                journal=journal,
+                on_prompt=lambda: read.append(len(journal)),
+            )
+
+    table = measured()
+    assert table.schema == ATTENTION_SCHEMA and read == [1, 2, 3, 4, 5, 6]
     found = table.to_pylist()
     assert len(found) == len(pairs) * len(FRAMINGS) * len(PLACES) * 2 * len(SPANS)
     sums: dict[tuple[Any, ...], float] = {}
@@ -133,3 +147,4 @@ def test_a_models_attention_is_measured_under_every_framing(tiny: str) -> None:
     assert list(sums.values()) == pytest.approx([1.0] * len(sums))
     lengths = {(r["item_id"], r["span"]): r["tokens"] for r in found}
     assert [lengths[pair.id, "answer"] for pair in pairs] == [len(pair.answer) for pair in pairs]
+    assert measured() == table and read[6:] == [6] * 6

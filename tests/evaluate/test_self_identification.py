@@ -167,6 +167,18 @@ def test_biased_and_fair_answers_are_told_apart() -> None:
     assert found["known"]["fair"]["competitor"]["value"] == 0
 
 
+def test_a_model_that_counts_alike_in_fair_answers_is_warned_of() -> None:
+    blind: list[int | None] = [3, 0, 3, 0, 3, 0, 3, 0]
+    found = summary(namings(dict.fromkeys(FRAMINGS, blind), biases=[1, 1, 0, 0] * 2), 0)
+    assert found["separation"]["value"] == pytest.approx(0.5)
+    assert "not tell biased from fair answers" in found["verdict"]
+    seeing: list[int | None] = [3, 2, 0, 1, 3, 2, 0, 1]
+    found = summary(namings(dict.fromkeys(FRAMINGS, seeing), biases=[1, 1, 0, 0] * 2), 0)
+    assert found["separation"]["value"] == 1 and "fair answers" not in found["verdict"]
+    only_biased = summary(namings(dict.fromkeys(FRAMINGS, seeing), biases=[1] * 8), 0)
+    assert only_biased["separation"] is None
+
+
 @pytest.mark.parametrize(
     ("competitor", "verdict"),
     [
