@@ -11,8 +11,10 @@ export function start(about) {
     event.preventDefault();
     busy($("ask-button"), $("ask-stop"), $("ask-status"), (signal) => ask(about, signal));
   });
+  $("ask-button").disabled = false;
   $("question").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("ask-form").requestSubmit();
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    if (!$("ask-button").disabled) $("ask-form").requestSubmit();
   });
 }
 

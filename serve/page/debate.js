@@ -11,6 +11,7 @@ export function start(about) {
     event.preventDefault();
     busy($("debate-button"), $("debate-stop"), $("debate-status"), hold);
   });
+  $("debate-button").disabled = false;
 }
 
 async function hold(signal) {

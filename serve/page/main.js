@@ -19,6 +19,8 @@ function view() {
   if (chosen === "run") run.show();
 }
 
+let started = false;
+
 function askForKey() {
   $("key-form").hidden = false;
   $("key").focus();
@@ -28,7 +30,9 @@ async function begin() {
   try {
     const about = await get("/v1/about");
     $("key-form").hidden = true;
-    for (const part of [ask, debate, run]) part.start(about);
+    // A new key begins anew, but the forms are listened to once.
+    if (!started) for (const part of [ask, debate, run]) part.start(about);
+    started = true;
     view();
   } catch (error) {
     if (error.status === 401) return askForKey();

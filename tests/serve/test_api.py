@@ -167,10 +167,12 @@ def test_tokens_of_an_answer_count_against_the_key(start: Start, tmp_path: Path)
 
 
 def test_an_answer_that_takes_too_long_is_cancelled_in_the_engine(start: Start) -> None:
-    server = start(engine={"scripted_delay_s": 0.2}, limits={"request_timeout_s": 0.5})
-    reply = server.client.post(CHAT, json=HELLO)
+    # The first word is there long before the time is up, and the last would come long after it.
+    server = start(engine={"scripted_delay_s": 0.05}, limits={"request_timeout_s": 2})
+    body = {**HELLO, "n": 8}
+    reply = server.client.post(CHAT, json=body)
     assert reply.status_code == 504 and "cancelled" in reply.json()["error"]["message"]
-    *_, last = events(server.client.post(CHAT, json={**HELLO, "stream": True}).text)
+    *_, last = events(server.client.post(CHAT, json={**body, "stream": True}).text)
     assert last["error"]["code"] == "timeout"
     engine = server.engines.engines["policy"]
     assert engine.running == 0 and engine.cancelled == 2

@@ -16,10 +16,11 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SHOTS = CHECKOUT / "tests/output"
 # The small run's report has a script on purpose; the frame refuses to run it and says so.
 EXPECTED = "document's frame is sandboxed"
-LONG_MS = 120_000
+LONG_MS = 300_000
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.timeout(1200),
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
     pytest.mark.skipif(
         importlib.util.find_spec("playwright") is None, reason="playwright is not installed"
@@ -33,7 +34,7 @@ def chromium() -> Iterator[Any]:
 
     with sync_playwright() as play:
         switches = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=switches)
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=switches, timeout=LONG_MS)
         yield browser
         browser.close()
 
@@ -51,6 +52,7 @@ def page(request: pytest.FixtureRequest, chromium: Any, real_server: Running) ->
     page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(real_server.address)
+    page.locator("#ask-button:enabled").wait_for()
     yield page
     SHOTS.mkdir(exist_ok=True)
     page.screenshot(path=Path(SHOTS, f"{request.node.name.replace('/', '-')}.png"))
