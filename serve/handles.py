@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from serve.store import StoreError
 
 READY_TIMEOUT_S = 5.0
 LOOK_EVERY_S = 1.0
+LOOK_SELDOM_S = 10.0
 
 log = logging.getLogger("rldf.serve")
 
@@ -62,15 +64,25 @@ class ServeEngines:
         return name in self._up
 
     async def watch(self, routes: Routes) -> None:
-        """Look once a second which of the engines answer, for as long as this replica lives."""
+        """Look which of the engines answer, for as long as this replica lives.
+
+        Once a second while a model has several to choose from, else seldom: of a single one,
+        requests wait.
+        """
+        due = 0.0
         while True:
             try:
-                names = [n for model in self._settings.models for n in routes.engines(model)]
-                answers = await self.generating(names)
-                self._up = {n for n, found in zip(names, answers, strict=True) if found is not None}
+                engines = [list(routes.engines(model)) for model in self._settings.models]
+                if time.monotonic() >= due or any(len(found) > 1 for found in engines):
+                    self._up = await self._answering({n for found in engines for n in found})
+                    due = time.monotonic() + LOOK_SELDOM_S
             except (OSError, StoreError):
                 log.exception("the store cannot be read; engines stay as they are")
             await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _answering(self, names: set[str]) -> set[str]:
+        answers = zip(names, await self.generating(list(names)), strict=True)
+        return {name for name, generating in answers if generating is not None}
 
     async def _running(self, name: str) -> int | None:
         try:

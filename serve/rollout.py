@@ -20,6 +20,8 @@ from serve.handles import engine_app_name
 from serve.settings import read_settings
 
 LOOK_EVERY_S = 1.0
+# Asking Serve takes far longer than reading the pointer; while all is as wanted it is asked seldom.
+ASK_EVERY_S = 10.0
 # Every API replica looks at the pointer once a second; by then none sends requests here.
 KEEP_S = 5.0
 
@@ -34,6 +36,7 @@ class Rollouts:
         self._running: set[str] = set()
         self._routes = Routes(self._settings, lambda engine: self._app(engine) in self._running)
         self._wanted_at: dict[str, float] = {}
+        self._ask_at = 0.0
         self._task = asyncio.get_event_loop().create_task(self._watch())
 
     async def check_health(self) -> None:
@@ -49,10 +52,14 @@ class Rollouts:
             await asyncio.sleep(LOOK_EVERY_S)
 
     def _look(self) -> None:
+        wanted, now = self._routes.wanted(), time.monotonic()
+        settled = wanted.keys() == self._wanted_at.keys()
+        self._wanted_at |= dict.fromkeys(wanted, now)
+        if settled and self._running >= set(map(self._app, wanted)) and now < self._ask_at:
+            return
+        self._ask_at = now + ASK_EVERY_S
         applications = serve.status().applications
         self._running = {n for n, found in applications.items() if found.status == "RUNNING"}
-        wanted = self._routes.wanted()
-        self._wanted_at |= dict.fromkeys(wanted, time.monotonic())
         missing = [name for name in wanted if self._app(name) not in applications]
         if missing:
             log.info("starting %s", ", ".join(missing))
