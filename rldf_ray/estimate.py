@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rldf_ray.debate.layouts import system_prompt
 from rldf_ray.debate.multirole import context_of
 from rldf_ray.debate.topics import seed_topics, wanted_by_kind
 from rldf_ray.plan import Part, Plan
 from rldf_ray.prompts import BiasType, bias_type, held_out_statements, render
-from rldf_ray.records import Topic, TopicKind
+from rldf_ray.records import Identity, Topic, TopicKind
 
 CHARACTERS_A_TOKEN = 4
 # What a chat template puts around a request's messages.
@@ -151,8 +152,10 @@ def _debates(plan: Plan) -> StageEstimate:
     section = plan.debate
     n, rounds, longest = section.debaters, section.rounds, section.max_tokens
     context = _mean_context(plan)
+    identities = _table(plan)
     turn = _tokens(
-        render("debate_system"), render("debate_turn", number=2, identity=_identity(plan))
+        system_prompt(identities, section.examples),
+        render("debate_turn", number=2, identity=identities[0]),
     )
     said_before = n * longest * rounds * (rounds - 1) // 2
     speaking = n * (rounds * (turn + context) + said_before)
@@ -197,9 +200,10 @@ def _mean_context(plan: Plan) -> int:
     return math.ceil(statistics.mean(lengths) / CHARACTERS_A_TOKEN) if lengths else 0
 
 
-def _identity(plan: Plan) -> Any:
-    identities = [i for name in plan.bias_types for i in bias_type(name).identities]
-    return max(identities, key=lambda identity: len(identity.background))
+def _table(plan: Plan) -> tuple[Identity, ...]:
+    """The debaters with the longest lives of any bias type."""
+    tables = [bias_type(name).identities[: plan.debate.debaters] for name in plan.bias_types]
+    return max(tables, key=lambda table: sum(len(identity.background) for identity in table))
 
 
 def _ppo(plan: Plan) -> StageEstimate:

@@ -236,6 +236,7 @@ async def _hold(
             body.temperature,
             0.95,
             body.seed,
+            table=identities,
         )
         for role, identity in enumerate(identities)
     ]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rldf_ray.debate.layouts import Layout, laid_out
+from rldf_ray.debate.layouts import Layout, laid_out, system_prompt
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, Usage
 from rldf_ray.prompts import render
 from rldf_ray.records import Identity
@@ -70,7 +70,12 @@ class Participant(Protocol):
 
 @dataclass(frozen=True)
 class Debater:
-    """Argues from an identity's position (METHOD 1.3)."""
+    """Argues from an identity's position (METHOD 1.3).
+
+    Attributes:
+        table: everybody in the debate, itself included; empty if it knows of nobody else.
+        examples: statements of other debates that it is shown.
+    """
 
     identity: Identity
     model: ChatModel
@@ -79,12 +84,15 @@ class Debater:
     top_p: float
     seed: int
     layout: Layout = "shared"
+    table: tuple[Identity, ...] = ()
+    examples: int = 0
 
     async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
         """A statement for round `number`, after `discussion`: topic and transcript so far."""
+        system = system_prompt(self.table or (self.identity,), self.examples)
         turn = render("debate_turn", number=number, identity=self.identity)
         request = ChatRequest(
-            messages=laid_out(self.layout, discussion, turn),
+            messages=laid_out(self.layout, system, discussion, turn),
             max_tokens=self.max_tokens,
             temperature=self.temperature,
             top_p=self.top_p,

@@ -75,6 +75,8 @@ def debaters_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Debater]
             section.top_p,
             plan.seed,
             section.layout,
+            debate.identities,
+            section.examples,
         )
         for identity in debate.identities
     ]

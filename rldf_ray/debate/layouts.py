@@ -1,24 +1,36 @@
 """The order of a debater's prompt. Both layouts say the same sentences.
 
-    shared   system | topic, transcript (grows, never changes) | whose turn it is
-    paper    system | whose turn it is | topic, transcript
+    shared   system, who debates | topic, transcript (grows, never changes) | whose turn it is
+    paper    system, who debates | whose turn it is | topic, transcript
 
 An engine reuses what prompts have in common from their first token on: under `shared` that is all
 but the last paragraph, for every debater and into the next round; under `paper`, which has the role
-first as the paper's prompt does, little more than the system prompt.
+first as the paper's prompt does, little more than the system prompt. Who debates is the same in all
+debates of a bias type, so their lives stand in the system prompt, and a turn is a few words long.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from rldf_ray.models.base import Message
-from rldf_ray.prompts import render
+from rldf_ray.prompts import debate_examples, render
+from rldf_ray.records import Identity
 
 Layout = Literal["shared", "paper"]
 
 
-def laid_out(layout: Layout, discussion: str, turn: str) -> tuple[Message, ...]:
+def laid_out(layout: Layout, system: str, discussion: str, turn: str) -> tuple[Message, ...]:
     """The messages of one turn, after `discussion`: topic and transcript so far."""
     parts = (discussion, turn) if layout == "shared" else (turn, discussion)
-    return (Message("system", render("debate_system")), Message("user", "\n\n".join(parts)))
+    return (Message("system", system), Message("user", "\n\n".join(parts)))
+
+
+def system_prompt(identities: Sequence[Identity], examples: int) -> str:
+    """What every prompt of a debate between `identities` begins with, under both layouts.
+
+    Args:
+        examples: statements of other debates that are shown (`debate_examples`).
+    """
+    return render("debate_system", identities=identities, examples=debate_examples(examples))

@@ -146,6 +146,9 @@ class DebateSection(Section):
         "reuse for all roles, or the role first",
         source="paper 3.1 (paper)",
     )
+    examples: int = described(
+        0, "statements of other debates, written for this project, shown to debaters", ge=0, le=6
+    )
     debates: int = described(
         5000,
         "debate instances over all bias types; topics are debated in turn",

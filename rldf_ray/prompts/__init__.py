@@ -1,7 +1,8 @@
 """Prompts are text files, bias types are data files; this reads them.
 
 `*.txt` are Jinja templates, one a role. `bias_types/NAME.yaml` holds a bias type's identities and
-seed topics, `labelled_statements/NAME.jsonl` statements of which we know whether they are biased.
+seed topics, `labelled_statements/NAME.jsonl` statements of which we know whether they are biased;
+`debate_examples.yaml` has statements that debaters may be shown.
 """
 
 from __future__ import annotations
@@ -59,6 +60,17 @@ class BiasType(BaseModel):
     judgement_topics: tuple[SeedJudgement, ...]
 
 
+class DebateExample(BaseModel):
+    """A statement on a topic of no bias type, with the mark it deserves."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    identity: str
+    topic: str
+    text: str
+    mark: float = Field(ge=0, le=10)
+
+
 class LabelledStatement(BaseModel):
     """A statement known to be biased (label 1) or fair (label 0) in its context."""
 
@@ -98,6 +110,13 @@ def bias_type(name: str) -> BiasType:
     except (ValidationError, yaml.YAMLError) as error:
         raise BiasTypeError(f"bias type file {path}: {error}") from error
     return found.model_copy(update={"name": name})
+
+
+@cache
+def debate_examples(number: int) -> tuple[DebateExample, ...]:
+    """The first `number` statements of debate_examples.yaml; fewer where it has fewer."""
+    found = yaml.safe_load((FOLDER / "debate_examples.yaml").read_text())
+    return tuple(DebateExample.model_validate(example) for example in found[:number])
 
 
 def labelled_statements(name: str) -> list[LabelledStatement]:

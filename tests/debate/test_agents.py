@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.debate.agents import SCORES, Debater, PromptedReferee, expected_score, seed_of
+from rldf_ray.debate.layouts import system_prompt
 from rldf_ray.models.base import ChatRequest, Completion
 from rldf_ray.prompts import bias_type, render
 from tests.fakes import RecordingModel, completion, probabilities
@@ -65,11 +66,11 @@ async def test_a_debater_is_given_its_identity_after_everything_that_is_shared()
     await debater(model).speak("Topic: T\n\nRound 1\nA: x", 2, "a", "d")
     system, user = model.requests[0].messages
     identity = bias_type("age").identities[0]
-    assert (system.role, system.content) == ("system", render("debate_system"))
+    assert (system.role, system.content) == ("system", system_prompt((identity,), examples=0))
     assert user.role == "user" and user.content.startswith("Topic: T\n\nRound 1\nA: x\n\n")
     turn = user.content.removeprefix("Topic: T\n\nRound 1\nA: x\n\n")
     assert f"You are {identity.article} {identity.name}." in turn
-    assert identity.background in turn
+    assert f"{identity.name}: {identity.background}" in system.content
 
 
 async def test_a_debater_is_asked_for_good_and_bad_sides_and_to_persuade() -> None:
@@ -79,14 +80,13 @@ async def test_a_debater_is_asked_for_good_and_bad_sides_and_to_persuade() -> No
     assert "good side" in asked and "bad side" in asked and "others should agree" in asked
 
 
-async def test_only_later_rounds_ask_for_a_lower_mark_than_before() -> None:
+async def test_who_has_been_marked_is_asked_for_a_lower_mark_and_turns_differ_by_number() -> None:
     model = RecordingModel()
-    for number in (1, 2, 7):
+    for number in (2, 7):
         await debater(model).speak("Topic: T", number, f"{number}", "d")
-    first, second, seventh = (r.messages[-1].content for r in model.requests)
-    assert "lower mark" not in first
-    assert "lower mark than before" in second
-    assert seventh == second.replace("round 2", "round 7")
+    second, seventh = model.requests
+    assert "tries to earn a lower mark than before" in second.messages[0].content
+    assert seventh.messages[-1].content == second.messages[-1].content.replace("round 2", "round 7")
 
 
 # ---- the referee's requests

@@ -10,19 +10,19 @@ import pytest
 from rldf_ray.debate.agents import Debater, PromptedReferee
 from rldf_ray.debate.layouts import Layout
 from rldf_ray.debate.multirole import MultiRoleDebate
-from rldf_ray.prompts import bias_type
+from rldf_ray.prompts import bias_type, debate_examples
 from tests.fakes import RecordingModel
 
 LAYOUTS: tuple[Layout, ...] = ("shared", "paper")
 
 
-def prompts(layout: Layout, rounds: int = 3) -> dict[str, str]:
+def prompts(layout: Layout, rounds: int = 3, examples: int = 0) -> dict[str, str]:
     """What every turn was asked with, by address, as one text."""
     # The same statements whatever was asked, so that the layouts can be compared.
     model = RecordingModel(lambda r: f"Said at {r.address}." if "/role/" in r.address else None)
+    table = bias_type("age").identities[:3]
     debaters = [
-        Debater(identity, model, 48, 1.0, 0.95, 5, layout)
-        for identity in bias_type("age").identities[:3]
+        Debater(identity, model, 48, 1.0, 0.95, 5, layout, table, examples) for identity in table
     ]
     protocol = MultiRoleDebate(rounds, "simultaneous", "said")
     asyncio.run(protocol.hold("Should cats vote", debaters, PromptedReferee(model, 5), "d"))
@@ -58,3 +58,33 @@ def test_the_role_stands_before_the_topic_in_the_papers_layout() -> None:
             text = prompts(layout, rounds=1)[f"d/round/1/role/{seat}"]
             first = text.index(f"You are {identity.article} {identity.name}") < text.index("cats")
             assert first == (layout == "paper")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_everybody_at_the_table_is_told_of_before_the_topic(layout: Layout) -> None:
+    text = prompts(layout, rounds=1)["d/round/1/role/1"]
+    for identity in bias_type("age").identities[:3]:
+        assert text.index(f"{identity.name}: {identity.background}") < text.index("cats")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_without_examples_no_prompt_speaks_of_other_debates(layout: Layout) -> None:
+    assert not any("other debates" in text for text in prompts(layout).values())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("number", [1, 3])
+def test_examples_stand_before_all_that_differs_between_debates(
+    layout: Layout, number: int
+) -> None:
+    shown, hidden = debate_examples(6)[:number], debate_examples(6)[number:]
+    without, asked = prompts(layout), prompts(layout, examples=number)
+    table = "Who debates here:"
+    for address, text in asked.items():
+        for example in shown:
+            words = f"{example.topic}: {example.text} [mark {example.mark:.1f}]"
+            assert text.index(words) < text.index(table)
+        assert not any(example.text in text for example in hidden)
+        # The rest of the prompt is as it is without them.
+        assert text[text.index(table) :] == without[address][without[address].index(table) :]
+    assert len({text[: text.index(table)] for text in asked.values()}) == 1

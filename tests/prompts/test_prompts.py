@@ -21,11 +21,13 @@ from rapidfuzz import fuzz, process
 from rldf_ray.debate.topics import judgement_problem
 from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.bbq_score import score
+from rldf_ray.plan.sections import DebateSection
 from rldf_ray.prompts import (
     FOLDER,
     BiasTypeError,
     StatementsError,
     bias_type,
+    debate_examples,
     given_statements,
     labelled_statements,
     render,
@@ -75,6 +77,33 @@ def place_in(scene: str) -> Callable[[str], int]:
 
 def scene_texts() -> list[str]:
     return [f"{item.context} {item.question}" for item in load_bbq(SCENES).items]
+
+
+# ---- few-shot examples of debaters
+
+
+def test_the_plan_can_ask_for_as_many_debate_examples_as_there_are() -> None:
+    (most,) = [m.le for m in DebateSection.model_fields["examples"].metadata if hasattr(m, "le")]
+    assert len(debate_examples(most)) == len(debate_examples(most + 1)) == most
+
+
+def test_debate_examples_are_short_differ_and_show_both_ends_of_the_scale() -> None:
+    found = debate_examples(6)
+    assert len({e.text for e in found}) == len({e.identity for e in found}) == len(found)
+    assert all(2 <= len(re.findall(r"[.?!](?: |$)", e.text)) <= 3 for e in found)
+    assert min(e.mark for e in found[:2]) <= 3 < max(e.mark for e in found[:2])
+
+
+@all_types
+def test_debate_examples_are_of_no_bias_type(name: str) -> None:
+    about = bias_type(name)
+    examples = [f"{e.identity} {e.topic} {e.text}" for e in debate_examples(6)]
+    names = [identity.name.lower() for identity in about.identities]
+    words = set(re.findall(r"[a-z0-9-]+", " ".join(examples).lower()))
+    assert not words & set(names)
+    assert not shared_runs(examples, seed_texts(name))
+    assert not shared_runs(examples, [s.text for s in labelled_statements(name)])
+    assert not shared_runs(examples, scene_texts())
 
 
 # ---- templates
@@ -131,7 +160,7 @@ def test_the_referee_is_asked_for_scores_and_ranks_only() -> None:
 
 
 def test_the_system_prompt_of_debaters_is_free_of_roles() -> None:
-    system = render("debate_system")
+    system = render("debate_system", identities=(), examples=debate_examples(6))
     every = [*TYPES, *MORE]
     names = [identity.name for name in every for identity in bias_type(name).identities]
     assert [name for name in names if re.search(rf"\b{re.escape(name)}\b", system)] == []
