@@ -1,6 +1,6 @@
 """Debates on a real engine against the same engine's ceiling, and against round-by-round debates.
 
-    python -m benchmarks.debates [--topics 64] [--max-tokens 64] [--model embedded]
+    python -m benchmarks.debates [--referee engine|elsewhere] [--topics 64] [--max-tokens 64]
 
 In one run, on one engine of the embedded model at a time, 3 debaters and 3 rounds:
 
@@ -10,7 +10,13 @@ In one run, on one engine of the embedded model at a time, 3 debaters and 3 roun
 3. what others do: the role first in every prompt, and a barrier after every round.
 
 Prefilled tokens are the engine's own count (prompt tokens less cached ones). The prefix tree of
-all prompts of 1 is the least that any engine can prefill. Writes benchmarks/results/debates.json.
+all prompts of 1 is the least that any engine can prefill.
+
+The referee is a prompted model on the same engine, or (`elsewhere`) one that the engine never hears
+of, as a trained referee is: a script then gives the marks at once, so that what is measured is the
+debaters. A prompted referee reads every statement by itself, under both layouts alike, which no
+layout of the debaters' prompts can save. Writes benchmarks/results/debates.json, for `elsewhere`
+debates_elsewhere.json.
 """
 
 from __future__ import annotations
@@ -44,6 +50,7 @@ from rldf_ray.models.base import ChatModel, ChatRequest, Completion
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.engine import Engine
 from rldf_ray.models.pool import EnginePool, seats_of
+from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.models.seats import Seats
 from rldf_ray.models.vllm_actor import EngineSettings, VllmActor
 from rldf_ray.plan import Plan, load_plan
@@ -80,14 +87,18 @@ class RecordedActor(VllmActor):
 
 
 class Lockstep:
-    """Lets no debate into a round, or to its referee, before all debates are that far."""
+    """Lets no debate into a round, or to its referee, before all debates are that far.
 
-    def __init__(self, model: ChatModel, debates: int) -> None:
+    A round is one phase or two: every debater speaks; where the referee is on the engine as well,
+    every statement is scored and the round ranked.
+    """
+
+    def __init__(self, model: ChatModel, debates: int, referee_here: bool) -> None:
         self._model = model
-        # A round is two phases: every debater speaks; every statement is scored, the round ranked.
-        self._expected = (debates * DEBATERS, debates * (DEBATERS + 1))
+        speaking, judging = debates * DEBATERS, debates * (DEBATERS + 1)
+        self._expected = (speaking, judging) if referee_here else (speaking,)
         self._done: Counter[int] = Counter()
-        self._open = [asyncio.Event() for _ in range(2 * ROUNDS + 1)]
+        self._open = [asyncio.Event() for _ in range(len(self._expected) * ROUNDS + 1)]
         self._open[0].set()
 
     @property
@@ -96,11 +107,12 @@ class Lockstep:
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         _, _, number, kind, *_ = request.address.split("/")
-        phase = 2 * (int(number) - 1) + (kind != "role")
+        phases = len(self._expected)
+        phase = phases * (int(number) - 1) + (kind != "role")
         await self._open[phase].wait()
         answer = await self._model.complete(request)
         self._done[phase] += 1
-        if self._done[phase] == self._expected[phase % 2]:
+        if self._done[phase] == self._expected[phase % phases]:
             self._open[phase + 1].set()
         return answer
 
@@ -141,14 +153,17 @@ def recorded_engine(settings: EngineSettings) -> Iterator[tuple[EnginePool, Engi
         engine.end()
 
 
-def held(plan: Plan, barrier: bool) -> tuple[dict[str, float], list[dict[str, Any]]]:
+def held(
+    plan: Plan, barrier: bool, referee_here: bool
+) -> tuple[dict[str, float], list[dict[str, Any]]]:
     """Figures of all debates of `plan`, and what reached the engine."""
     debates = debates_of(plan)
     with recorded_engine(settings_of(plan)) as (pool, engine):
 
         async def hold() -> float:
-            model = Lockstep(pool, len(debates)) if barrier else pool
-            collector = Collector(plan, "benchmark", model, PromptedReferee(model, plan.seed))
+            model = Lockstep(pool, len(debates), referee_here) if barrier else pool
+            judge = model if referee_here else ScriptedModel()
+            collector = Collector(plan, "benchmark", model, PromptedReferee(judge, plan.seed))
             began = time.monotonic()
             await collector.collect(debates, lambda place, statements: None)
             return time.monotonic() - began
@@ -245,6 +260,7 @@ def replay(asked: Path, answered: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--referee", choices=("engine", "elsewhere"), default="engine")
     parser.add_argument("--topics", type=int, default=64)
     parser.add_argument("--max-tokens", type=int, default=64, help="longest statement")
     parser.add_argument("--model", default="embedded")
@@ -266,11 +282,12 @@ def main() -> None:
     ]
     plan = load_plan("quickstart", shape)
     paper = load_plan("quickstart", [*shape, "debate.layout=paper"])
+    here = options.referee == "engine"
     console = Console(width=200)
     with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)):
-        ours, recorded = held(plan, barrier=False)
+        ours, recorded = held(plan, barrier=False, referee_here=here)
         console.print("product", ours)
-        others, _ = held(paper, barrier=True)
+        others, _ = held(paper, barrier=True, referee_here=here)
         console.print("round by round, role first", others)
     ceiling = replayed(settings_of(plan), recorded)
     console.print("ceiling", ceiling)
@@ -285,12 +302,14 @@ def main() -> None:
             "product": ours,
             "role_first_with_barrier": others,
             "ceiling": ceiling,
+            "referee": options.referee,
             "prefix_tree_tokens": least,
             "times_fewer_prefilled_by_debaters": others["prefilled_tokens_of_debaters"]
             / ours["prefilled_tokens_of_debaters"],
             "plan": plan.model_dump(mode="json"),
         },
         goals_of(ours, others, ceiling, least),
+        variant="" if here else options.referee,
     )
 
 

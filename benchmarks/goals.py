@@ -23,8 +23,10 @@ def goal(name: str, value: float, *, least: float | None = None, most: float | N
     return {"name": name, "value": value, "goal": f"<= {most:g}", "met": value <= most}
 
 
-def write_results(name: str, figures: dict[str, Any], goals: list[dict[str, Any]]) -> None:
-    """Write benchmarks/results/NAME.json and print the goals."""
+def write_results(
+    name: str, figures: dict[str, Any], goals: list[dict[str, Any]], *, variant: str = ""
+) -> None:
+    """Write benchmarks/results/NAME.json (NAME_VARIANT.json) and print the goals."""
     command = " ".join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]])
     RESULTS.mkdir(exist_ok=True)
     results = {
@@ -34,7 +36,8 @@ def write_results(name: str, figures: dict[str, Any], goals: list[dict[str, Any]
         "figures": figures,
         "goals": goals,
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=2) + "\n")
+    file = f"{name}_{variant}.json" if variant else f"{name}.json"
+    (RESULTS / file).write_text(json.dumps(results, indent=2) + "\n")
     table = Table("goal", "value", "goal", "met")
     for row in goals:
         table.add_row(row["name"], f"{row['value']:.3g}", row["goal"], str(row["met"]))
