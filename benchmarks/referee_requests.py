@@ -56,7 +56,7 @@ class Reader:
 
     def __init__(self, folder: str) -> None:
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        self.model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        self.model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
         encoded = {s: self.tokenizer.encode(s, add_special_tokens=False) for s in SCORES}
         self._trie = ChoiceTrie.of(encoded, self.tokenizer.eos_token_id)
         self._space = self.tokenizer.encode(" ", add_special_tokens=False)
@@ -80,10 +80,11 @@ class Reader:
             branches, logprobs = self._trie.branches(), {}
             # Every branch begins the longest one ("", "1"), so one pass shows them all.
             longest = max(branches, key=len)
-            logits = self.model(torch.tensor([[*ids, *longest]])).logits[0]
+            read = torch.tensor([[*ids, *longest]])
+            logits = self.model(read, logits_to_keep=len(longest) + 1).logits[0]
             for prefix, allowed in branches.items():
                 assert prefix == longest[: len(prefix)]
-                found = logits[len(ids) - 1 + len(prefix)].log_softmax(-1)
+                found = logits[len(prefix)].float().log_softmax(-1)
                 # Before the last number a space ends it, not the end of the answer.
                 ends = {self.tokenizer.eos_token_id: self._space[0]} if not last else {}
                 logprobs[prefix] = {t: float(found[ends.get(t, t)]) for t in allowed}
