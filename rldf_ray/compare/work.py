@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rldf_ray.compare.answers import Asking, answer_all
 from rldf_ray.compare.found import Found, found_in, write_files
+from rldf_ray.compare.free_answers import FILE as FREE_ANSWERS
 from rldf_ray.compare.free_answers import answer_freely, held_out_prompts
 from rldf_ray.compare.method import Method, methods_of
 from rldf_ray.compare.multirole import multirole_rows, queries_of
@@ -22,6 +23,7 @@ from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.plan import Plan
+from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage import RunFolder
 
 
@@ -44,6 +46,9 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         found = found_in(plan, settings, methods, askings, keys, items, others, pairs, folder.root)
         write_files(found, kept)
         answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
+        answers = kept.read_table(FREE_ANSWERS).to_pylist()
+        for line in write_figures(found.results, answers, found.titles, kept.root / "figures"):
+            story.say(line)
     return found
 
 

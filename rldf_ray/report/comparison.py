@@ -11,7 +11,8 @@ from rldf_ray.report.figure_files import files_of
 from rldf_ray.report.radar import LEAST_SPOKES, draw_radar, lines_of, spokes_of
 from rldf_ray.storage import RunFolder
 
-JUDGED_SETS = ("judge", "answers")
+JUDGED = "answers"
+"""The set of a judge's figures."""
 RADARS = {
     "CE": (5, "Communication effectiveness"),
     "LS": (6, "Logical soundness"),
@@ -40,7 +41,7 @@ def write_figures(results: Rows, texts: Rows, titles: Mapping[str, str], out: Pa
 
 def _radar(results: Rows, titles: Mapping[str, str], measure: str, out: Path) -> str:
     number, title = RADARS[measure]
-    lines = lines_of(results, measure, JUDGED_SETS)
+    lines = lines_of(results, measure, JUDGED)
     if not lines:
         return f"Figure {number}: not drawn, no judge scored {measure}"
     if len(spokes_of(lines)) < LEAST_SPOKES:

@@ -31,25 +31,24 @@ Lines = Mapping[str, Mapping[str, Spread]]
 """Method -> bias type -> figure; a type that was not measured for a method is left out."""
 
 
-def lines_of(rows: Iterable[Mapping[str, Any]], measure: str, sets: Sequence[str]) -> Lines:
-    """The figures of a measure, methods and bias types in the order of their first rows.
+def lines_of(rows: Iterable[Mapping[str, Any]], measure: str, set_: str) -> Lines:
+    """The figures of a measure in a set, methods and bias types in the order of their first rows.
 
     Args:
         rows: method, repeat, set, group, measure and value each, one row a repeat.
         measure: its name, whatever the case ("CE", "ce").
-        sets: where to look; figures of the first one that has any are taken.
     """
-    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+    found: dict[str, dict[str, list[float]]] = {}
     for row in rows:
-        if row["measure"].upper() != measure.upper() or row["group"] == ALL:
+        wanted = row["set"] == set_ and row["measure"].upper() == measure.upper()
+        if not wanted or row["group"] == ALL:
             continue
         if row["value"] is not None and math.isfinite(row["value"]):
-            methods = found.setdefault(row["set"], {}).setdefault(row["method"], {})
-            methods.setdefault(row["group"], []).append(row["value"])
-    lines = next((found[name] for name in sets if name in found), {})
+            groups = found.setdefault(row["method"], {})
+            groups.setdefault(row["group"], []).append(row["value"])
     return {
         method: {group: _spread(values) for group, values in groups.items()}
-        for method, groups in lines.items()
+        for method, groups in found.items()
     }
 
 

@@ -22,7 +22,7 @@ def rldf(*arguments: str) -> int:
 
 def results(folder: RunFolder) -> None:
     rows: list[dict[str, Any]] = [
-        {"method": m, "repeat": r, "set": "judge", "group": g, "measure": "ce", "value": 50.0 + r}
+        {"method": m, "repeat": r, "set": "answers", "group": g, "measure": "ce", "value": 50.0 + r}
         for m in ("default", "rldf_self")
         for r in range(2)
         for g in ("age", "beauty", "profession")

@@ -92,7 +92,7 @@ def test_what_was_not_measured_is_said_and_not_drawn(tmp_path: Path) -> None:
 
 def test_figures_are_written_for_what_was(tmp_path: Path) -> None:
     results = [
-        {"method": "A", "repeat": 0, "set": "judge", "group": g, "measure": m, "value": v}
+        {"method": "A", "repeat": 0, "set": "answers", "group": g, "measure": m, "value": v}
         for m, groups in (("ce", "abc"), ("ls", "ab"))
         for v, g in enumerate(groups)
     ]
