@@ -36,10 +36,16 @@ def figures(
         raise PlanError(
             f"{folder} has nothing to draw: needed is one of {', '.join((*RESULTS, *TEXTS))}"
         )
-    results = _rows(found, [name for name in RESULTS if name in there])
+    results = _once(_rows(found, [name for name in RESULTS if name in there]))
     texts = _rows(found, [name for name in TEXTS if name in there][:1])
     for line in write_figures(results, texts, _titles(found), out or found.root / "figures"):
         Story().say(line)
+
+
+def _once(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A comparison that was given a judge's figures has them as well: they are no second repeat."""
+    keys = ("method", "repeat", "set", "group", "measure")
+    return list({tuple(row[key] for key in keys): row for row in rows}.values())
 
 
 def _rows(folder: RunFolder, names: list[str]) -> list[dict[str, Any]]:

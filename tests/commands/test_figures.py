@@ -59,6 +59,17 @@ def test_a_comparison_is_drawn_with_the_names_it_gave_its_methods(
     assert "RLDF, self-reflection" in svg and "rldf_self" not in svg
 
 
+def test_a_judges_figures_that_a_comparison_has_as_well_count_once(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    results(folder)
+    svg = tmp_path / "figures/figure-5-ce.svg"
+    assert rldf("eval", "figures", str(tmp_path)) == 0
+    once = svg.read_bytes()
+    folder.write_table("eval/judge_long.parquet", folder.read_table("compare/results.parquet"))
+    assert rldf("eval", "figures", str(tmp_path)) == 0
+    assert svg.read_bytes() == once
+
+
 def test_a_runs_answers_are_shown_side_by_side(tmp_path: Path) -> None:
     answers(RunFolder(tmp_path))
     assert rldf("eval", "figures", str(tmp_path), "--out", str(tmp_path / "there")) == 0
