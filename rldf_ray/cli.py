@@ -18,6 +18,7 @@ from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.figures import figures as figures_command
 from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.human import app as human
 from rldf_ray.commands.judge import judge
 from rldf_ray.commands.multirole import multirole
 from rldf_ray.commands.referee import app as referees
@@ -160,6 +161,7 @@ evals.command("judge")(judge)
 evals.command("compare")(compare)
 evals.command("self-identification")(self_identification)
 evals.command("figures")(figures_command)
+evals.add_typer(human, name="human")
 app.command("show")(show_command)
 
 
@@ -224,6 +226,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         ("rldf_ray.dataset", "DatasetError"),
         ("rldf_ray.evaluate.bbq_data", "BBQError"),
         ("rldf_ray.evaluate.free_answers", "AnswersError"),
+        ("rldf_ray.evaluate.human_sheet", "SheetError"),
         ("rldf_ray.evaluate.multirole_data", "MultiroleError"),
         ("rldf_ray.evaluate.question_answers", "QuestionAnswersError"),
         ("rldf_ray.stages", "StageError"),

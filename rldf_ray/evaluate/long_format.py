@@ -15,7 +15,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-Set = Literal["multirole", "answers"]
+Set = Literal["multirole", "answers", "people"]
 
 ALL = "all"
 """The group of everything together, weighted by items."""
