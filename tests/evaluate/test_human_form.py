@@ -80,7 +80,7 @@ def test_the_form_is_filled_in_by_keyboard_saved_and_imported(page: Any, tmp_pat
     assert page.get_by_text("0 of 3 answers rated").is_visible()
     page.focus("#rater")
     typed(page, "ann", "0", "90", "300", "10", "20")
-    assert page.get_by_text("A whole number from 0 to 100, please.").is_visible()
+    assert page.get_by_text("Whole numbers, 0 to 100.").is_visible()
     page.keyboard.press("Control+s")
     page.get_by_text("Not saved: one field needs a look.").wait_for()
     assert page.evaluate("document.activeElement.dataset.measure") == "LS"
