@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rldf_ray.evaluate.free_answers import FreeAnswer
 from rldf_ray.evaluate.human_ratings import Rating, read_ratings
@@ -39,7 +41,7 @@ Fill = Callable[[int, dict[str, str]], dict[str, str]]
 
 
 def rows_of(sheet: Sheet) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(sheet_csv(sheet).removeprefix("\ufeff"))))
+    return list(csv.DictReader(io.StringIO(sheet_csv(sheet).removeprefix("\ufeff"), newline="")))
 
 
 def returned(folder: Path, rater: str, fill: Fill, delimiter: str = ",") -> Path:
@@ -176,6 +178,32 @@ def test_many_problems_are_counted(tmp_path: Path) -> None:
         read_ratings([returned(tmp_path, "ann", wrong)], SHEET)
 
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+SCORES = st.one_of(st.none(), st.integers(0, 100))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(TEXTS, SCORES), min_size=1, max_size=6, unique_by=lambda pair: pair[0]),
+    st.sampled_from([",", ";", "\t"]),
+)
+def test_any_text_goes_out_and_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, given_: list[tuple[str, int | None]], delimiter: str
+) -> None:
+    sheet = blind_sheet([answer(0, METHODS[0], text) for text, _ in given_], 0)
+    score_of = {item.code: dict(given_)[item.answer] for item in sheet.items}
+    path = tmp_path_factory.mktemp("sheets") / "ann.csv"
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter=delimiter)
+        writer.writeheader()
+        for row in rows_of(sheet):
+            score = score_of[row["item"]]
+            writer.writerow(row | {"rater": "ann", "BS": "" if score is None else score, "LS": "0"})
+    found = {r.item: r.score for r in read_ratings([path], sheet) if r.measure == "BS"}
+    assert found == {code: score for code, score in score_of.items() if score is not None}
+    assert sheet_form(sheet).count("<fieldset") == len(sheet.items)
+
+
 # ---- joined
 
 
@@ -217,9 +245,9 @@ def test_scores_find_their_method_through_the_key() -> None:
 
 
 def test_a_mean_is_over_raters_first_and_then_over_answers() -> None:
-    given: list[int | None] = [0, *[None] * 7]
+    one: list[int | None] = [0, *[None] * 7]
     full: list[int | None] = [100] * 8
-    ratings = ratings_of({"ann": {"BS": given}, "bob": {"BS": full}})
+    ratings = ratings_of({"ann": {"BS": one}, "bob": {"BS": full}})
     summary = people_summary(SHEET, ratings, 0)["methods"]
     first = {code: a.method for code, a in SHEET.key}[SHEET.items[0].code]
     assert summary[first]["BS"]["mean"] == pytest.approx((50 + 3 * 100) / 4)
