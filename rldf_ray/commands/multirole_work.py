@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.commands.bbq_work import FILE_WIDTH, positions_table
+from rldf_ray.commands.bbq_work import FILE_WIDTH
 from rldf_ray.commands.bbq_work import default_out as bbq_out
 from rldf_ray.console import Story
 from rldf_ray.evaluate.asking import Mode
@@ -128,7 +128,7 @@ def leave(evaluation: MultiroleEvaluation, out: RunFolder, as_json: bool) -> Non
     console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
     console.print(shares_table(summary))
     if summary["positions"] is not None:
-        console.print(positions_table(summary))
+        console.print(places_table(summary["positions"]))
     for line in remarks(summary):
         console.print(line, markup=False)
 
@@ -139,6 +139,14 @@ def shares_table(summary: Mapping[str, Any]) -> Table:
     table = Table("", "queries", *(name.replace("_", "-") for name in OUTCOMES), title=title)
     for name, one in [*summary["bias_types"].items(), (f"{ALL} queries", summary[ALL])]:
         table.add_row(name, str(one["n"]), *(_cell(one[outcome]) for outcome in OUTCOMES))
+    return table
+
+
+def places_table(positions: Mapping[str, Any]) -> Table:
+    """What was chosen by the place it was shown at, and the impartial option by where it stood."""
+    table = Table("shown as", "share of answers", "impartial, where it stood there")
+    for letter, chosen in positions["chosen"].items():
+        table.add_row(letter, *map(_cell, (chosen, positions["accuracy"][letter])))
     return table
 
 
@@ -156,6 +164,8 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     return [line for line in found if line]
 
 
-def _cell(one: Mapping[str, Any]) -> str:
+def _cell(one: Mapping[str, Any] | None) -> str:
+    if one is None:
+        return "n/a"
     interval = "" if one["low"] is None else f" ({one['low']:.3f} to {one['high']:.3f})"
     return f"{one['share']:.3f}{interval}"
