@@ -45,6 +45,9 @@ def multirole(
         Path | None,
         typer.Option("--write-queries", metavar="FILE", help="write the queries as jsonl and stop"),
     ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="what multirole_long.parquet calls the model")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="default: runs/multirole/MODEL-MODE")
     ] = None,
@@ -68,7 +71,7 @@ def multirole(
     elif predictions is not None:
         evaluation = work.scored(predictions, data, queries, seed)
         target = RunFolder(out or work.default_out(predictions.stem, "predictions"))
-        work.leave(evaluation, target, as_json)
+        work.leave(evaluation, method, target, as_json)
     else:
         request = work.Request(
             model or "",
@@ -81,4 +84,4 @@ def multirole(
         )
         target = RunFolder(out or work.default_out(request.model, mode.value))
         evaluation = work.evaluate(request, data, queries, target)
-        work.leave(evaluation, target, as_json)
+        work.leave(evaluation, method, target, as_json)

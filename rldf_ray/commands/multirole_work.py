@@ -18,7 +18,7 @@ from rldf_ray.commands.bbq_work import default_out as bbq_out
 from rldf_ray.console import Story
 from rldf_ray.evaluate.asking import Mode
 from rldf_ray.evaluate.bbq_models import ENDPOINT, DType, check_mode
-from rldf_ray.evaluate.long_format import ALL
+from rldf_ray.evaluate.long_format import ALL, long_table
 from rldf_ray.evaluate.multirole_data import load_multirole
 from rldf_ray.evaluate.multirole_models import evaluate_folder, evaluate_model
 from rldf_ray.evaluate.multirole_predictions import (
@@ -115,9 +115,14 @@ def default_out(model: str, mode: str) -> Path:
     return Path("runs/multirole") / bbq_out(model, mode).name
 
 
-def leave(evaluation: MultiroleEvaluation, out: RunFolder, as_json: bool) -> None:
-    """eval/multirole.parquet and eval/multirole.json; print JSON or the tables."""
+def leave(
+    evaluation: MultiroleEvaluation, method: str | None, out: RunFolder, as_json: bool
+) -> None:
+    """eval/multirole.parquet, multirole_long.parquet, multirole.json; print JSON or the tables."""
     written = out.write_table("eval/multirole.parquet", evaluation.table())
+    name = method or evaluation.model
+    long = long_table(name, 0, evaluation.seed, "multirole", evaluation.values())
+    out.write_table("eval/multirole_long.parquet", long)
     summary = evaluation.summary() | {"written": str(written)}
     out.write_json("eval/multirole.json", summary)
     if as_json:

@@ -74,7 +74,9 @@ def test_queries_are_written_answered_elsewhere_and_scored(
     assert summary["all"]["biased"]["share"] == pytest.approx(11 / 12)
     table = pq.read_table(tmp_path / "runs/multirole/mine-predictions/eval/multirole.parquet")
     assert table["kind"].to_pylist().count("biased") == 11
-    status, out, _ = rldf(*words)
+    status, out, _ = rldf(*words, "--method", "SFT")
+    long = pq.read_table(tmp_path / "runs/multirole/mine-predictions/eval/multirole_long.parquet")
+    assert set(long["method"].to_pylist()) == {"SFT"} and long.num_rows == 6
     assert status == 0 and "1 queries had no prediction" in out and "anti-biased" in out
 
 
