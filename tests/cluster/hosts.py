@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ from rldf_ray.models.embedded import embedded_model_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 BRIDGE, NET = "rldf0", "10.77.0"
+LOCK = Path(tempfile.gettempdir()) / "rldf-hosts.lock"
 PROGRAMS = {
     "ip": "iproute2",
     "/usr/sbin/sshd": "openssh-server",
@@ -70,10 +73,6 @@ class Host:
             self.process.wait()
             self.process = None
 
-    def cut_off(self) -> None:
-        """The host runs on, and nobody reaches it."""
-        run("ip", "link", "set", f"rldf-v{self.number}", "down")
-
 
 @dataclass
 class Hosts:
@@ -117,22 +116,28 @@ def gateway() -> str:
 
 
 @contextmanager
-def several_hosts(folder: Path, number: int, secrets: Mapping[str, str]) -> Iterator[Hosts]:
-    """Start `number` hosts that have this checkout, its environment, a token and `secrets`."""
+def several_hosts(folder: Path, number: int) -> Iterator[Hosts]:
+    """Start `number` hosts that have this environment and a token."""
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key"))
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "host_key"))
     hosts = [Host(i, folder / f"host{i}") for i in range(1, number + 1)]
+    # Their names and addresses are there once on a machine.
+    lock = LOCK.open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RuntimeError(f"{LOCK}: another test uses the hosts; wait for it") from error
     clean_up(hosts)
     run("ip", "link", "add", BRIDGE, "type", "bridge")
     try:
         run("ip", "address", "add", f"{gateway()}/24", "dev", BRIDGE)
         run("ip", "link", "set", BRIDGE, "up")
         for host in hosts:
-            furnish(host.folder / "home", folder / "key.pub", secrets)
+            furnish(host.folder / "home", folder / "key.pub")
             connect(host)
             host.start()
         home = folder / "client"
-        furnish(home, folder / "key.pub", {})
+        furnish(home, folder / "key.pub")
         (home / "work").mkdir()
         found = Hosts(folder, hosts, home)
         wait_for_sshd(found)
@@ -141,15 +146,16 @@ def several_hosts(folder: Path, number: int, secrets: Mapping[str, str]) -> Iter
         for host in hosts:
             host.kill()
         clean_up(hosts)
+        lock.close()
 
 
-def furnish(home: Path, key: Path, secrets: Mapping[str, str]) -> None:
-    """A home folder as docs/cluster.md asks for it."""
+def furnish(home: Path, key: Path) -> None:
+    """A home folder as docs/cluster.md asks for it, its secrets empty."""
     for name in (".ssh", ".ray", ".rldf", "rldf-ray"):
         (home / name).mkdir(parents=True)
     shutil.copy(key, home / ".ssh/authorized_keys")
     (home / ".ray/auth_token").write_text("0123456789abcdef" * 4)
-    (home / ".rldf/secrets").write_text("".join(f"{k}={v}\n" for k, v in secrets.items()))
+    (home / ".rldf/secrets").touch()
     (home / "rldf-ray/.venv").symlink_to(sys.prefix)
     # Each host would convert it for itself; that is another test's business.
     (home / ".cache/rldf_ray").mkdir(parents=True)
@@ -165,6 +171,8 @@ def connect(host: Host) -> None:
     run(*inside, "address", "add", f"{host.address}/24", "dev", "eth0")
     run(*inside, "link", "set", "eth0", "up")
     run(*inside, "link", "set", "lo", "up")
+    # Ray takes the address that a packet to the outside would have; none of them leaves the bridge.
+    run(*inside, "route", "add", "default", "dev", "eth0")
 
 
 def wait_for_sshd(hosts: Hosts) -> None:
