@@ -74,34 +74,47 @@ def _draw_estimates(
 def draw_attention(
     masses: Mapping[tuple[str, str], NDArray[np.float64]], spans: Sequence[str], stem: Path
 ) -> None:
-    """Heat maps of attention mass, layer by span: a row of panels a place, one panel a framing.
+    """Heat maps of attention, layer by span: the mass where the answer is shown as one's own, and
+    what the other framings change of it; a row of panels for each place.
 
-    The first token takes most of it in many layers, whatever is written there; colours therefore
-    end at the highest mass of the other spans. Numbers above the columns are means over layers.
+    The first token takes much of the mass, whatever is written there; colours therefore end at the
+    highest of the other spans. Numbers above the columns are means over layers.
 
     Args:
         masses: (place, framing) -> [layer, span], in [0, 1].
         stem: the files' path without .png and .svg.
     """
+    changes = {
+        (place, framing): mass - masses[place, "own"]
+        for (place, framing), mass in masses.items()
+        if framing != "own"
+    }
     others = [place for place, span in enumerate(spans) if span != "first token"]
-    highest = max(float(mass[:, others].max()) for mass in masses.values())
-    with drawn(stem, 8.6, 7.2) as figure:
+    highest = max(float(masses[place, "own"][:, others].max()) for place in PLACES)
+    widest = max(float(np.abs(change[:, others]).max()) for change in changes.values()) or 1e-9
+    of_mass: dict[str, Any] = {"cmap": "viridis", "vmin": 0.0, "vmax": highest}
+    of_change: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -widest, "vmax": widest}
+    with drawn(stem, 9.2, 7.2) as figure:
         panels = figure.subplots(len(PLACES), len(LABELS), sharex=True, sharey=True)
         for row, (place, told) in enumerate(PLACES.items()):
-            for column, (framing, label) in enumerate(LABELS.items()):
-                axes = panels[row][column]
-                image = _draw_panel(axes, masses[place, framing], spans, highest)
-                axes.set_title(f"{told},\nshown as {label}", fontsize=8.5, pad=14)
-                if column == 0:
-                    axes.set_ylabel("layer")
-        bar = figure.colorbar(image, ax=panels, shrink=0.6, extend="max")
-        bar.set_label("attention mass, mean over heads and answers")
+            own = _draw_panel(panels[row][0], masses[place, "own"], spans, ".2f", of_mass)
+            panels[row][0].set_title(f"{told},\nshown as {LABELS['own']}", fontsize=8.5, pad=14)
+            panels[row][0].set_ylabel("layer")
+            for axes, framing in zip(panels[row][1:], list(LABELS)[1:], strict=True):
+                change = _draw_panel(axes, changes[place, framing], spans, "+.3f", of_change)
+                title = f"{told},\nshown as {LABELS[framing]}: change"
+                axes.set_title(title, fontsize=8.5, pad=14)
+        for image, what in ((change, "change against its own"), (own, "attention mass, its own")):
+            figure.colorbar(image, ax=panels, shrink=0.5).set_label(what)
 
 
-def _draw_panel(axes: Axes, mass: NDArray[np.float64], spans: Sequence[str], highest: float) -> Any:
-    image = axes.imshow(mass, aspect="auto", cmap="viridis", vmin=0.0, vmax=highest)
+def _draw_panel(
+    axes: Axes, values: NDArray[np.float64], spans: Sequence[str], form: str, colours: Any
+) -> Any:
+    image = axes.imshow(values, aspect="auto", **colours)
     axes.set_xticks(range(len(spans)), list(spans), rotation=40, ha="right")
     axes.spines[:].set_color(QUIET)
-    for column, share in enumerate(mass.mean(axis=0)):
-        axes.text(column, -0.9, f"{share:.2f}", ha="center", va="bottom", fontsize=7, color=QUIET)
+    for column, mean in enumerate(values.mean(axis=0)):
+        place = {"ha": "center", "va": "bottom", "fontsize": 7, "color": QUIET}
+        axes.text(column, -0.9, f"{mean:{form}}", **place)
     return image

@@ -47,6 +47,8 @@ def test_attention_is_a_panel_a_place_and_framing(tmp_path: Path) -> None:
     }
     draw_attention(masses, SPANS, tmp_path / "attention")
     svg = files_of(tmp_path / "attention")[1].read_text()
-    assert svg.count("<image") == len(masses) + 1 and "shown as a competitor" in svg
+    assert svg.count("<image") == len(masses) + 2 and "shown as a competitor" in svg
     for share in masses["reply", "own"].mean(axis=0):
         assert f"{share:.2f}" in svg
+    change = masses["answer", "competitor"] - masses["answer", "own"]
+    assert f"{change.mean(axis=0)[1]:+.3f}" in svg
