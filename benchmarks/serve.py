@@ -23,10 +23,12 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from rich.console import Console
 from rich.table import Table
 
@@ -40,7 +42,7 @@ TOKENS = 64
 MAX_MODEL_LEN = 1024
 MAX_NUM_SEQS = 64
 KV_CACHE_GIB = 0.5
-LEVELS = {1: 6, 8: 32, 32: 96, 64: 160}
+LEVELS = {1: 4, 8: 32, 32: 96, 64: 160}
 SHORT_LEVELS = {1: 2, 8: 16}
 WARM_UP = 16
 
@@ -55,11 +57,12 @@ def main() -> None:
         store = ModelStore(Path(scratch) / "store", "policy")
         store.publish(model)
         store.publish(model)
-        with bare_vllm(model) as url:
-            bare = measure(url, str(model), levels)
+        with bare_vllm(model) as (url, pid):
+            bare = measure("vLLM", url, pid, str(model), levels)
         with rldf_serve(store, Path(scratch)) as server:
-            ours = measure(server.address, "policy", levels)
+            ours = measure("rldf serve", server.address, server.process.pid, "policy", levels)
             killed = kill_under_load(server, at_once=8 if short else 32)
+            print(f"replica killed: {killed}", flush=True)
             rolled = roll_out_under_load(server, store, at_once=4 if short else 8)
     show(bare, ours)
     write_results(
@@ -70,8 +73,8 @@ def main() -> None:
 
 
 @contextmanager
-def bare_vllm(model: Path) -> Iterator[str]:
-    """vLLM's OpenAI server with the same engine settings."""
+def bare_vllm(model: Path) -> Iterator[tuple[str, int]]:
+    """vLLM's OpenAI server with the same engine settings: its address and process."""
     port = free_port()
     options: dict[str, object] = {
         "model": model,
@@ -99,7 +102,7 @@ def bare_vllm(model: Path) -> Iterator[str]:
         try:
             url = f"http://127.0.0.1:{port}"
             wait_until_up(f"{url}/health", server, log)
-            yield url
+            yield url, server.pid
         finally:
             server.terminate()
             server.wait(60)
@@ -133,15 +136,48 @@ def rldf_serve(store: ModelStore, scratch: Path) -> Iterator[Running]:
         yield server
 
 
-def measure(url: str, model: str, levels: dict[int, int]) -> dict[str, dict[str, float]]:
-    """Figures by number of streams."""
+def measure(
+    name: str, url: str, pid: int, model: str, levels: dict[int, int]
+) -> dict[str, dict[str, float]]:
+    """Figures by number of streams, and what part of the machine other work took meanwhile."""
     asyncio.run(streams(url, model, 8, 16, lambda begun: begun < WARM_UP))
-    return {
-        str(at_once): figures(
-            asyncio.run(streams(url, model, at_once, TOKENS, lambda begun, n=n: begun < n))  # type: ignore[misc]
+    found = {}
+    for at_once, number in levels.items():
+        before = Spent.now(pid)
+        outcomes = asyncio.run(
+            streams(url, model, at_once, TOKENS, lambda begun, n=number: begun < n)  # type: ignore[misc]
         )
-        for at_once, n in levels.items()
-    }
+        others = Spent.now(pid).others_since(before)
+        found[str(at_once)] = {**figures(outcomes), "other_work": others}
+        print(f"{name}, {at_once} streams; other work took {others:.0%}", flush=True)
+    return found
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Processor time until now, seconds over all cores: of the machine, and of what is measured."""
+
+    at: float
+    machine: float
+    measured: float
+
+    @classmethod
+    def now(cls, server: int) -> Spent:
+        """The server with its processes, and this client, count as measured."""
+        times = psutil.cpu_times()
+        measured = time.process_time()
+        parent = psutil.Process(server)
+        for process in (parent, *parent.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                used = process.cpu_times()
+                measured += used.user + used.system
+        machine = times.user + times.nice + times.system + times.irq + times.softirq
+        return cls(time.monotonic(), machine, measured)
+
+    def others_since(self, before: Spent) -> float:
+        """The part of the machine that other work took."""
+        cores = (psutil.cpu_count() or 1) * (self.at - before.at)
+        return max(0.0, self.machine - before.machine - (self.measured - before.measured)) / cores
 
 
 def kill_under_load(server: Running, at_once: int) -> dict[str, Any]:

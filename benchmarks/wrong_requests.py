@@ -11,10 +11,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/bias", "/v1/debate")
-AT_ONCE = 16
+AT_ONCE = 32
 ANSWER_TIMEOUT_S = 60
 # The connection was closed without an answer, which broken HTTP may be answered with.
 CLOSED = 0
+# A server that leaves a client waiting is as wrong as one that fails.
+NO_ANSWER = 999
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
 VALUES: tuple[Any, ...] = (
@@ -169,6 +171,8 @@ async def _send(host: str, port: int, pieces: list[bytes | float]) -> int:
                 writer.close()
     except ConnectionError:
         return CLOSED
+    except TimeoutError:
+        return NO_ANSWER
 
 
 async def _paced(pieces: list[bytes | float]) -> AsyncIterator[bytes]:
