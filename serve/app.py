@@ -152,6 +152,8 @@ def _deployment_options(settings: Settings) -> dict[str, Any]:
             "min_replicas": section.min_replicas,
             "max_replicas": section.max_replicas,
             "target_ongoing_requests": section.target_ongoing,
+            "upscale_delay_s": section.upscale_delay_s,
+            "downscale_delay_s": section.downscale_delay_s,
         },
         "max_ongoing_requests": 10_000,
         "health_check_period_s": section.health_check_s,

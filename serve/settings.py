@@ -47,6 +47,10 @@ class EngineSection(Section):
     target_ongoing: float = described(
         32, "requests under way per engine that the autoscaler aims at", gt=0
     )
+    upscale_delay_s: float = described(
+        30, "engines are added after more requests than that for this long", unit="s", ge=0
+    )
+    downscale_delay_s: float = described(600, "and ended after fewer for this long", unit="s", ge=0)
     prefix_routing: bool = described(
         False, "send prompts with the same beginning to the same engine (several replicas)"
     )
