@@ -96,10 +96,3 @@ def test_wrong_requests_are_refused_with_what_is_allowed(rldf: Rldf, data: str) 
     assert status == 1 and "Kamruzzaman" in err and "--data DIR" in err
     status, _, err = rldf("eval", "multirole", "openai:m", "--data", data)
     assert status == 1 and "--mode letter or --mode generate" in err
-
-
-@pytest.mark.slow
-def test_the_embedded_model_is_ranked(rldf: Rldf, data: str) -> None:
-    status, out, _ = rldf("eval", "multirole", "embedded", "--data", data, "--json")
-    summary = json.loads(out)
-    assert status == 0 and summary["all"]["n"] == 24 and summary["all"]["unparsed"]["share"] == 0
