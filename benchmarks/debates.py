@@ -277,7 +277,7 @@ def main() -> None:
         f"debate.debaters={DEBATERS}",
         f"debate.rounds={ROUNDS}",
         f"debate.max_tokens={options.max_tokens}",
-        "engines={max_model_len: 2048, kv_cache_gib: 2, block_size: 16, enforce_eager: true}",
+        "engines={max_model_len: 2048, kv_cache_gib: 2, block_size: 32, enforce_eager: true}",
         *options.set,
     ]
     plan = load_plan("quickstart", shape)
