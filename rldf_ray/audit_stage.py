@@ -1,4 +1,4 @@
-"""The audit: is the referee to be trusted? -> eval/referee.parquet, audit.json."""
+"""The audit: is the referee to be trusted? -> audit.json, eval/referee.parquet and .png."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from rldf_ray.evaluate.referee_audit import (
     audit_referee,
     audit_summary,
 )
+from rldf_ray.evaluate.self_agreement import reordered
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import (
     LabelledStatement,
     given_statements,
     held_out_statements,
-    labelled_statements,
 )
+from rldf_ray.report.referee_plot import draw_referee
 from rldf_ray.stages import Facts, Run, StageError, referee, tokens_since
+from rldf_ray.train.referee_fit import fit_statements
 
 
 def audit(run: Run) -> Facts:
@@ -36,16 +38,19 @@ def audit(run: Run) -> Facts:
         audited = run.speakers.run(
             audit_referee(judge, statements, plan.engines.max_num_seqs, on_statement=bar.advance)
         )
+    in_another_order = run.speakers.run(reordered(judge, statements, plan.seed))
     if audited:
         run.folder.write_table("eval/referee.parquet", _table(audited))
     section = plan.referee
     summary = audit_summary(audited, judge.kind, section.label_source, plan.seed)
     details = audit_details(
-        audited, _fit_half(plan), section.label_source, section.threshold, plan.seed
+        audited, fit_statements(plan), section.label_source, section.threshold, plan.seed
     )
     auc = summary["held_out"] and summary["held_out"]["auc"]
     source = str(run.statements) if run.statements else None
-    run.folder.write_json("audit.json", {"auc": auc, "file": source, **summary, **details})
+    found = {"auc": auc, "file": source, **summary, **details, "reordered": in_another_order}
+    run.folder.write_json("audit.json", found)
+    draw_referee(found, run.folder.path("eval/referee.png"))
     run.story.say(f"  {summary['verdict']}")
     _check(plan, auc, run)
     return {"referee": summary, **tokens_since(run, before)}
@@ -57,11 +62,6 @@ def _statements(run: Run) -> list[LabelledStatement]:
         return given_statements(run.statements)
     pairs, seed = run.plan.referee.audit_pairs, run.plan.seed
     return [s for name in run.plan.bias_types for s in held_out_statements(name, pairs, seed)]
-
-
-def _fit_half(plan: Plan) -> list[LabelledStatement]:
-    found = (s for name in plan.bias_types for s in labelled_statements(name))
-    return [s for s in found if s.split == "fit"]
 
 
 def _table(audited: Sequence[Audited]) -> pa.Table:

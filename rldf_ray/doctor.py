@@ -22,6 +22,7 @@ from rldf_ray.preflight import (
     check_language,
     check_loggers,
     check_model,
+    check_referee,
     parameters_of,
 )
 
@@ -45,6 +46,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
         _check("bias types", lambda: check_bias_types(plan)),
         _check("language", lambda: check_language(plan)),
         _check("model", lambda: check_model(plan)),
+        _check("referee", lambda: check_referee(plan)),
         _check("evaluation items", lambda: check_items(plan)),
         _check("loggers", lambda: check_loggers(plan)),
         _check("endpoint", lambda: _reachable(plan)),

@@ -17,7 +17,13 @@ from rldf_ray.debate.layouts import system_prompt
 from rldf_ray.debate.multirole import context_of
 from rldf_ray.debate.topics import seed_topics, wanted_by_kind
 from rldf_ray.plan import Part, Plan
-from rldf_ray.prompts import BiasType, bias_type, held_out_statements, render
+from rldf_ray.prompts import (
+    BiasType,
+    bias_type,
+    held_out_statements,
+    labelled_statements,
+    render,
+)
 from rldf_ray.records import Identity, Topic, TopicKind
 
 CHARACTERS_A_TOKEN = 4
@@ -59,7 +65,10 @@ def estimate(plan: Plan, like: tuple[Plan, Mapping[str, Any]] | None = None) -> 
     found = _bounds(plan)
     if like is not None:
         earlier = {stage.name: stage for stage in _bounds(like[0])}
-        found = [_corrected(s, earlier[s.name], like[1].get(s.name)) for s in found]
+        found = [
+            _corrected(s, earlier[s.name], like[1].get(s.name)) if s.name in earlier else s
+            for s in found
+        ]
         if plan.evaluate != like[0].evaluate:
             found = [replace(s, seconds=None) if s.name == "eval" else s for s in found]
     return [replace(stage, usd=_usd(plan, stage)) for stage in found]
@@ -82,6 +91,7 @@ def _bounds(plan: Plan) -> list[StageEstimate]:
     statements = plan.debate.debates * plan.debate.debaters * plan.debate.rounds
     pairs = plan.data.pairs_per_topic and plan.data.pairs_per_topic * plan.debate.debates
     return [
+        *_referee(plan),
         _topics(plan),
         _audit(plan),
         _debates(plan),
@@ -91,6 +101,14 @@ def _bounds(plan: Plan) -> list[StageEstimate]:
         _ppo(plan),
         _eval(plan),
     ]
+
+
+def _referee(plan: Plan) -> list[StageEstimate]:
+    """The fit of a trained referee, whose time goes with the pairs it passes over."""
+    if plan.referee.kind == "prompted":
+        return []
+    pairs = sum(s.split == "fit" for n in plan.bias_types for s in labelled_statements(n)) // 2
+    return [StageEstimate("referee", 0, 0, 0, pairs * plan.referee.fit.epochs)]
 
 
 def _topics(plan: Plan) -> StageEstimate:
@@ -136,11 +154,8 @@ def _audit(plan: Plan) -> StageEstimate:
         for name in plan.bias_types
         for statement in held_out_statements(name, plan.referee.audit_pairs, plan.seed)
     ]
-    system = render("referee_system")
-    prompt = _score_passes(plan) * sum(
-        _tokens(system, render("referee_score", context=s.context, text=s.text)) for s in found
-    )
-    generated = VERDICT_TOKENS * len(found)
+    prompt = _score_passes(plan) * sum(_scoring_prompt(plan, s.context, s.text) for s in found)
+    generated = _verdict_tokens(plan) * len(found)
     billed = _billed(plan, "referee")
     return StageEstimate(
         "audit", len(found), prompt, generated, prompt + generated, (billed, billed)
@@ -159,15 +174,17 @@ def _debates(plan: Plan) -> StageEstimate:
     )
     said_before = n * longest * rounds * (rounds - 1) // 2
     speaking = n * (rounds * (turn + context) + said_before)
-    system = _tokens(render("referee_system"), render("referee_score", context="", text=""))
-    scoring = _score_passes(plan) * rounds * n * (system + context + longest)
-    judging = scoring + rounds * (system + context + n * longest)
-    said, judged = rounds * n * longest, rounds * (n + 1) * VERDICT_TOKENS
+    around = _scoring_prompt(plan, "", "")
+    judging = _score_passes(plan) * rounds * n * (around + context + longest)
+    # A prompted referee is asked for a ranking as well; a trained one's is that of its scores.
+    rankings = 0 if _trained(plan) else rounds
+    judging += rankings * (around + context + n * longest)
+    said, judged = rounds * n * longest, (rounds * n + rankings) * _verdict_tokens(plan)
     prompt, generated = speaking + judging, said + judged
     debater, referee = _billed(plan, "debate"), _billed(plan, "referee")
     return StageEstimate(
         "debates",
-        rounds * (2 * n + 1) * section.debates,
+        (2 * n * rounds + rankings) * section.debates,
         prompt * section.debates,
         generated * section.debates,
         (prompt + generated) * section.debates,
@@ -178,9 +195,25 @@ def _debates(plan: Plan) -> StageEstimate:
     )
 
 
+def _trained(plan: Plan) -> bool:
+    return plan.referee.kind == "trained"
+
+
+def _scoring_prompt(plan: Plan, context: str, text: str) -> int:
+    """Tokens the referee reads to score a statement."""
+    if _trained(plan):
+        prompt = render("referee_trained", context=context)
+        return _tokens(render("referee_trained_system"), prompt, text)
+    return _tokens(render("referee_system"), render("referee_score", context=context, text=text))
+
+
+def _verdict_tokens(plan: Plan) -> int:
+    return 0 if _trained(plan) else VERDICT_TOKENS
+
+
 def _score_passes(plan: Plan) -> int:
     """An engine reads a score's prompt twice, as "1" may go on to "10" (models/choice_trie.py)."""
-    return 1 if _billed(plan, "referee") else 2
+    return 1 if _trained(plan) or _billed(plan, "referee") else 2
 
 
 def _billed(plan: Plan, part: Part) -> float:

@@ -1,9 +1,10 @@
 """The whole story: debates make data, data makes a reward model, PPO makes a less biased policy.
 
-    topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval -> report
+    [referee ->] topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval -> report
 
-A stage that has finished is never done again: its manifest is in the run folder. What a killed
-stage had finished is in the journal, and the stage goes on from there.
+The referee is a stage where the plan has it fitted. A stage that has finished is never done again:
+its manifest is in the run folder. What a killed stage had finished is in the journal, and the stage
+goes on from there.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rldf_ray.models.journaled import EarlierCalls
 from rldf_ray.placement import check_memory, place
 from rldf_ray.plan import HOW_FIELDS, Plan
 from rldf_ray.preflight import check_inputs, parameters_of
+from rldf_ray.referee_stage import referee
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
 from rldf_ray.speakers import Speakers
@@ -33,6 +35,7 @@ from rldf_ray.storage import RunFolder, RunFolderError
 
 Stage = Callable[[Run], Facts]
 STAGES: dict[str, Stage] = {
+    "referee": referee,
     "topics": stages.topics,
     "audit": audit,
     "debates": stages.debates,
@@ -43,6 +46,7 @@ STAGES: dict[str, Stage] = {
     "eval": stages.evaluate,
 }
 SPEAKING = ("topics", "audit", "debates")
+ASKING = ("audit", "debates")
 
 
 def run(
@@ -78,7 +82,8 @@ def run(
             items = plan.evaluate.model_copy(update={"bbq": str(bbq)})
             plan = plan.model_copy(update={"evaluate": items})
         if redo or bbq is not None or statements is not None:
-            _forget(folder, only[0])
+            _forget(folder, "audit" if statements is not None else only[0])
+        only = _with_referee(plan, folder, only)
         _check_order(folder, only)
         todo = [name for name in only if folder.manifest(name) is None]
         for name in only:
@@ -168,24 +173,35 @@ def _differences(theirs: dict[str, object], ours: dict[str, object]) -> list[str
 
 
 def _forget(folder: RunFolder, stage: str) -> None:
-    """Drop the manifests of a stage and of everything after it."""
+    """Drop the manifests of a stage and of everything after it; nothing depends on the audit."""
     names = list(STAGES)
-    for name in names[names.index(stage) :]:
+    last = names.index("audit") + 1 if stage == "audit" else None
+    for name in names[names.index(stage) : last]:
         folder.remove(f"stages/{name}.json")
         if name in stages.TRAINING:
             # Its checkpoints are of what is now to be done anew.
             folder.fresh_folder(name)
 
 
+def _with_referee(plan: Plan, folder: RunFolder, only: Sequence[str]) -> Sequence[str]:
+    """A trained referee is fitted before the first stage that asks it; no other is."""
+    others = [name for name in only if name != "referee"]
+    asking = [name for name in others if name in ASKING and folder.manifest(name) is None]
+    fitted = plan.referee.kind == "trained" and (asking or "referee" in only)
+    return ["referee", *others] if fitted else others
+
+
 def _check_order(folder: RunFolder, only: Sequence[str]) -> None:
     names = list(STAGES)
     for name in only:
         if name == "audit":
-            # It reads nothing but the plan.
+            # It reads nothing but the plan and the referee.
             continue
         for earlier in names[: names.index(name)]:
-            # The audit is a measurement; nothing reads it but the report.
-            if earlier not in only and earlier != "audit" and folder.manifest(earlier) is None:
+            # The audit is a measurement that the report alone reads, and the referee is in `only`
+            # where it is needed.
+            measured = earlier in ("referee", "audit")
+            if earlier not in only and not measured and folder.manifest(earlier) is None:
                 raise StageError(
                     f"{name} needs {earlier}, which has not finished in {folder.where}: "
                     f"`rldf run` does all stages in order"

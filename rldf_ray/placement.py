@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rldf_ray.plan import Plan
+from rldf_ray.plan import TRAINED, Plan
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -72,19 +72,23 @@ def place(plan: Plan, resources: Resources) -> Placement:
     """
     engines, workers = plan.engines.count, plan.train.workers
     # Debates need the engines of every model that speaks, PPO those of the policy and its workers.
-    speaking = engines * len([name for name in plan.speakers() if not name.startswith("openai:")])
+    speaking = engines * len(
+        [name for name in plan.speakers() if not name.startswith(("openai:", f"{TRAINED}:"))]
+    )
+    # A trained referee takes the place of a worker while the engines speak.
+    judging = int(plan.referee.kind == "trained")
     if resources.gpus == 1 and speaking == engines == workers == plan.engines.tensor_parallel == 1:
         return _on_one_gpu(plan, resources)
     if resources.gpus >= 1:
         needed = max(
             engines * plan.engines.tensor_parallel + workers,
-            speaking * plan.engines.tensor_parallel,
+            speaking * plan.engines.tensor_parallel + judging,
         )
         if needed > resources.gpus:
             raise PlacementError(
                 f"the plan needs {needed} GPUs ({engines} engines x "
                 f"{plan.engines.tensor_parallel} + {workers} workers to train, {speaking} engines "
-                f"x {plan.engines.tensor_parallel} to debate), Ray reports "
+                f"x {plan.engines.tensor_parallel} + {judging} referee to debate), Ray reports "
                 f"{resources.gpus:g}: lower engines.count, engines.tensor_parallel or "
                 "train.workers, or add GPUs"
             )
@@ -93,7 +97,7 @@ def place(plan: Plan, resources: Resources) -> Placement:
         return Placement("cuda", engines, 1, plan.engines.tensor_parallel, workers, 1, 1, threads=1)
     if engines + workers > resources.cpus:
         raise PlacementError(_too_few_cpus(engines, workers, resources))
-    share = resources.cpus / max(engines + workers, speaking)
+    share = resources.cpus / max(engines + workers, speaking + judging)
     # Engines and workers take turns, so each worker computes with the whole of its share of cores.
     threads = max(1, int(min(resources.cpus // workers, resources.node_cpus)))
     return Placement("cpu", engines, min(1, share), 0, workers, min(1, share), 0, threads)

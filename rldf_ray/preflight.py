@@ -13,8 +13,8 @@ from rldf_ray.dataset import filters
 from rldf_ray.debate.topics import seed_topics
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.plan import Plan
-from rldf_ray.prompts import bias_type
+from rldf_ray.plan import TRAINED, Plan
+from rldf_ray.prompts import FOLDER, bias_type, labelled_statements
 
 
 class PreflightError(RuntimeError):
@@ -31,6 +31,7 @@ def check_inputs(plan: Plan, out: Path) -> None:
         check_bias_types,
         check_language,
         check_model,
+        check_referee,
         check_items,
         check_endpoint,
         check_loggers,
@@ -65,13 +66,39 @@ def check_language(plan: Plan) -> str:
 def check_model(plan: Plan) -> str:
     """The model, and every local one that speaks, are there."""
     speakers = [name.removeprefix("vllm:") for name in plan.speakers() if name.startswith("vllm:")]
-    names = list(dict.fromkeys([plan.model, *speakers]))
+    fitted = plan.speaker_of("referee").removeprefix(f"{TRAINED}:") if _fits(plan) else plan.model
+    names = list(dict.fromkeys([plan.model, *speakers, fitted]))
     for name in names:
         try:
             resolve_model(name)
         except FileNotFoundError as error:
             raise PreflightError(str(error)) from error
     return ", ".join(names)
+
+
+def check_referee(plan: Plan) -> str:
+    """A referee that is to be fitted has statements to learn from, and topics to leave for scores.
+
+    Each of a bias type's labels is in every topic, so two topics are enough.
+    """
+    if not _fits(plan):
+        return plan.speaker_of("referee")
+    topics = {
+        s.topic for name in plan.bias_types for s in labelled_statements(name) if s.split == "fit"
+    }
+    if round(plan.referee.fit.held_out_share * len(topics)) not in range(1, len(topics)):
+        known = sorted(p.stem for p in (FOLDER / "labelled_statements").glob("*.jsonl"))
+        raise PreflightError(
+            f"referee.kind=trained: the plan's bias types have {len(topics)} topics of labelled "
+            f"statements, too few to fit to some and hold out {plan.referee.fit.held_out_share:g} "
+            f"of them; {', '.join(known)} have some; add a file (docs/extending.md), or set "
+            "referee.kind=prompted"
+        )
+    return f"fitted in the run to labelled statements on {len(topics)} topics"
+
+
+def _fits(plan: Plan) -> bool:
+    return plan.referee.kind == "trained"
 
 
 def check_loggers(plan: Plan) -> str:

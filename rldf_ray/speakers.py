@@ -17,10 +17,11 @@ from rldf_ray.models.base import BudgetSpentError, ChatModel, Usage
 from rldf_ray.models.journaled import EarlierCalls, JournaledModel
 from rldf_ray.models.limits import Budget
 from rldf_ray.models.pool import EnginePool, engines
+from rldf_ray.models.reward_actor import RewardSettings
 from rldf_ray.models.scripted_actor import ScriptedSettings
 from rldf_ray.models.vllm_actor import EngineSettings
 from rldf_ray.placement import Placement
-from rldf_ray.plan import Part, Plan
+from rldf_ray.plan import TRAINED, Part, Plan
 from rldf_ray.storage import Journal, RunFolder
 
 T = TypeVar("T")
@@ -112,9 +113,40 @@ class Speakers:
             ) as pool:
                 yield pool
             return
+        if kind == TRAINED:
+            with fitted_referee(self.plan, self.placement, self.folder) as pool:
+                yield pool
+            return
         settings = ScriptedSettings(float(model), max_num_seqs=self.plan.engines.max_num_seqs)
         with _pool(self.plan, self.placement, settings, f"scripted:{model}") as pool:
             yield pool
+
+
+@contextmanager
+def fitted_referee(plan: Plan, placement: Placement, folder: RunFolder) -> Iterator[EnginePool]:
+    """The reward model in a run's referee/, in an actor where otherwise a training worker is."""
+    revision: str = folder.read_json("referee/calibration.json")["revision"]
+    settings = RewardSettings(
+        folder=folder.address("referee/model"),
+        name=plan.speaker_of("referee"),
+        revision=revision,
+        device=placement.device,
+        threads=placement.threads,
+        max_length=plan.referee.fit.max_length,
+        max_num_seqs=plan.engines.max_num_seqs,
+    )
+    with engines(
+        settings,
+        # Remembered calls are those of these weights.
+        name=f"{settings.name}@{revision}",
+        count=1,
+        num_cpus=placement.worker_cpus,
+        num_gpus=placement.worker_gpus,
+        resources=placement.pinned(),
+        timeout_s=plan.engines.request_timeout_s,
+        restarts=plan.engines.restarts,
+    ) as pool:
+        yield pool
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The stages of a run. Each reads what earlier ones wrote and writes its own objects, whole.
 
-topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval
+topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval; the audit is in audit_stage.py,
+and the fit of a trained referee, before all of them, in referee_stage.py.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import pyarrow as pa
 
 from rldf_ray.cluster import on_one_node, remote
 from rldf_ray.console import Bar, Story
-from rldf_ray.debate.agents import PromptedReferee
+from rldf_ray.debate.agents import PromptedReferee, Referee
 from rldf_ray.debate.collect import Collector, Seating, debaters_of, plan_debates
+from rldf_ray.debate.platt import Calibration
 from rldf_ray.debate.topics import TopicWriter
+from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.debate.transcripts import StatementCounts, Transcripts
 from rldf_ray.models.base import Usage
 from rldf_ray.placement import Placement
@@ -36,7 +39,7 @@ from rldf_ray.speakers import Speakers, policy_engines
 from rldf_ray.storage import RunFolder
 
 Facts = dict[str, Any]
-TRAINING = ("sft", "reward", "ppo")
+TRAINING = ("referee", "sft", "reward", "ppo")
 
 
 class StageError(RuntimeError):
@@ -168,8 +171,8 @@ def sft(run: Run) -> Facts:
     """Low-bias statements -> sft/model."""
     from rldf_ray.train.sft import train_sft
 
-    examples = run.folder.read_table("data/sft.parquet").num_rows
-    return {"examples": examples, **_train(run, "sft", train_sft, {"model": run.plan.model})}
+    facts = train_in_folder(run, "sft", train_sft, {"model": run.plan.model})
+    return {"examples": run.folder.read_table("data/sft.parquet").num_rows, **facts}
 
 
 def reward(run: Run) -> Facts:
@@ -182,7 +185,7 @@ def reward(run: Run) -> Facts:
     return {
         "pairs": len(topics_of_pairs) - number,
         "held_out_pairs": number,
-        **_train(run, "reward", train_reward, {"model": run.plan.model}),
+        **train_in_folder(run, "reward", train_reward, {"model": run.plan.model}),
     }
 
 
@@ -206,7 +209,7 @@ def ppo(run: Run) -> Facts:
         }
     run = replace(run, placement=on_one_node(run.placement))
     with run.policy_engines(start, "sft", run.plan.ppo.dtype, rank) as pool:
-        facts = _train(run, "ppo", train_ppo, folders, {"pool": pool})
+        facts = train_in_folder(run, "ppo", train_ppo, folders, {"pool": pool})
     history = facts["history"]
     facts["episodes"] = run.plan.ppo.episodes
     facts["tokens"] = {
@@ -217,14 +220,14 @@ def ppo(run: Run) -> Facts:
     return facts
 
 
-def _train(
+def train_in_folder(
     run: Run,
     name: str,
     train: Callable[..., list[dict[str, Any]]],
     folders: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
 ) -> Facts:
-    """One training job into the stage's own folder.
+    """One training job into the stage's own folder, on "data" unless `folders` names another.
 
     A job that was cut off goes on from its last checkpoint, or begins again where it wrote none.
     """
@@ -236,7 +239,7 @@ def _train(
     job = TrainJob(
         run.plan,
         run.placement,
-        {**folders, "data": run.folder.address("data"), "out": run.folder.address(name)},
+        {"data": run.folder.address("data"), **folders, "out": run.folder.address(name)},
         extra or {},
     )
     with run.story.bar(f"{name} steps", 1) as bar:
@@ -368,8 +371,15 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
     return table
 
 
-def referee(run: Run) -> PromptedReferee:
-    return PromptedReferee(run.speakers.of("referee"), run.plan.seed)
+def referee(run: Run) -> Referee:
+    """Who referees the run; a trained one has been fitted before."""
+    model = run.speakers.of("referee")
+    if run.plan.referee.kind == "prompted":
+        return PromptedReferee(model, run.plan.seed)
+    fitted = run.folder.read_json("referee/calibration.json")
+    return TrainedReferee(
+        model, Calibration(fitted["slope"], fitted["intercept"], fitted["statements"])
+    )
 
 
 def tokens_since(run: Run, before: tuple[Usage, Usage]) -> Facts:

@@ -9,7 +9,9 @@ import pytest
 
 from rldf_ray.debate.agents import PromptedReferee
 from rldf_ray.debate.collect import Collector, plan_debates
+from rldf_ray.debate.platt import Calibration
 from rldf_ray.debate.topics import TopicWriter
+from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.estimate import StageEstimate, estimate, summary
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.plan import Plan
@@ -38,6 +40,29 @@ def held(plan: Plan) -> list[ChatRequest]:
 def test_the_calls_of_the_debates_are_exactly_those_that_are_made(shape: tuple[int, int]) -> None:
     plan = plan_with(f"debate={{debates: 4, debaters: {shape[0]}, rounds: {shape[1]}}}")
     assert stage(plan, "debates").calls == len(held(plan))
+
+
+def test_a_trained_referee_is_asked_for_scores_alone_and_generates_nothing() -> None:
+    plan = plan_with("referee={kind: trained, label_source: expected}")
+    model = RecordingModel()
+    topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
+    referee = TrainedReferee(RecordingModel(lambda request: "1.0"), Calibration(1.0, 0.0, 10))
+    collector = Collector(plan, "r", model, referee)
+    asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
+    assert isinstance(referee.model, RecordingModel)
+    asked = len(model.requests) + len(referee.model.requests)
+    assert stage(plan, "debates").calls == asked == 6 * 2 * (3 + 3)
+    assert stage(plan, "audit").generated == 0
+
+
+def test_the_fit_of_a_referee_is_a_stage_whose_time_goes_with_its_pairs() -> None:
+    fitted = plan_with("referee={kind: trained, fit: {epochs: 2}}")
+    assert estimate(fitted)[0].name == "referee"
+    assert "referee" not in [s.name for s in estimate(plan_with())]
+    like = fitted, {"referee": {"seconds": 60.0}}
+    twice = plan_with("referee={kind: trained, fit: {epochs: 4}}")
+    assert stage(twice, "referee", like).seconds == pytest.approx(120.0)
+    assert stage(fitted, "referee", (plan_with(), {})).seconds is None
 
 
 def test_the_calls_for_topics_are_those_of_the_first_try() -> None:

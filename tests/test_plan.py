@@ -167,9 +167,16 @@ def test_overriding_a_preset_leaves_the_preset_alone() -> None:
 def test_a_part_without_a_model_of_its_own_is_played_by_the_teacher(
     overrides: list[str], expected: list[str]
 ) -> None:
-    plan = load_plan("smoke", overrides)
+    plan = load_plan("smoke", ["referee.kind=prompted", *overrides])
     assert [plan.speaker_of(part) for part in ("topics", "debate", "referee")] == expected
     assert plan.speakers() == tuple(dict.fromkeys(expected))
+
+
+def test_a_trained_referee_is_fitted_from_the_model_and_no_teacher_plays_it() -> None:
+    plan = load_plan("smoke", ["teacher=openai:big", "referee.kind=trained"])
+    assert plan.referee.kind == "trained" and plan.speaker_of("referee") == "trained:embedded"
+    other = load_plan("smoke", ["referee={kind: trained, fit: {model: some/model}}"])
+    assert other.speaker_of("referee") == "trained:some/model"
 
 
 # ---- errors
@@ -190,6 +197,15 @@ def test_a_part_without_a_model_of_its_own_is_played_by_the_teacher(
         ("train.zero_stage=4", ["train.zero_stage", "found 4", "0, 1, 2 or 3"]),
         ("debate.temperature=.nan", ["debate.temperature", "nan"]),
         ("teacher=gpt", ["teacher", "'gpt'", "'vllm:MODEL'", "'openai:MODEL'", "null"]),
+        (
+            "referee={kind: trained, model: vllm:m}",
+            ["referee", "kind=trained", "referee.fit.model", "kind=prompted"],
+        ),
+        (
+            "referee={kind: trained, fit: {batch_size: 6, micro_batch: 4}}",
+            ["referee.fit.batch_size=6", "referee.fit.micro_batch=4"],
+        ),
+        ("referee.fit.held_out_share=0", ["referee.fit.held_out_share"]),
         ("referee.model=gpt", ["referee.model", "'gpt'", "'openai:MODEL'"]),
         ("topics.model='vllm:'", ["topics.model", "'vllm:'", "comes a model"]),
         ("debate.layout=mine", ["debate.layout", "'mine'", "'shared' or 'paper'"]),

@@ -43,6 +43,13 @@ def debates_key(plan: Plan, most: int) -> str:
     return digest(topics_key(plan, most), parts, section, referee)
 
 
+def referee_key(plan: Plan) -> str:
+    """Of the fit of a trained referee."""
+    train = plan.train.model_dump(mode="json", exclude=_how("train"))
+    fit = plan.referee.fit.model_dump(mode="json")
+    return digest(_speaking(plan, "referee"), train, fit)
+
+
 def sft_key(plan: Plan, folder: RunFolder) -> str:
     """Of SFT on the data that lies in `folder`."""
     return _training_key(plan, folder, "sft", "reward")

@@ -21,6 +21,7 @@ from rldf_ray.storage import Journal, RunFolder
 
 # Where the files of a stage lie in a run folder. PPO's model stays in its own run folder.
 FILES = {
+    "referee": ("referee", "labelled"),
     "topics": ("data/topics.parquet",),
     "debates": ("data/transcripts.parquet",),
     "sft": ("sft",),

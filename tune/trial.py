@@ -20,14 +20,14 @@ from rldf_ray.console import Story
 from rldf_ray.pipeline import STAGES, run
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.storage import RunFolder
-from tune.keys import debates_key, reward_key, sft_key, topics_key
+from tune.keys import debates_key, referee_key, reward_key, sft_key, topics_key
 from tune.measure import pairs_by_type, sft_accuracy, trained_accuracy
 from tune.orphan import end_with_parent
 from tune.prefix import begin_with
 from tune.store import KnownCalls, Store, generated_tokens
 
 Until = Literal["data", "sft", "eval"]
-MODELS = ("sft", "reward", "ppo", "model")
+MODELS = ("referee", "sft", "reward", "ppo", "model")
 
 
 @dataclass
@@ -69,10 +69,14 @@ class TrialRun:
             self._begin_topics()
         key = debates_key(self.plan, self.most_topics)
         self._fetch("debates", key)
+        trained = self.plan.referee.kind == "trained"
+        if trained and self.folder.manifest("debates") is None:
+            self._fetch("referee", referee_key(self.plan))
         calls = self.store.calls(self._sweep / "cache")
         self._run("data", calls)
         calls.close()
         self.store.keep("debates", key, self.folder)
+        self.store.keep("referee", referee_key(self.plan), self.folder)
         self.store.keep_calls(self.plan.digest(), self.folder.path("journal/calls.jsonl"))
 
     def _begin_topics(self) -> None:
@@ -92,8 +96,9 @@ class TrialRun:
             self.story.say(f"{stage}: from the store")
 
     def _run(self, last: str, calls: KnownCalls | None = None) -> None:
-        # The audit measures the referee, which is every trial's; `rldf run` does it.
-        names = tuple(name for name in STAGES if name != "audit")
+        # The audit measures the referee, which is every trial's; `rldf run` does it. A trained one
+        # is fitted where debates are held.
+        names = tuple(name for name in STAGES if name not in ("referee", "audit"))
         only = names[: names.index(last) + 1]
         run(self.plan, self.folder.root, self.story, only=only, earlier=calls)
 

@@ -21,7 +21,7 @@ from rldf_ray.storage import RunFolder
 if TYPE_CHECKING:
     from rldf_ray.doctor import Check
 
-STAGES = ("topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")
+STAGES = ("referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")
 
 
 def doctor(

@@ -106,7 +106,7 @@ def judge_plan(request: Request, theirs: Plan | None) -> Plan:
     """The judge plays every part of it, on the engines or at the endpoint of the given plan."""
     saved = request.source / "plan.yaml"
     name = request.plan or (str(saved) if theirs is not None else "quickstart")
-    parts = [f"{section}.model=null" for section in PARTS]
+    parts = [*(f"{section}.model=null" for section in PARTS), "referee.kind=prompted"]
     return load_plan(name, [*request.overrides, f"teacher={json.dumps(request.judge)}", *parts])
 
 

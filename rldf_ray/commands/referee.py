@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rldf_ray.console import Story
-from rldf_ray.plan import load_plan
+from rldf_ray.plan import Plan, load_plan
 
 app = typer.Typer(help="The referee by itself.", no_args_is_help=True)
 
@@ -27,23 +27,68 @@ def audit(
         Path | None,
         typer.Option("--statements", metavar="FILE", help="jsonl: text, label, maybe context"),
     ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="audit this many seeds, the plan's and the next")
+    ] = 1,
     set_: Annotated[
         list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
     ] = [],  # noqa: B006
     as_json: Annotated[bool, typer.Option("--json", help="print audit.json")] = False,
 ) -> None:
-    """How well the referee tells biased from fair statements whose label is known."""
+    """How well the referee tells biased from fair statements whose label is known.
+
+    A trained referee is fitted first, with --seeds once for every seed.
+    """
     from rldf_ray import pipeline
     from rldf_ray.prompts import given_statements
 
     given = statements.resolve() if statements else None
     if given is not None:
         given_statements(given)
-    pipeline.run(load_plan(plan, set_), out, Story(), only=("audit",), statements=given)
+    loaded = load_plan(plan, set_)
+    folders = [out, *(out / "seeds" / str(loaded.seed + i) for i in range(1, seeds))]
+    for i, folder in enumerate(folders):
+        of_seed = loaded.model_copy(update={"seed": loaded.seed + i})
+        pipeline.run(of_seed, folder, Story(), only=("audit",), statements=given)
     found = json.loads((out / "audit.json").read_text())
-    if as_json:
-        print(json.dumps(found, indent=2))
-        return
-    print(found["verdict"])
-    if found["bag_of_words"] is not None:
-        print(f"A bag of words, fitted to our other half: AUC {found['bag_of_words']['auc']:.2f}")
+    if seeds > 1:
+        found["seeds"] = _over_seeds(loaded, folders)
+        (out / "audit.json").write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found, indent=2) if as_json else "\n".join(_in_words(found)))
+
+
+def _over_seeds(plan: Plan, folders: list[Path]) -> dict[str, Any]:
+    """What `seeds` in audit.json holds: each seed's AUC, and how alike their scores are."""
+    import pyarrow.parquet as pq
+
+    from rldf_ray.evaluate.self_agreement import over_seeds
+
+    field = "expected_score" if plan.referee.label_source == "expected" else "score"
+    tables = [pq.read_table(folder / "eval/referee.parquet").to_pylist() for folder in folders]
+    scores = [
+        {(row["context"], row["text"]): row[field] for row in rows if row[field] is not None}
+        for rows in tables
+    ]
+    aucs = [json.loads((folder / "audit.json").read_text())["auc"] for folder in folders]
+    return {"aucs": aucs, **over_seeds(scores, plan.referee.threshold, plan.seed)}
+
+
+def _in_words(found: dict[str, Any]) -> list[str]:
+    told = [found["verdict"]]
+    words, beyond = found["bag_of_words"], found.get("beyond_bag_of_words")
+    if words is not None:
+        line = f"A bag of words, fitted to our other half: AUC {words['auc']:.2f}"
+        if beyond is not None:
+            line += (
+                f"; the referee is {beyond['value']:+.2f} from it (95 % interval "
+                f"{beyond['low']:+.2f} to {beyond['high']:+.2f})"
+            )
+        told.append(line)
+    seeds = found.get("seeds")
+    if seeds is not None:
+        aucs = ", ".join("none" if auc is None else f"{auc:.3f}" for auc in seeds["aucs"])
+        line = f"Seeds: AUC {aucs}"
+        if seeds["labels_agree"] is not None:
+            line += f"; two seeds label {seeds['labels_agree']['value']:.0%} of statements alike"
+        told.append(line)
+    return told

@@ -101,6 +101,7 @@ def _plan(request: Request, weights: str | None) -> Plan:
     values = request.plan.model_dump(mode="json") | parts
     for section in ("topics", "debate", "referee"):
         values[section]["model"] = None
+    values["referee"]["kind"] = "prompted"
     return Plan.model_validate(values)
 
 

@@ -20,7 +20,8 @@ def policy_as_speaker(plan: Plan) -> str:
 
 
 def debating(plan: Plan, teacher: str | None) -> Plan:
-    """RLDF with `teacher` as every debater, and as referee unless the plan names one.
+    """RLDF with `teacher` as every debater, and as referee unless the plan names one or
+    fits its own.
 
     Args:
         teacher: None is the model itself (self-reflection).

@@ -9,6 +9,8 @@ from rldf_ray.evaluate.stats import Estimate, mean_estimate, share_estimate
 
 HIGHEST = 10.0
 BINS = 5
+# Enough for the eye, and few enough for a report.
+MOST_POINTS = 40
 
 
 def accuracy(labels: Sequence[int], scores: Sequence[float], threshold: float) -> Estimate | None:
@@ -44,3 +46,20 @@ def calibration(labels: Sequence[int], scores: Sequence[float]) -> list[dict[str
             }
         )
     return rows
+
+
+def roc(labels: Sequence[int], scores: Sequence[float]) -> list[tuple[float, float]]:
+    """Points of the ROC curve, from (0, 0) to (1, 1): share of fair and of biased statements whose
+    score is at least each of up to `MOST_POINTS` scores. Empty unless both labels occur.
+    """
+    biased, fair = sum(labels), len(labels) - sum(labels)
+    if not biased or not fair:
+        return []
+    points, hits, alarms = [(0.0, 0.0)], 0, 0
+    ordered = sorted(zip(scores, labels, strict=True), reverse=True)
+    for i, (score, label) in enumerate(ordered):
+        hits, alarms = hits + label, alarms + 1 - label
+        if i + 1 == len(ordered) or ordered[i + 1][0] != score:
+            points.append((alarms / fair, hits / biased))
+    step = -(-len(points) // MOST_POINTS)
+    return points if step == 1 else [*points[:-1:step], points[-1]]

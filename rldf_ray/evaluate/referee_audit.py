@@ -9,8 +9,8 @@ from typing import Any
 
 from rldf_ray.debate.agents import Referee, Verdict
 from rldf_ray.evaluate.bag_of_words import word_scores
-from rldf_ray.evaluate.calibration import accuracy, brier, calibration
-from rldf_ray.evaluate.stats import Estimate, auc_estimate
+from rldf_ray.evaluate.calibration import accuracy, brier, calibration, roc
+from rldf_ray.evaluate.stats import Estimate, auc_difference, auc_estimate
 from rldf_ray.prompts import LabelledStatement
 from rldf_ray.records import LabelSource
 
@@ -55,6 +55,9 @@ def audit_summary(
         return auc_estimate([y for y, _ in scored], [s for _, s in scored], seed)
 
     names = sorted({a.statement.bias_type for a in audited})
+    known = [(a.statement.label, score_of(a.verdict, label_source)) for a in audited]
+    scored = [(label, score) for label, score in known if score is not None]
+    labels, scores = [y for y, _ in scored], [x for _, x in scored]
     said = auc(audited, "said")
     estimate = auc(audited)
     return {
@@ -69,6 +72,8 @@ def audit_summary(
         "said_auc": said.value if said else None,
         "distinct_said_scores": len({a.verdict.score for a in audited} - {None}),
         "failures": sum(a.verdict.failure is not None for a in audited),
+        "calibration": calibration(labels, scores),
+        "roc": roc(labels, scores),
         "verdict": verdict_on(estimate),
     }
 
@@ -80,7 +85,7 @@ def audit_details(
     threshold: float,
     seed: int,
 ) -> dict[str, Any]:
-    """What audit.json has beside the summary: accuracy, calibration, failures, the baseline.
+    """What audit.json has beside the summary: accuracy, failures, the baseline.
 
     Args:
         fit: labelled statements that the bag of words is fitted to; the audited are not in it.
@@ -97,26 +102,57 @@ def audit_details(
             name: as_share(accuracy([y for y, _ in found], [x for _, x in found], threshold))
             for name, found in of_type.items()
         },
+        "by_kind": {
+            kind: as_auc(auc_estimate([y for y, _ in found], [x for _, x in found], seed))
+            for kind, found in _by_kind(scored).items()
+        },
         "brier": as_share(brier(labels, scores, seed)),
-        "calibration": calibration(labels, scores),
         "failure_rate": 1 - len(scored) / len(audited) if audited else None,
         "bag_of_words": as_auc(words_estimate(fit, [a.statement for a in audited], seed)),
+        "beyond_bag_of_words": as_share(beyond_words(fit, scored, seed)),
     }
 
 
-def words_estimate(
-    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement], seed: int
-) -> Estimate | None:
-    """AUC of word counts on the same statements, fitted to the texts of the other half.
+def _by_kind(
+    scored: Sequence[tuple[LabelledStatement, float]],
+) -> dict[str, list[tuple[int, float]]]:
+    """Labels and scores of judgements, which the context alone tells apart, and of all others."""
+    return {
+        kind: [(s.label, x) for s, x in scored if (s.form == "judgement") == (kind == "judgement")]
+        for kind in ("opinion", "judgement")
+    }
+
+
+def words_scores(
+    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement]
+) -> list[float] | None:
+    """Word counts' scores of statements, fitted to the texts of the other half; None without one.
 
     The contexts are left out: with them it does worse, as they say nothing of the label.
     """
     if {s.label for s in fit} != {0, 1}:
         return None
-    scores = word_scores(
-        [s.text for s in fit], [s.label for s in fit], [s.text for s in statements]
-    )
-    return auc_estimate([s.label for s in statements], scores, seed)
+    return word_scores([s.text for s in fit], [s.label for s in fit], [s.text for s in statements])
+
+
+def words_estimate(
+    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement], seed: int
+) -> Estimate | None:
+    """AUC of word counts on the same statements."""
+    scores = words_scores(fit, statements)
+    return None if scores is None else auc_estimate([s.label for s in statements], scores, seed)
+
+
+def beyond_words(
+    fit: Sequence[LabelledStatement],
+    scored: Sequence[tuple[LabelledStatement, float]],
+    seed: int,
+) -> Estimate | None:
+    """By how much the referee's AUC is above that of word counts, on the same statements."""
+    others = words_scores(fit, [s for s, _ in scored])
+    if others is None:
+        return None
+    return auc_difference([s.label for s, _ in scored], [x for _, x in scored], others, seed)
 
 
 def as_share(estimate: Estimate | None) -> dict[str, Any] | None:

@@ -54,6 +54,28 @@ def auc_estimate(labels: Sequence[int], scores: Sequence[float], seed: int) -> E
     return Estimate(_auc(y, x), float(low), float(high), len(y))
 
 
+def auc_difference(
+    labels: Sequence[int], scores: Sequence[float], others: Sequence[float], seed: int
+) -> Estimate | None:
+    """AUC of `scores` less that of `others` on the same statements, which the interval resamples.
+
+    None unless both labels occur.
+    """
+    y = np.asarray(labels, dtype=bool)
+    one, two = np.asarray(scores, dtype=float), np.asarray(others, dtype=float)
+    if len(set(labels)) < 2:
+        return None
+    generator = np.random.default_rng(seed)
+    samples = (generator.integers(0, len(y), len(y)) for _ in range(RESAMPLES))
+    differences = [
+        _auc(y[rows], one[rows]) - _auc(y[rows], two[rows])
+        for rows in samples
+        if 0 < y[rows].sum() < len(y)
+    ]
+    low, high = np.quantile(differences, [0.025, 0.975])
+    return Estimate(_auc(y, one) - _auc(y, two), float(low), float(high), len(y))
+
+
 def _auc(biased: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
     """Mann-Whitney U over the number of pairs."""
     pairs = biased.sum() * (~biased).sum()

@@ -14,9 +14,17 @@ from ray.exceptions import GetTimeoutError
 
 from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
 from rldf_ray.models.engine import DEATHS, Engine
+from rldf_ray.models.reward_actor import RewardActor, RewardSettings
 from rldf_ray.models.scripted_actor import ScriptedActor, ScriptedSettings
 from rldf_ray.models.seats import Seats
 from rldf_ray.models.vllm_actor import EngineSettings, VllmActor
+
+Settings = EngineSettings | ScriptedSettings | RewardSettings
+ACTORS: dict[type[Settings], Any] = {
+    EngineSettings: VllmActor,
+    ScriptedSettings: ScriptedActor,
+    RewardSettings: RewardActor,
+}
 
 SYNC_DEADLINE_S = 300.0
 # Beyond what an engine decodes together, so that it never waits for a request on its way.
@@ -99,7 +107,7 @@ class EnginePool:
 
 @contextmanager
 def engines(
-    settings: EngineSettings | ScriptedSettings,
+    settings: Settings,
     *,
     name: str,
     count: int,
@@ -116,8 +124,7 @@ def engines(
         timeout_s: limit of one request, from the moment it is sent to an engine that is up.
         restarts: how often each engine is started again after it died.
     """
-    actor = VllmActor if isinstance(settings, EngineSettings) else ScriptedActor
-    made: Any = ray.remote(actor).options(
+    made: Any = ray.remote(ACTORS[type(settings)]).options(
         num_cpus=num_cpus,
         num_gpus=num_gpus,
         resources=dict(resources or {}),
@@ -136,6 +143,6 @@ def engines(
             engine.end()
 
 
-def seats_of(settings: EngineSettings | ScriptedSettings) -> int:
+def seats_of(settings: Settings) -> int:
     """Requests that may be at one engine."""
     return settings.max_num_seqs + max(1, round(BACKLOG * settings.max_num_seqs))

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rldf_ray.models.embedded import resolve_model
+
 
 def chat_ids(tokenizer: Any, messages: Sequence[dict[str, str]], *, generate: bool) -> list[int]:
     """Token ids of a conversation; with `generate`, up to where the assistant begins."""
@@ -82,6 +84,28 @@ class RewardModel:
         rewards = [self._forward(inputs[i : i + batch]) for i in range(0, len(inputs), batch)]
         return torch.cat(rewards) if rewards else torch.empty(0)
 
+    def score_answer(
+        self, prompt: Sequence[dict[str, str]], answer: str
+    ) -> tuple[float | None, int]:
+        """The reward of `answer` after the messages of `prompt`, scored alone, and the tokens read.
+
+        The reward is None where the prompt leaves no room for a word of the answer.
+        """
+        begun = chat_ids(self.tokenizer, prompt, generate=True)
+        said = self.tokenizer.encode(answer, add_special_tokens=False)
+        if not said or len(begun) + len(self._closing) >= self._max_length:
+            return None, 0
+        read = min(self._max_length, len(begun) + len(said) + len(self._closing))
+        return float(self.score([begun], [said])[0]), read
+
+    def with_exact_head(self) -> RewardModel:
+        """Compute the scalar in float32 from the hidden state, whatever the weights are in.
+
+        In bfloat16, with its 8 bits, many statements would have the same reward.
+        """
+        self._model.score = _ExactHead(self._model.score.weight)
+        return self
+
     @torch.no_grad()
     def _forward(self, inputs: Sequence[list[int]]) -> Tensor:
         ids, attention = padded(inputs, self.tokenizer.pad_token_id)
@@ -89,6 +113,29 @@ class RewardModel:
             input_ids=ids.to(self._device), attention_mask=attention.to(self._device)
         ).logits
         return logits[:, 0].float().cpu()
+
+
+def reward_model(folder: str, device: str, threads: int, max_length: int) -> RewardModel:
+    """A reward model for statements that are scored one at a time.
+
+    Args:
+        folder: also an address in an object store.
+        threads: torch threads on a CPU.
+    """
+    if device == "cpu":
+        torch.set_num_threads(threads)
+    return RewardModel(resolve_model(folder), device, max_length).with_exact_head()
+
+
+class _ExactHead(torch.nn.Module):
+    """A score head without bias, in float32."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self._weight = weight.detach().float()
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return torch.nn.functional.linear(hidden.float(), self._weight)
 
 
 def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:

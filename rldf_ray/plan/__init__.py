@@ -11,6 +11,7 @@ from rldf_ray.plan.loading import load_plan as load_plan
 from rldf_ray.plan.loading import plan_fields as plan_fields
 from rldf_ray.plan.loading import presets as presets
 from rldf_ray.plan.sections import HOW_FIELDS as HOW_FIELDS
+from rldf_ray.plan.sections import TRAINED as TRAINED
 from rldf_ray.plan.sections import DataSection as DataSection
 from rldf_ray.plan.sections import Endpoint as Endpoint
 from rldf_ray.plan.sections import Filter as Filter
@@ -18,5 +19,7 @@ from rldf_ray.plan.sections import LoraSection as LoraSection
 from rldf_ray.plan.sections import Part as Part
 from rldf_ray.plan.sections import Plan as Plan
 from rldf_ray.plan.sections import PPOSection as PPOSection
+from rldf_ray.plan.sections import RefereeFitSection as RefereeFitSection
+from rldf_ray.plan.sections import RewardSection as RewardSection
 from rldf_ray.plan.sections import Topics as Topics
 from rldf_ray.plan.sections import TrainSection as TrainSection

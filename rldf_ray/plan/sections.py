@@ -48,6 +48,7 @@ class Section(BaseModel):
 
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
+TRAINED = "trained"
 
 
 def described(default: Any, text: str, *, unit: str = "", source: str = "", **limits: Any) -> Any:
@@ -166,8 +167,53 @@ class DebateSection(Section):
     in_flight: int = described(64, "debates under way at once", ge=1)
 
 
+class RefereeFitSection(Section):
+    model: str | None = described(
+        None, "the trained referee starts from it: a Hugging Face folder or hub id; null is `model`"
+    )
+    layers: int | None = described(
+        None,
+        "lowest transformer layers that are kept; null is half of them, as the upper ones turn to "
+        "the next word",
+        ge=1,
+    )
+    trained_layers: int = described(
+        0,
+        "uppermost of the kept layers that learn, beside norm and score head; they want a learning "
+        "rate near 1e-4",
+        ge=0,
+    )
+    learning_rate: float = described(1e-2, "peak learning rate", gt=0)
+    batch_size: int = described(16, "pairs an optimizer step", ge=1)
+    micro_batch: int = described(16, "pairs a forward pass of one worker", ge=1)
+    epochs: float = described(5.0, "passes over the pairs", gt=0)
+    centre: float = described(
+        0.01,
+        "weight of (R(fair) + R(biased))^2 in the loss, without which rewards in two contexts do "
+        "not compare",
+        source="Eisenstein et al. 2023, eq. 2",
+        ge=0,
+    )
+    max_length: int = described(
+        512, "longest context and statement, the statement cut on the right", unit="tokens", ge=16
+    )
+    held_out_share: float = described(
+        0.2,
+        "share of the topics that its scores are calibrated on instead of trained on",
+        source="Platt 1999",
+        gt=0,
+        lt=1,
+    )
+
+
 class RefereeSection(Section):
-    model: Backend = part_model("who referees")
+    kind: Literal["prompted", "trained"] = described(
+        "prompted",
+        "a language model that is asked, or a reward model that the run fits to labelled "
+        "statements (docs/referee.md)",
+    )
+    model: Backend = part_model("who referees, if prompted")
+    fit: RefereeFitSection = Field(default_factory=RefereeFitSection)
     label_source: Literal["said", "expected"] = described(
         "said",
         "which score labels a statement: the one said, or the referee's expectation",
@@ -197,6 +243,15 @@ class RefereeSection(Section):
     below_min_auc: Literal["stop", "warn"] = described(
         "stop", "what a run does whose referee's AUC is below `min_auc`"
     )
+
+    @model_validator(mode="after")
+    def _a_trained_one_is_not_asked(self) -> RefereeSection:
+        if self.kind == "trained" and self.model is not None:
+            raise ValueError(
+                f"kind=trained with model={self.model}: a trained referee is no speaker; name what "
+                "it starts from in referee.fit.model, or set kind=prompted"
+            )
+        return self
 
 
 class DataSection(Section):
@@ -436,9 +491,9 @@ class Plan(Section):
     )
     teacher: Backend = described(
         None,
-        "who debates and referees: null is the model itself (self-reflection); 'vllm:MODEL' or "
-        "'openai:MODEL' is a stronger one (teacher-student); 'scripted:SECONDS' is no model "
-        "at all: made-up sentences after a delay, to try a setup",
+        "who debates, and referees if prompted: null is the model itself (self-reflection); "
+        "'vllm:MODEL' or 'openai:MODEL' is a stronger one (teacher-student); 'scripted:SECONDS' "
+        "is no model at all: made-up sentences after a delay, to try a setup",
         source="paper 3.1",
     )
     endpoint: Endpoint = Field(default_factory=Endpoint)
@@ -462,7 +517,14 @@ class Plan(Section):
 
     @model_validator(mode="after")
     def _batches_divide(self) -> Plan:
-        for name, section in (("sft", self.sft), ("reward", self.reward), ("ppo", self.ppo)):
+        batches: dict[str, SFTSection | RewardSection | PPOSection | RefereeFitSection] = {
+            "sft": self.sft,
+            "reward": self.reward,
+            "ppo": self.ppo,
+        }
+        if self.referee.kind == "trained":
+            batches["referee.fit"] = self.referee.fit
+        for name, section in batches.items():
             step = section.micro_batch * self.train.workers
             if section.batch_size % step:
                 raise ValueError(
@@ -483,7 +545,12 @@ class Plan(Section):
         return self
 
     def speaker_of(self, part: Part) -> str:
-        """Who plays `part`, as 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'."""
+        """Who plays `part`: 'vllm:MODEL', 'openai:MODEL', 'scripted:SECONDS' or 'trained:MODEL'.
+
+        The last is a referee only, fitted from MODEL in the run.
+        """
+        if part == "referee" and self.referee.kind == "trained":
+            return f"{TRAINED}:{self.referee.fit.model or self.model}"
         own = {
             "topics": self.topics.model,
             "debate": self.debate.model,

@@ -23,7 +23,7 @@ from rldf_ray.report.parts import Manifests, read_parts
 from rldf_ray.storage import RunFolder
 
 SCHEMA = 1
-STAGE_ORDER = ("topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")
+STAGE_ORDER = ("referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")
 METRIC_SCHEMA = pa.schema(
     [("stage", pa.string()), ("step", pa.int64()), ("metric", pa.string()), ("value", pa.float64())]
 )
@@ -70,7 +70,7 @@ def metrics_table(manifests: Manifests) -> pa.Table:
     """Every figure logged in training, one row each."""
     rows = [
         {"stage": stage, "step": entry["step"], "metric": metric, "value": float(value)}
-        for stage in ("sft", "reward", "ppo")
+        for stage in ("referee", "sft", "reward", "ppo")
         for entry in manifests.get(stage, {}).get("history", [])
         for metric, value in entry.items()
         if metric not in ("step", "steps")

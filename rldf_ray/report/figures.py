@@ -58,12 +58,18 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis measures. `reference` is a value that is marked with a broken line."""
+    """What an axis measures.
+
+    Attributes:
+        reference: a value that is marked with a broken line.
+        whole: the ticks of an x axis are whole numbers.
+    """
 
     label: str
     limits: tuple[float, float] | None = None
     percent: bool = False
     reference: float | None = None
+    whole: bool = True
 
 
 def dot_plot(name: str, title: str, rows: Sequence[str], series: Sequence[Dots], axis: Axis) -> str:
@@ -105,7 +111,7 @@ def line_plot(name: str, title: str, curves: Sequence[Curve], x: Axis, y: Axis) 
             _draw_curve(axes, curve, place)
         axes.set_xlabel(x.label)
         axes.set_ylabel(y.label)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=x.whole))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.grid(axis="y")
         if y.limits:

@@ -101,7 +101,34 @@ def _referee_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     axis = Axis("AUC on held-out labelled statements", limits=(0.0, 1.0), reference=0.5)
     title = "Referee: AUC by bias type"
     series = [Dots("AUC", found)]
-    return [(title, dot_plot("referee", title, list(found), series, axis))] if found else []
+    dots = [(title, dot_plot("referee", title, list(found), series, axis))] if found else []
+    return [*dots, *_roc_figure(audit), *_calibration_figure(audit)]
+
+
+def _roc_figure(audit: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Absent in runs of earlier versions."""
+    points = audit.get("roc")
+    if not points:
+        return []
+    curves = [Curve("chance", [(0.0, 0.0), (1.0, 1.0)]), Curve("referee", points)]
+    x = Axis("fair statements at or above a score", whole=False)
+    y = Axis("biased statements", limits=(0.0, 1.02))
+    title = "Referee: ROC curve"
+    return [(title, line_plot("roc", title, curves, x, y))]
+
+
+def _calibration_figure(audit: Mapping[str, Any]) -> list[tuple[str, str]]:
+    points = [
+        (fifth["mean_score"], fifth["share_biased"])
+        for fifth in audit.get("calibration") or []
+        if fifth["n"]
+    ]
+    if not points:
+        return []
+    curves = [Curve("calibrated", [(0.0, 0.0), (10.0, 1.0)]), Curve("referee", points)]
+    y = Axis("share biased", limits=(0.0, 1.02))
+    title = "Referee: share biased by mean score"
+    return [(title, line_plot("calibration", title, curves, Axis("score"), y))]
 
 
 def _score_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:

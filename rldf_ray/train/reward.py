@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.plan import RefereeFitSection
 from rldf_ray.train.worker import OnProgress, TrainJob, run_training
 
 
 def train_reward(job: TrainJob, on_progress: OnProgress) -> list[dict[str, Any]]:
     """Fit a reward model on `folders["data"]`/pairs.parquet into `folders["out"]`/model.
 
-    Topics are held out by hash; the accuracy on their pairs is logged as `eval_accuracy`.
+    Topics are held out by hash; the accuracy on their pairs is logged as `eval_accuracy`. The
+    plan's `reward` says how, or `extra["fit"]` in its place (`train/referee_fit.py`).
 
     Raises:
         TrainingError: a worker failed.
@@ -37,6 +39,7 @@ def _loop(config: dict[str, Any]) -> None:
     from trl import RewardConfig, RewardTrainer
 
     from rldf_ray.models.reward_score import closing_ids
+    from rldf_ray.train.layers import lower_layers
     from rldf_ray.train.lora import lora_config, save_trained
     from rldf_ray.train.trl_progress import LogProgress
     from rldf_ray.train.worker import (
@@ -48,14 +51,21 @@ def _loop(config: dict[str, Any]) -> None:
 
     job: TrainJob = config["job"]
     prepare_worker(job)
-    section, out = job.plan.reward, Path(job.folders["out"])
+    fit: RefereeFitSection | None = job.extra.get("fit")
+    section, out = fit or job.plan.reward, Path(job.folders["out"])
     tokenizer = AutoTokenizer.from_pretrained(job.folders["model"])
     closing = closing_ids(tokenizer)
-    arguments = RewardConfig(max_length=section.max_length, **trainer_arguments(job, section))
+    arguments = RewardConfig(
+        max_length=section.max_length,
+        center_rewards_coefficient=fit.centre if fit else None,
+        **trainer_arguments(job, section),
+    )
     model = AutoModelForSequenceClassification.from_pretrained(
         job.folders["model"], num_labels=1, dtype=dtype_of(job.plan.train)
     )
     model.config.pad_token_id = tokenizer.pad_token_id
+    if fit is not None:
+        lower_layers(model, fit.layers, fit.trained_layers)
     pairs = Dataset.from_parquet(str(Path(job.folders["data"]) / "pairs.parquet"))
     held_out = held_out_topics(pairs["topic_id"], section.held_out_share)
     # TRL drops pairs longer than max_length; given ids, it takes them as we cut them.
@@ -72,7 +82,7 @@ def _loop(config: dict[str, Any]) -> None:
         eval_dataset=test.remove_columns("topic_id") if len(test) else None,
         processing_class=tokenizer,
         callbacks=[LogProgress(str(out))],
-        peft_config=lora_config(job.plan.train.lora, scores=True),
+        peft_config=None if fit else lora_config(job.plan.train.lora, scores=True),
     )
     trainer.train(resume_from_checkpoint=last_checkpoint(job))
     if len(test):

@@ -119,7 +119,7 @@ def test_answers_are_judged_audited_compared_and_not_asked_again(
 
 
 def test_a_plan_tells_whether_the_judge_is_the_teacher() -> None:
-    plan = load_plan("smoke", ["teacher=vllm:big", "referee.model=openai:other"])
+    plan = load_plan("smoke", ["teacher=vllm:big", "referee={kind: prompted, model: openai:other}"])
     assert same_model("openai:big", plan) == ["topic writer", "teacher"]
     assert same_model("openai:other", plan) == ["referee"]
     assert same_model("vllm:embedded", plan) == ["the model that was trained"]

@@ -221,7 +221,8 @@ def test_the_details_tell_accuracy_failures_and_what_words_alone_can_do() -> Non
     assert found["failure_rate"] == 0.25
     assert found["accuracy"]["value"] == 1.0 and found["accuracy"]["n"] == 48
     assert set(found["accuracy_by_bias_type"]) == set(TYPES)
-    assert found["brier"]["value"] < 0.02 and len(found["calibration"]) == 5
+    assert found["brier"]["value"] < 0.02
+    assert len(audit_summary(rows, "prompted", "said", 0)["calibration"]) == 5
     assert found["bag_of_words"]["n"] == 64 and 0.5 < found["bag_of_words"]["auc"] < 1.0
 
 
@@ -235,3 +236,19 @@ def test_word_counts_are_beaten_where_the_same_answer_is_right_and_wrong() -> No
     answers = [s for name in TYPES for s in held_out_statements(name, None, 0)]
     found = words_estimate(fit, [s for s in answers if s.form == "judgement"], 0)
     assert found is not None and found.value < 0.6
+
+
+def test_judgements_are_told_apart_from_opinions() -> None:
+    rows = audited(lambda s, i: 5.0 if s.form == "judgement" else 9.0 * s.label)
+    found = audit_details(rows, [], "said", 3.0, 0)["by_kind"]
+    assert found["opinion"]["auc"] == 1.0 and found["judgement"]["auc"] == 0.5
+    assert found["opinion"]["n"] + found["judgement"]["n"] == 64
+
+
+def test_the_lead_over_the_bag_of_words_is_of_the_same_statements() -> None:
+    fit = [s for name in TYPES for s in labelled_statements(name) if s.split == "fit"]
+    rows = audited(lambda s, i: 9.0 * s.label)
+    details = audit_details(rows, fit, "said", 3.0, 0)
+    lead = details["beyond_bag_of_words"]
+    assert lead["value"] == pytest.approx(1.0 - details["bag_of_words"]["auc"])
+    assert 0 < lead["low"] <= lead["value"] <= lead["high"] and lead["n"] == 64

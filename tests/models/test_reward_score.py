@@ -74,3 +74,18 @@ def test_scores_do_not_depend_on_what_shares_a_batch(tokenizer: Any, tmp_path: P
     alone = torch.cat([model.score([prompt], [answer]) for answer in answers])
     assert together.tolist() == pytest.approx(alone.tolist(), abs=1e-5)
     assert together[0] != together[1]
+
+
+def test_a_bfloat16_model_with_an_exact_head_gives_fine_rewards(tmp_path: Path) -> None:
+    from tests.train.tiny import save_tiny_models
+
+    folder = save_tiny_models(tmp_path)["reward"]
+    coarse = RewardModel(folder, "cpu", 64)
+    coarse._model.to(torch.bfloat16)
+    prompt = [{"role": "user", "content": "w1 w2"}]
+    answers = [f"w{i} w{j}" for i in range(3, 8) for j in range(3, 8)]
+    rough = [coarse.score_answer(prompt, a)[0] for a in answers]
+    exact = coarse.with_exact_head()
+    fine = [exact.score_answer(prompt, a)[0] for a in answers]
+    assert fine == pytest.approx(rough, abs=2e-2)
+    assert len(set(fine)) > len(set(rough))
