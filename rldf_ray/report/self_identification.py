@@ -115,6 +115,6 @@ def _draw_panel(
     axes.set_xticks(range(len(spans)), list(spans), rotation=40, ha="right")
     axes.spines[:].set_color(QUIET)
     for column, mean in enumerate(values.mean(axis=0)):
-        place = {"ha": "center", "va": "bottom", "fontsize": 7, "color": QUIET}
+        place: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 7, "color": QUIET}
         axes.text(column, -0.9, f"{mean:{form}}", **place)
     return image
