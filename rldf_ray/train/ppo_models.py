@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train import ppo_math
@@ -108,26 +109,44 @@ def accumulation(job: TrainJob) -> int:
     return section.batch_size // (section.micro_batch * job.plan.train.workers)
 
 
-def logprobs_and_entropy(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
-    """Log-probability of every next token and the entropy there, both [B, T-1].
+@dataclass(frozen=True)
+class Pass:
+    """A forward pass of policy and critic over a micro-batch, each [B, T-1]."""
 
-    Columns that are no answer's in any row are 0: their logits are never computed.
+    logprobs: Tensor
+    entropy: Tensor
+    values: Tensor
+
+
+def answer_logits(model: Any, batch: Batch) -> tuple[Tensor, int]:
+    """Next-token logits [B, T-1-n, V] from column n on, the first that is an answer's in any row.
+
+    Padding is on the right, where a causal model's answers do not look: it needs no mask.
     """
     first = int(batch.mask.any(0).float().argmax())
-    logits = model(
-        input_ids=batch.ids,
-        attention_mask=batch.attention,
-        logits_to_keep=batch.ids.shape[1] - first,
-    ).logits[:, :-1]
+    read = batch.ids[:, :-1]
+    logits: Tensor = model(input_ids=read, logits_to_keep=read.shape[1] - first).logits
+    return logits, first
+
+
+def logprobs_of(model: Any, batch: Batch, temperature: float) -> Tensor:
+    """Log-probability of every next token, [B, T-1]; 0 in columns that are no answer's."""
+    logits, first = answer_logits(model, batch)
+    logprobs = ppo_math.token_logprobs(logits, batch.ids[:, first + 1 :], temperature)
+    return pad(logprobs, (first, 0))
+
+
+def logprobs_and_entropy(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
+    """`logprobs_of`, and the entropy there without a gradient, both [B, T-1]."""
+    logits, first = answer_logits(model, batch)
     logprobs = ppo_math.token_logprobs(logits, batch.ids[:, first + 1 :], temperature)
     with torch.no_grad():
-        entropy = ppo_math.token_entropy(logits.detach(), temperature)
-    before = (first, 0)
-    return torch.nn.functional.pad(logprobs, before), torch.nn.functional.pad(entropy, before)
+        # Row by row: what is computed on the way has the size of all logits.
+        entropy = torch.stack([ppo_math.token_entropy(row, temperature) for row in logits])
+    return pad(logprobs, (first, 0)), pad(entropy, (first, 0))
 
 
 def values_of(critic: Any, batch: Batch) -> Tensor:
     """The critic's value before every next token, [B, T-1]."""
-    logits = critic(input_ids=batch.ids, attention_mask=batch.attention).logits
-    values: Tensor = logits[:, :-1, 0].float()
-    return values
+    values: Tensor = critic(input_ids=batch.ids[:, :-1]).logits[..., 0]
+    return values.float()

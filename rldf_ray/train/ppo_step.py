@@ -2,6 +2,9 @@
 
 rollouts -> old log-probabilities, reference's, values -> KL, rewards, advantages (GAE)
          -> for every epoch and optimizer step: ratio, clipped losses, gradients
+
+Where a worker's rollout is one micro-batch, the pass that gives old log-probabilities and values is
+also the forward pass of the first update: it is the same policy on the same batch.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -24,12 +28,14 @@ from rldf_ray.train.ppo_figures import (
     update_figures,
 )
 from rldf_ray.train.ppo_models import (
+    Pass,
     accumulation,
     full_models,
     logprobs_and_entropy,
+    logprobs_of,
     values_of,
 )
-from rldf_ray.train.rollout import Rollout, in_batches
+from rldf_ray.train.rollout import Batch, Rollout, in_batches
 from rldf_ray.train.shared_base import shared_models
 from rldf_ray.train.worker import TrainJob
 
@@ -49,6 +55,8 @@ class PPO:
             horizon=self.section.kl_horizon if self.section.kl_target is not None else None,
         )
         self._accumulation = accumulation(job)
+        # Recomputed activations would be those of the model as it is then, under its adapter then.
+        self._keeps_graphs = not job.plan.train.gradient_checkpointing
 
     @property
     def engines(self) -> dict[str, Any]:
@@ -82,9 +90,11 @@ class PPO:
         Returns:
             The step's figures over all workers, and the k3 KL of each rollout [B], nats.
         """
-        experience, kl = self._experience(rollouts, self._shaped(scores))
+        batches = self._batches(rollouts)
+        passes = self._passes(batches)
+        experience, kl = self._experience(batches, passes, self._shaped(scores))
         figures = {**rollout_figures(rollouts, scores, kl, experience), "beta": self.beta.beta}
-        updates = self._updates(experience)
+        updates = self._updates(experience, passes)
         self.beta.update(figures["kl"], self.section.rollout_batch)
         self.steps_done += 1
         # The first update of a rollout is made by the policy that generated it.
@@ -102,16 +112,35 @@ class PPO:
             scores = scores.clamp(-section.reward_clip, section.reward_clip)
         return scores
 
+    def _batches(self, rollouts: Sequence[Rollout]) -> list[Batch]:
+        pad_id = int(self.models.reward.tokenizer.pad_token_id)
+        batches = in_batches(rollouts, self.section.micro_batch, pad_id)
+        return [b.to(self.device) for b in batches]
+
+    def _passes(self, batches: Sequence[Batch]) -> list[Pass]:
+        """pi_old and the old values; with their graphs where the first update is to use them."""
+        with torch.set_grad_enabled(len(batches) == 1 and self._keeps_graphs):
+            return [
+                Pass(*self._policy(batch), values_of(self.models.critic, batch))
+                for batch in batches
+            ]
+
+    def _policy(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropy of the policy, without a graph where it is not trained."""
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self._trains_policy):
+            return logprobs_and_entropy(self.models.actor, batch, self.section.temperature)
+
+    @property
+    def _trains_policy(self) -> bool:
+        return self.steps_done >= self.section.value_warmup
+
     @torch.no_grad()
     def _experience(
-        self, rollouts: Sequence[Rollout], rewards: Tensor
+        self, batches: Sequence[Batch], passes: Sequence[Pass], rewards: Tensor
     ) -> tuple[list[Experience], Tensor]:
         section, models, size = self.section, self.models, self.section.micro_batch
-        pad_id = int(models.reward.tokenizer.pad_token_id)
-        batches = [b.to(self.device) for b in in_batches(rollouts, size, pad_id)]
-        old = [logprobs_and_entropy(models.actor, b, section.temperature)[0] for b in batches]
-        ref = [logprobs_and_entropy(models.reference, b, section.temperature)[0] for b in batches]
-        values = [values_of(models.critic, b) for b in batches]
+        old, values = [p.logprobs.detach() for p in passes], [p.values.detach() for p in passes]
+        ref = [logprobs_of(models.reference, b, section.temperature) for b in batches]
         made, kls = [], []
         for i, b in enumerate(batches):
             reward = rewards[i * size : (i + 1) * size]
@@ -133,59 +162,66 @@ class PPO:
         rewards = ppo_math.bandit_rewards(reward, kl, mask, beta)
         return ppo_math.gae(rewards, values, mask, section.gamma, section.lam)
 
-    def _updates(self, experience: Sequence[Experience]) -> list[dict[str, float]]:
+    def _updates(
+        self, experience: Sequence[Experience], passes: Sequence[Pass]
+    ) -> list[dict[str, float]]:
         """`epochs` passes over a rollout, or fewer where `stop_kl` ends them."""
+        kept = [p for p in passes if p.values.requires_grad]
         updates: list[dict[str, float]] = []
         for epoch in range(self.section.epochs):
             order = list(range(0, len(experience), self._accumulation))
             if epoch:
                 random.Random(self.seed + epoch).shuffle(order)
             for i in order:
-                updates.append(self._update(experience[i : i + self._accumulation]))
+                updates.append(self._update(experience[i : i + self._accumulation], kept))
+                kept = []
                 stop = self.section.stop_kl
                 if stop is not None and updates[-1]["kl_old"] > stop:
                     return updates
         return updates
 
-    def _update(self, experience: Sequence[Experience]) -> dict[str, float]:
-        """One optimizer step of actor and critic over its micro-batches."""
+    def _update(self, experience: Sequence[Experience], kept: Sequence[Pass]) -> dict[str, float]:
+        """One optimizer step of actor and critic over its micro-batches.
+
+        Args:
+            kept: forward passes by the policy and critic as they are now, or none.
+        """
         counts = torch.stack([e.batch.mask.sum() for e in experience])
         # DeepSpeed averages over micro-batches and workers; a mean over all tokens of the step
         # needs sums divided by their global number instead.
         scale = self.workers * len(experience) / all_reduce(counts.sum().double())
         policy, value = [], []
-        for e in experience:
-            policy.append(self._train_actor(e, scale))
-            value.append(self._train_critic(e, scale))
+        for e, forward in zip_longest(experience, kept):
+            logprobs, entropy = (
+                (forward.logprobs, forward.entropy) if forward else self._policy(e.batch)
+            )
+            policy.append(self._train_actor(e, logprobs, entropy, scale))
+            values = forward.values if forward else values_of(self.models.critic, e.batch)
+            value.append(self._train_critic(e, values, scale))
         return update_figures(
             reduce(ppo_math.join_stats, policy), reduce(ppo_math.join_stats, value)
         )
 
-    def _train_actor(self, e: Experience, scale: Tensor) -> ppo_math.Stats:
+    def _train_actor(
+        self, e: Experience, logprobs: Tensor, entropy: Tensor, scale: Tensor
+    ) -> ppo_math.Stats:
         section, actor, mask = self.section, self.models.actor, e.batch.mask
-        training = self.steps_done >= section.value_warmup
-        with torch.set_grad_enabled(training):
-            logprobs, entropy = logprobs_and_entropy(actor, e.batch, section.temperature)
-            loss, stats = ppo_math.policy_loss(
-                logprobs, e.old_logprobs, e.advantages, mask, section.clip, e.importance
-            )
-            if section.kl_in == "loss":
-                kl = ppo_math.kl_estimate(logprobs, e.ref_logprobs, section.kl_estimator)
-                loss = loss + self.beta.beta * ppo_math.masked_sum(kl, mask)
-        if training:
+        loss, stats = ppo_math.policy_loss(
+            logprobs, e.old_logprobs, e.advantages, mask, section.clip, e.importance
+        )
+        if section.kl_in == "loss":
+            kl = ppo_math.kl_estimate(logprobs, e.ref_logprobs, section.kl_estimator)
+            loss = loss + self.beta.beta * ppo_math.masked_sum(kl, mask)
+        if self._trains_policy:
             actor.backward((loss * scale).float())
             actor.step()
         total_entropy = ppo_math.masked_sum(entropy.double(), mask)
         return {**stats, "loss": loss.detach().double(), "entropy": total_entropy}
 
-    def _train_critic(self, e: Experience, scale: Tensor) -> ppo_math.Stats:
+    def _train_critic(self, e: Experience, values: Tensor, scale: Tensor) -> ppo_math.Stats:
         critic = self.models.critic
         loss, stats = ppo_math.value_loss(
-            values_of(critic, e.batch),
-            e.old_values,
-            e.returns,
-            e.batch.mask,
-            self.section.value_clip,
+            values, e.old_values, e.returns, e.batch.mask, self.section.value_clip
         )
         critic.backward((loss * scale).float())
         critic.step()

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from rldf_ray.plan import PlanError
-from rldf_ray.train.ppo_figures import append_answers
+from rldf_ray.train.ppo_figures import Experience, append_answers
 from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource
 from tests.fakes import plan_with
@@ -33,6 +33,13 @@ def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor], name:
     return any(not torch.equal(before[k], after[k]) for k in before if k.startswith(name))
 
 
+def experience_of(
+    ppo: PPO, rollouts: list[Rollout], rewards: torch.Tensor
+) -> tuple[list[Experience], torch.Tensor]:
+    batches = ppo._batches(rollouts)
+    return ppo._experience(batches, ppo._passes(batches), rewards)
+
+
 def prompt_rows(number: int) -> list[dict[str, Any]]:
     return [
         {"prompt_id": f"p{i}", "prompt": [{"role": "user", "content": str(i)}]}
@@ -52,6 +59,23 @@ def test_first_update_has_ratio_one_and_kl_zero(folders: dict[str, str]) -> None
     # Actor and reference are the same model at the start.
     assert figures["kl"] == 0.0 and kl.tolist() == [0.0] * 4
     assert figures["updates"] == 2 and figures["ratio_max"] > 1.0
+
+
+def test_a_pass_that_is_kept_gives_the_update_of_one_that_is_made_again(
+    folders: dict[str, str],
+) -> None:
+    """One micro-batch keeps its graph for the first update; with checkpointing none is kept."""
+    rollouts, found = random_rollouts(4), []
+    for again in (False, True):
+        ppo = PPO(tiny_job(folders, "ppo.epochs=2", f"train.gradient_checkpointing={again}"))
+        assert ppo._passes(ppo._batches(rollouts))[0].values.requires_grad is not again
+        figures, _ = ppo.step(rollouts, scores_of(4))
+        found.append((figures, weights_of(ppo)))
+    (kept, weights), (made, expected) = found
+    assert kept["first_ratio_max"] == 1.0 and kept["updates"] == 2
+    assert kept == pytest.approx(made, rel=1e-5, abs=1e-7)
+    for name in expected:
+        torch.testing.assert_close(weights[name], expected[name], rtol=0, atol=1e-5)
 
 
 def test_learning_rate_zero_leaves_every_figure_flat(folders: dict[str, str]) -> None:
@@ -119,8 +143,8 @@ def test_rewards_are_normalised_then_clipped(folders: dict[str, str]) -> None:
 def test_advantages_stay_as_they_are_without_whitening(folders: dict[str, str]) -> None:
     plain = PPO(tiny_job(folders, "ppo.whiten_advantages=false"))
     white = PPO(tiny_job(folders))
-    (a,), _ = plain._experience(random_rollouts(4), scores_of(4))
-    (b,), _ = white._experience(random_rollouts(4), scores_of(4))
+    (a,), _ = experience_of(plain, random_rollouts(4), scores_of(4))
+    (b,), _ = experience_of(white, random_rollouts(4), scores_of(4))
     kept = b.advantages[b.batch.mask]
     assert float(kept.mean()) == pytest.approx(0, abs=1e-5)
     assert float(kept.std(correction=0)) == pytest.approx(1, abs=1e-5)
@@ -134,7 +158,7 @@ def test_kl_in_the_loss_keeps_it_out_of_the_reward(folders: dict[str, str]) -> N
         for parameter in ppo.models.actor.module.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     rollouts = random_rollouts(4)
-    (made,), before = ppo._experience(rollouts, torch.zeros(4))
+    (made,), before = experience_of(ppo, rollouts, torch.zeros(4))
     assert before.min() > 0
     # No reward and no KL in it: what remains of the return is the critic's own value.
     last = made.batch.mask.flip(1).cumsum(1).flip(1) == 1
