@@ -191,6 +191,7 @@ def reward(run: Run) -> Facts:
 
 def ppo(run: Run) -> Facts:
     """PPO from pi_SFT against the reward model -> ppo/model, and model/ for its users."""
+    from rldf_ray.train.lora import adapters_in_engines
     from rldf_ray.train.ppo import train_ppo
 
     folders = {
@@ -199,8 +200,8 @@ def ppo(run: Run) -> Facts:
         "reward": run.folder.address("reward/model"),
     }
     rank = run.plan.train.lora.rank
-    # With adapters the engines hold the base as well, and are sent the policy's adapter alone.
-    start = folders["model" if rank else "sft"]
+    adapters = adapters_in_engines(run.placement, run.plan.train.lora)
+    start = folders["model" if adapters else "sft"]
     if rank:
         # Looked for beside the merged models, so they have to be on the worker's machine too.
         folders |= {
@@ -208,7 +209,7 @@ def ppo(run: Run) -> Facts:
             for stage in ("sft", "reward")
         }
     run = replace(run, placement=on_one_node(run.placement))
-    with run.policy_engines(start, "sft", run.plan.ppo.dtype, rank) as pool:
+    with run.policy_engines(start, "sft", run.plan.ppo.dtype, rank if adapters else 0) as pool:
         facts = train_in_folder(run, "ppo", train_ppo, folders, {"pool": pool})
     history = facts["history"]
     facts["episodes"] = run.plan.ppo.episodes

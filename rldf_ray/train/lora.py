@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.placement import Placement
 from rldf_ray.plan import LoraSection
 
 ADAPTER = "adapter"
@@ -32,6 +33,14 @@ def lora_config(section: LoraSection, *, scores: bool) -> Any:
         task_type=TaskType.SEQ_CLS if scores else TaskType.CAUSAL_LM,
         modules_to_save=["score"] if scores else None,
     )
+
+
+def adapters_in_engines(placement: Placement, section: LoraSection) -> bool:
+    """Whether PPO's engines hold the base and are sent adapters, or are sent the policy merged.
+
+    On a CPU an adapter costs an engine more at every token than the sync of all weights does.
+    """
+    return section.rank > 0 and placement.device == "cuda"
 
 
 def save_trained(trainer: Any, tokenizer: Any, out: Path) -> None:

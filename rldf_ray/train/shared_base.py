@@ -19,7 +19,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from rldf_ray.models.reward_score import RewardModel
-from rldf_ray.train.lora import ADAPTER
+from rldf_ray.train.adapted_linear import adapt_linears
+from rldf_ray.train.lora import ADAPTER, adapters_in_engines
 from rldf_ray.train.ppo_models import PPOModels, training_engine
 from rldf_ray.train.weight_sync import Policy
 from rldf_ray.train.worker import TrainJob, dtype_of
@@ -43,8 +44,10 @@ class SharedBase:
         )
         self._peft.load_adapter(sft, "actor", autocast_adapter_dtype=False)
         self.score = self._load_scorer(reward)
+        adapt_linears(self._peft)
         self._peft.requires_grad_(False).to(device)
         self.score.to(device, dtype)
+        self._trained = [*self.parameters_of("actor"), *self.parameters_of("critic")]
         self._active = ""
 
     def _load_scorer(self, folder: Path) -> nn.Linear:
@@ -83,6 +86,10 @@ class SharedBase:
     def _switch(self, adapter: str) -> None:
         if adapter != self._active:
             self._peft.set_adapter(adapter, inference_mode=adapter in ("reference", "reward"))
+            # PEFT freezes what is not active and frees what is; a graph of the actor may have to
+            # outlive a pass of the critic.
+            for parameter in self._trained:
+                parameter.requires_grad_(True)
             self._active = adapter
 
     def checkpoint_activations(self) -> None:
@@ -97,6 +104,19 @@ class SharedBase:
         tensors = get_peft_model_state_dict(self._peft, adapter_name="actor")
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         return Policy(weights, self._peft.peft_config["actor"])
+
+    @torch.no_grad()
+    def merged(self) -> Policy:
+        """The whole policy on the CPU, as one model; the base stays as it is."""
+        model = self._peft.get_base_model()
+        deltas = {n: m for n, m in model.named_modules() if hasattr(m, "get_delta_weight")}
+        weights = {}
+        for name, parameter in model.named_parameters():
+            layer, _, kind = name.partition(".base_layer.")
+            delta = deltas[layer].get_delta_weight("actor") if kind == "weight" else 0
+            if ".lora_" not in name:
+                weights[name.replace(".base_layer.", ".")] = (parameter + delta).cpu()
+        return Policy(weights)
 
     def save_merged(self, folder: Path) -> None:
         """The base with the actor merged into it. The last use of this object."""
@@ -161,8 +181,8 @@ def shared_models(job: TrainJob) -> PPOModels:
         folders["reward"], device, job.plan.reward.max_length, model=Scorer(shared)
     )
 
-    def export(policy: Policy, out: Path) -> None:
-        policy.save(out / ADAPTER)
+    def export(_: Policy, out: Path) -> None:
+        shared.policy().save(out / ADAPTER)
 
     def save(policy: Policy, out: Path) -> None:
         export(policy, out)
@@ -174,7 +194,7 @@ def shared_models(job: TrainJob) -> PPOModels:
         training_engine(job, Critic(shared), section.critic_learning_rate),
         lambda **inputs: shared.language("reference", **inputs),
         reward,
-        shared.policy,
+        shared.policy if adapters_in_engines(job.placement, job.plan.train.lora) else shared.merged,
         export,
         save,
     )

@@ -120,6 +120,27 @@ def test_the_policy_is_exported_as_adapter_and_as_merged_model(
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_the_merged_policy_is_the_model_that_is_saved(
+    adapters: dict[str, str], tmp_path: Path
+) -> None:
+    """What engines on a CPU are sent: whole weights under the names of the base's own."""
+    from safetensors.torch import load_file
+
+    ppo = PPO(tiny_job(adapters, LORA))
+    ppo.step(random_rollouts(4), torch.linspace(-1, 1, 4))
+    policy = ppo.models.policy()
+    ppo.models.save(policy, tmp_path / "out")
+    saved = load_file(tmp_path / "out/model/model.safetensors")
+    assert policy.adapter is None and policy.weights.keys() == saved.keys()
+    for name, weight in saved.items():
+        torch.testing.assert_close(policy.weights[name], weight)
+    base = load_file(Path(adapters["model"]) / "model.safetensors")
+    assert not torch.equal(
+        policy.weights["model.layers.0.mlp.up_proj.weight"],
+        base["model.layers.0.mlp.up_proj.weight"],
+    )
+
+
 def test_adapters_under_zero_3_are_refused() -> None:
     with pytest.raises(PlanError, match=r"zero_stage=3 with lora.rank=4.*zero_stage 0, 1, 2"):
         plan_with(LORA, "train.zero_stage=3")
