@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -58,6 +59,24 @@ def full_weights(model: torch.nn.Module) -> dict[str, Tensor]:
     return weights
 
 
+def write_in_place(weights: dict[str, Tensor], path: Path) -> None:
+    """A safetensors file of `weights`, over the pages of the one an earlier call wrote.
+
+    New pages of shared memory cost several times what the copy into them does.
+    """
+    if not path.exists():
+        save_file(weights, path, metadata={"format": "pt"})
+        return
+    header_bytes = int.from_bytes(path.open("rb").read(8), "little")
+    header = json.loads(path.open("rb").read(8 + header_bytes)[8:])
+    # Unmapped again at the end, as these pages would count as this process's memory.
+    file = torch.from_file(str(path), shared=True, size=path.stat().st_size, dtype=torch.uint8)
+    tensors = file[8 + header_bytes :]
+    for name, weight in weights.items():
+        begin, end = header[name]["data_offsets"]
+        tensors[begin:end].view(weight.dtype).view(weight.shape).copy_(weight)
+
+
 class SharedMemorySync:
     """Writes the weights once into memory; every engine of the machine reads them there."""
 
@@ -67,10 +86,11 @@ class SharedMemorySync:
 
     def sync(self, policy: Policy, revision: str) -> None:
         """Returns when every engine answers with this policy; ModelError if one does not."""
-        policy.save(self._folder)
         if policy.adapter is None:
+            write_in_place(policy.weights, self._folder / "model.safetensors")
             self._pool.sync_weights(str(self._folder), revision)
         else:
+            policy.save(self._folder)
             self._pool.sync_adapter(str(self._folder), revision)
 
 
