@@ -18,6 +18,7 @@ from typing import Any
 
 from torch import Tensor
 
+from rldf_ray.train.answered import Answered
 from rldf_ray.train.checkpoint import (
     checkpoints,
     load_checkpoint,
@@ -59,20 +60,24 @@ def _loop(config: dict[str, Any]) -> None:
     ppo, steps = PPO(job), section.episodes // section.rollout_batch
     source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
     _resume(job, rank, ppo, source)
+    answered = Answered(out, rank)
     pool.wait_until_ready()
     with shared_memory_sync(pool) as engines:
         policy = ppo.models.policy()
-        if rank == 0 and (ppo.steps_done or job.plan.train.lora.rank):
+        if rank == 0 and (ppo.steps_done or policy.adapter is not None):
             engines.sync(policy, f"ppo-{ppo.steps_done}")
         barrier()
         for step in range(ppo.steps_done, steps):
             laps = Laps()
             rollouts, held_out = source.of(step)
             source.begin(step + 1)
+            repeated = answered.repeated(step, rollouts)
+            if job.plan.train.checkpoint_every is not None:
+                answered.keep(step, rollouts)
             laps.end("rollout_seconds")
             scores = ppo.score(rollouts)
             figures, kl = ppo.step(rollouts, scores)
-            figures |= ppo.held_out_figures(held_out)
+            figures |= ppo.held_out_figures(held_out) | repeated
             laps.end("train_seconds")
             policy = ppo.models.policy()
             source.settle()
@@ -83,7 +88,9 @@ def _loop(config: dict[str, Any]) -> None:
                 _sample(job, step, source.prompts_of(step), rollouts, scores, kl)
                 log_step(out, {"step": step + 1, "steps": steps, **figures, **laps.seconds})
             barrier()
-            _checkpoint(job, rank, ppo, source, policy, figures)
+            if _checkpoint(job, rank, ppo, source, policy, figures):
+                answered.forget()
+    answered.forget()
     if rank == 0:
         ppo.models.save(policy, Path(out))
     barrier()
@@ -124,11 +131,11 @@ def _checkpoint(
     source: RolloutSource,
     policy: Policy,
     figures: dict[str, float],
-) -> None:
+) -> bool:
     """Write a checkpoint where one is due. The data position is the number of steps done."""
     train, out = job.plan.train, job.folders["out"]
     if train.checkpoint_every is None or ppo.steps_done % train.checkpoint_every:
-        return
+        return False
     save_checkpoint(
         out,
         rank,
@@ -140,3 +147,4 @@ def _checkpoint(
     )
     if rank == 0:
         remove_old(out, train.checkpoint_keep)
+    return True
