@@ -1,12 +1,12 @@
 """PPO here and by TRL 1.10's PPOTrainer: episodes and tokens a second, peak memory.
 
-    python -m benchmarks.ppo [--episodes 32] [--skip-peer]
+    python -m benchmarks.ppo [--episodes 32] [--skip-peer | --peer FOLDER]
 
 Embedded model, 64-token prompts, answers of at most 48 tokens, batch 8, one PPO epoch, float32.
 Ours is the `ppo` stage with everything it needs: Ray, DeepSpeed, a vLLM engine; with all parameters
-trained, and with adapters on a shared base. TRL gets an environment of its own under a temporary
-folder (its package alone; torch and transformers are the ones installed here). Rates are of the
-steps after the first, memory is the peak of PSS over all processes of a side.
+trained, and with adapters on a shared base. TRL gets an environment of its own in FOLDER, or in a
+temporary one (its package alone; torch and transformers are the ones installed here). Rates are of
+the steps after the first, memory is the peak of PSS over all processes of a side.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--skip-peer", action="store_true")
+    parser.add_argument("--peer", type=Path, help="where TRL is, or is installed to be used again")
     parser.add_argument("--side", choices=["prepare", "full", "lora"], help=argparse.SUPPRESS)
     parser.add_argument("--root", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -60,10 +61,10 @@ def main() -> None:
     elif given.side:
         ours(given.root, given.side, given.episodes)
     else:
-        compare(given.episodes, given.skip_peer)
+        compare(given.episodes, given.skip_peer, given.peer)
 
 
-def compare(episodes: int, skip_peer: bool) -> None:
+def compare(episodes: int, skip_peer: bool, installed: Path | None) -> None:
     """Both sides one after the other, each in processes of its own."""
     with tempfile.TemporaryDirectory(prefix="rldf-bench-") as folder:
         root = Path(folder)
@@ -75,7 +76,7 @@ def compare(episodes: int, skip_peer: bool) -> None:
             peak = _watched([*own, side])
             figures[side] = {**json.loads((root / f"{side}.json").read_text()), "peak_gib": peak}
         if not skip_peer:
-            figures["trl"] = peer(root, episodes)
+            figures["trl"] = peer(root, episodes, installed or root / "peer")
     write_results("ppo", figures, goals_of(figures))
 
 
@@ -95,7 +96,7 @@ def goals_of(figures: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _watched(command: list[str]) -> float:
     """Run it; the peak memory of all its processes, GiB."""
-    with watch_memory(0.5) as peak:
+    with watch_memory(4.0) as peak:
         subprocess.run(command, check=True)
     return round(peak.gib, 2)
 
@@ -159,7 +160,9 @@ def ours(root: Path, side: str, episodes: int) -> None:
     from rldf_ray.speakers import Speakers
     from rldf_ray.storage import RunFolder
 
-    sizes = f"episodes: {episodes}, rollout_batch: {BATCH}, batch_size: {BATCH}, micro_batch: 4"
+    sizes = (
+        f"episodes: {episodes}, rollout_batch: {BATCH}, batch_size: {BATCH}, micro_batch: {BATCH}"
+    )
     rank = LORA.rank if side == "lora" else 0
     plan = load_plan(
         "quickstart",
@@ -194,9 +197,11 @@ def rates(history: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def peer(root: Path, episodes: int) -> dict[str, Any]:
-    """TRL's trainer in its own environment, on the same models and prompts."""
-    python = _peer_environment(root / "peer")
+def peer(root: Path, episodes: int, folder: Path) -> dict[str, Any]:
+    """TRL's trainer in an environment of its own in `folder`, on the same models and prompts."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        _install_peer(folder)
     script = Path(__file__).parent / "peers" / "trl_ppo.py"
     out = root / "trl.json"
     command = [python, script, root / "sft/model", root / "reward/model", root / "prompts.json"]
@@ -213,15 +218,13 @@ def peer(root: Path, episodes: int) -> dict[str, Any]:
     }
 
 
-def _peer_environment(folder: Path) -> Path:
+def _install_peer(folder: Path) -> None:
     """A virtual environment with the peer's package before the ones installed here."""
     venv.create(folder, with_pip=False)
-    python = folder / "bin" / "python"
     site = next((folder / "lib").glob("python*/site-packages"))
     (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     subprocess.run([*install, "--target", str(site), PEER], check=True)
-    return python
 
 
 if __name__ == "__main__":

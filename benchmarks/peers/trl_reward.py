@@ -21,7 +21,7 @@ from trl import RewardConfig, RewardTrainer
 def main(model: str, pairs: str, batch: str, out: str) -> None:
     tokenizer = AutoTokenizer.from_pretrained(model)
     scorer = AutoModelForSequenceClassification.from_pretrained(
-        model, num_labels=1, dtype=torch.bfloat16
+        model, num_labels=1, dtype=torch.float32
     )
     scorer.config.pad_token_id = tokenizer.pad_token_id
     trainer = RewardTrainer(
