@@ -66,6 +66,7 @@ def _loop(config: dict[str, Any]) -> None:
         policy = ppo.models.policy()
         if rank == 0 and (ppo.steps_done or policy.adapter is not None):
             engines.sync(policy, f"ppo-{ppo.steps_done}")
+        del policy  # a merged one is a copy of all weights
         barrier()
         for step in range(ppo.steps_done, steps):
             laps = Laps()
@@ -90,7 +91,9 @@ def _loop(config: dict[str, Any]) -> None:
             barrier()
             if _checkpoint(job, rank, ppo, source, policy, figures):
                 answered.forget()
+            del policy
     answered.forget()
+    policy = ppo.models.policy()
     if rank == 0:
         ppo.models.save(policy, Path(out))
     barrier()
