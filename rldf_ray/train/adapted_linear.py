@@ -54,7 +54,7 @@ def adapt_linears(model: nn.Module) -> None:
 def _forward(layer: Any, x: Tensor) -> Tensor:
     (adapter,) = layer.active_adapters
     base = layer.get_base_layer()
-    output: Tensor = AdaptedLinear.apply(
+    output: Tensor = AdaptedLinear.apply(  # type: ignore[no-untyped-call]
         x,
         base.weight,
         base.bias,
