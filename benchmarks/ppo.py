@@ -193,6 +193,10 @@ def rates(history: list[dict[str, Any]]) -> dict[str, Any]:
         "episodes_per_s": round(len(later) * BATCH / seconds, 3),
         "tokens_per_s": round(tokens / seconds, 1),
         "answer_tokens": round(sum(s["response_tokens"] for s in later) / len(later), 1),
+        # Of answers by engines that were sent the policy: what a wrong sync would show in.
+        "engine_mismatch_mean": round(
+            sum(s["engine_mismatch_mean"] for s in later) / len(later), 7
+        ),
         **{part: round(sum(s[part] for s in later) / len(later), 2) for part in parts},
     }
 
