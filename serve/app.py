@@ -75,7 +75,7 @@ def engine_application(settings: Settings, name: str, folder: str) -> serve.Appl
         return _vllm_application(settings, name, folder)
     options = {**_deployment_options(settings), "ray_actor_options": {"num_cpus": section.cpus}}
     return serve.deployment(name="engine", **options)(ScriptedServed).bind(
-        name, folder, section.scripted_delay_s
+        name, folder, section.scripted_delay_s, section.messages_per_s
     )
 
 
@@ -102,7 +102,10 @@ def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Appli
         log_engine_metrics=False,
     )
     return build_llm_deployment(
-        config, deployment_cls=ServedModel, override_serve_options={"name": "engine"}
+        config,
+        deployment_cls=ServedModel,
+        override_serve_options={"name": "engine"},
+        bind_kwargs={"messages_per_s": section.messages_per_s},
     )
 
 

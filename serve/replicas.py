@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ray.serve.llm.deployment import LLMServer
 
 from rldf_ray.models.choice_trie import ChoiceTrie
 from serve.engines import Adapter, EngineRequest, Piece
+from serve.pacing import Pace
 from serve.scripted import ScriptedEngine
 from serve.store import StoreError, verify
 
@@ -29,7 +31,10 @@ REWARD_WAIT_S = 0.01
 class ServedModel(LLMServer):
     """One vLLM engine and its adapters."""
 
-    async def __init__(self, llm_config: LLMConfig) -> None:  # type: ignore[misc]
+    async def __init__(  # type: ignore[misc]
+        self, llm_config: LLMConfig, messages_per_s: float | None
+    ) -> None:
+        self._pace = Pace.of(messages_per_s)
         loading: Any = llm_config.model_loading_config
         self._folder = str(loading.model_source)
         await asyncio.to_thread(verify, Path(self._folder))
@@ -49,8 +54,9 @@ class ServedModel(LLMServer):
         if request.kind == "choose":
             yield await self._choose(request)
             return
-        async for piece in self._answer(request):
-            yield piece
+        async with aclosing(self._pace.keep(self._answer(request), request)) as found:
+            async for piece in found:
+                yield piece
 
     async def running(self) -> int:
         """Requests the engine is generating for now."""
@@ -172,14 +178,19 @@ def _logprobs(piece: dict[str, Any], allowed: tuple[int, ...]) -> dict[int, floa
 class ScriptedServed:
     """A replica without a model."""
 
-    def __init__(self, name: str, folder: str, delay_s: float) -> None:
+    def __init__(
+        self, name: str, folder: str, delay_s: float, messages_per_s: float | None
+    ) -> None:
         verify(Path(folder))
+        self._pace = Pace.of(messages_per_s)
         self._name = name
         self._engine = ScriptedEngine(delay_s)
 
     async def generate(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
-        async for piece in self._engine.answer(self._name, request):
-            yield piece
+        pieces = self._engine.answer(self._name, request)
+        async with aclosing(self._pace.keep(pieces, request)) as found:
+            async for piece in found:
+                yield piece
 
     async def running(self) -> int:
         return self._engine.running

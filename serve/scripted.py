@@ -6,12 +6,14 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError
 from rldf_ray.models.scripted import ScriptedModel
 from serve.engines import EngineRequest, Engines, Piece, Stream, Target, raise_if_error
+from serve.pacing import Pace
 
 
 @dataclass
@@ -64,12 +66,15 @@ class ScriptedEngines(Engines):
 
     delay_s: float = 0.0
     engines: dict[str, ScriptedEngine] = field(default_factory=dict)
+    pace: Pace = field(default_factory=lambda: Pace(50))
 
     async def generate(self, target: Target, request: EngineRequest) -> Stream:
         engine = self.engines.setdefault(target.engine, ScriptedEngine(self.delay_s))
-        async for piece in engine.answer(target.model, request):
-            raise_if_error(piece)
-            yield piece
+        pieces = engine.answer(target.model, request)
+        async with aclosing(self.pace.keep(pieces, request)) as found:
+            async for piece in found:
+                raise_if_error(piece)
+                yield piece
 
     async def generating(self, names: Sequence[str]) -> list[int | None]:
         return [self.engines[name].running if name in self.engines else 0 for name in names]

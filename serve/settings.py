@@ -54,6 +54,11 @@ class EngineSection(Section):
     prefix_routing: bool = described(
         False, "send prompts with the same beginning to the same engine (several replicas)"
     )
+    messages_per_s: float | None = described(
+        None,
+        "pieces of streams that a replica sends; null is 25 for each core of its machine",
+        gt=0,
+    )
     max_lora_rank: int = described(64, "largest rank of an adapter", ge=8)
     health_check_s: float = described(2.0, "how often Serve asks an engine", unit="s", gt=0)
     scripted_delay_s: float = described(0.0, "scripted: pause before each word", unit="s", ge=0)
