@@ -234,8 +234,8 @@ def _mean_context(plan: Plan) -> int:
 
 
 def _table(plan: Plan) -> tuple[Identity, ...]:
-    """The debaters with the longest lives of any bias type."""
-    tables = [bias_type(name).identities[: plan.debate.debaters] for name in plan.bias_types]
+    """Those who may debate, of the bias type with the longest lives."""
+    tables = [bias_type(name).identities for name in plan.bias_types]
     return max(tables, key=lambda table: sum(len(identity.background) for identity in table))
 
 

@@ -73,7 +73,7 @@ class Debater:
     """Argues from an identity's position (METHOD 1.3).
 
     Attributes:
-        table: everybody in the debate, itself included; empty if it knows of nobody else.
+        table: everybody who may sit in the debate, itself included; empty if it knows of nobody.
         examples: statements of other debates that it is shown.
     """
 

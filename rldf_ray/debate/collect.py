@@ -75,7 +75,7 @@ def debaters_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Debater]
             section.top_p,
             plan.seed,
             section.layout,
-            debate.identities,
+            bias_type(debate.topic.bias_type).identities,
             section.examples,
         )
         for identity in debate.identities

@@ -1,12 +1,14 @@
 """The order of a debater's prompt. Both layouts say the same sentences.
 
-    shared   system, who debates | topic, transcript (grows, never changes) | whose turn it is
-    paper    system, who debates | whose turn it is | topic, transcript
+    shared   system, who may debate | topic, transcript (grows, never changes) | whose turn it is
+    paper    system, who may debate | whose turn it is | topic, transcript
 
 An engine reuses what prompts have in common from their first token on: under `shared` that is all
 but the last paragraph, for every debater and into the next round; under `paper`, which has the role
-first as the paper's prompt does, little more than the system prompt. Who debates is the same in all
-debates of a bias type, so their lives stand in the system prompt, and a turn is a few words long.
+first as the paper's prompt does, little more than the system prompt. Who may debate is the same in
+all debates of a bias type, so their lives stand in the system prompt, and a turn is a few words
+long. All of them stand there, however many debate: so a first round is the beginning of the first
+round of a larger table, and a sweep over the number of roles need not hold it again.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ def laid_out(layout: Layout, system: str, discussion: str, turn: str) -> tuple[M
 
 
 def system_prompt(identities: Sequence[Identity], examples: int) -> str:
-    """What every prompt of a debate between `identities` begins with, under both layouts.
+    """What every prompt of debates at a table of `identities` begins with, under both layouts.
 
     Args:
         examples: statements of other debates that are shown (`debate_examples`).

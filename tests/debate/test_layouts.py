@@ -79,7 +79,7 @@ def test_examples_stand_before_all_that_differs_between_debates(
 ) -> None:
     shown, hidden = debate_examples(6)[:number], debate_examples(6)[number:]
     without, asked = prompts(layout), prompts(layout, examples=number)
-    table = "Who debates here:"
+    table = "People who may sit at the table:"
     for address, text in asked.items():
         for example in shown:
             words = f"{example.topic}: {example.text} [mark {example.mark:.1f}]"
