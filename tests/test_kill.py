@@ -19,7 +19,7 @@ import pytest
 RLDF = str(Path(sys.executable).with_name("rldf"))
 SCRIPTED = [
     "--plan", "smoke", "--set", "teacher=scripted:0.02", "--set", "debate.rounds=4",
-    "--set", "debate.debates=24",
+    "--set", "debate.debates=24", "--set", "referee.kind=prompted",
 ]  # fmt: skip
 
 
@@ -125,6 +125,7 @@ def test_kills_of_drivers_engines_and_raylets_lose_and_repeat_nothing(tmp_path: 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     settings = [
         "--plan", "smoke", "--set", "debate.rounds=4", "--set", "debate.debates=72",
+        "--set", "referee.kind=prompted",
     ]  # fmt: skip
     _finish([RLDF, "debate", str(whole), *settings, "--set", "teacher=scripted:0"], 200)
     command = [
@@ -186,7 +187,10 @@ def _kill_below(process: subprocess.Popen[bytes], name: str) -> None:
 def test_real_engines_killed_under_way_leave_every_statement_once(tmp_path: Path) -> None:
     """The driver, the engine's actor and the core inside it, each while debates are held."""
     out, chance = tmp_path / "run", random.Random(3)
-    command = [RLDF, "debate", str(out), "--plan", "smoke", "--set", "debate.max_tokens=16"]
+    command = [
+        RLDF, "debate", str(out), "--plan", "smoke", "--set", "debate.max_tokens=16",
+        "--set", "referee.kind=prompted",
+    ]  # fmt: skip
     log = (tmp_path / "log").open("wb")
     process = subprocess.Popen(command, stdout=log, stderr=log)
     for victim in ("ray::VllmActor", "driver", "VLLM::EngineCore"):

@@ -35,7 +35,10 @@ RUN = "s3://bucket/run"
 ROLES, ROUNDS = 3, 2
 DASHBOARD = "http://127.0.0.1:18265"
 # Long enough to lose a host in them.
-SCRIPTED = "--set teacher=scripted:1.5 --set debate.debates=12 --set debate.in_flight=2"
+SCRIPTED = (
+    "--set teacher=scripted:1.5 --set referee.kind=prompted "
+    "--set debate.debates=12 --set debate.in_flight=2"
+)
 
 
 def secrets(url: str) -> dict[str, str]:

@@ -27,6 +27,7 @@ COMMAND = [
     str(Path(sys.executable).with_name("rldf")), "debate", RUN, "--plan", "smoke",
     "--set", "teacher=scripted:0.3", "--set", f"debate.debates={DEBATES}",
     "--set", f"debate.rounds={ROUNDS}", "--set", "engines.count=3",
+    "--set", "referee.kind=prompted",
 ]  # fmt: skip
 
 

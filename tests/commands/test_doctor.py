@@ -49,10 +49,12 @@ def test_json_has_checks_stages_and_totals() -> None:
 def test_times_come_from_an_earlier_run(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.write_text("plan.yaml", load_plan("smoke").to_yaml())
-    for name in ("topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval"):
+    for name in (
+        "referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval",
+    ):  # fmt: skip
         run.finish(name, "key", {"seconds": 90.0})
     result = doctor("--like", str(tmp_path))
-    assert "unknown" not in result.output and "12.00" in result.output
+    assert "unknown" not in result.output and "13.50" in result.output
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from rldf_ray.storage import RunFolder
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [
     "smoke", "--metric", "pairs", "--set", "teacher=scripted:0", "--set", "debate.debates=8",
-    "--set", "referee.label_source=said", "--set", "referee.threshold_kind=absolute",
+    "--set", "referee.kind=prompted", "--set", "referee.label_source=said",
+    "--set", "referee.threshold_kind=absolute",
 ]  # fmt: skip
 
 # Join Ray as a trial does, take what a trial takes, and would hold it for ever. The first one's

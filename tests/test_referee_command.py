@@ -1,0 +1,85 @@
+"""`rldf referee audit` for real: the trained referee of the quickstart, fitted and measured."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+RLDF = str(Path(sys.executable).with_name("rldf"))
+CROWS_PAIRS = Path(__file__).resolve().parents[2] / "shared" / "data" / "crows_pairs"
+
+
+def audit(out: Path, *words: str) -> dict[str, Any]:
+    command = [RLDF, "referee", "audit", "quickstart", "--out", str(out), "--json", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)  # noqa: PLW1510
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    print(done.stderr)
+    return json.loads((out / "audit.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("audit") / "run"
+
+
+@pytest.fixture(scope="module")
+def own(out: Path) -> dict[str, Any]:
+    """The audit on our own held-out statements."""
+    return audit(out)
+
+
+def test_the_embedded_model_fitted_in_the_run_tells_biased_from_fair(
+    out: Path, own: dict[str, Any]
+) -> None:
+    assert own["kind"] == "trained" and own["failures"] == 0
+    assert own["held_out"]["n"] == 460
+    assert own["auc"] >= 0.85
+    assert own["auc"] - own["bag_of_words"]["auc"] >= 0.05
+    assert own["beyond_bag_of_words"]["low"] > 0
+    assert own["brier"]["value"] < 0.2
+    rows = pq.read_table(out / "eval/referee.parquet").to_pylist()
+    assert all(r["score"] == round(r["expected_score"]) for r in rows)
+    assert (out / "eval/referee.png").stat().st_size > 10_000
+
+
+def test_a_second_audit_of_the_same_folder_fits_nothing_and_finds_the_same(
+    out: Path, own: dict[str, Any]
+) -> None:
+    fitted = (out / "stages/referee.json").read_text()
+    (out / "stages/audit.json").unlink()
+    (out / "journal/calls.jsonl").unlink()
+    assert audit(out) == own
+    assert (out / "stages/referee.json").read_text() == fitted
+
+
+@pytest.mark.skipif(not CROWS_PAIRS.is_dir(), reason="shared/data/crows_pairs is not there")
+def test_a_strangers_sentences_are_audited_as_well(
+    out: Path, own: dict[str, Any], tmp_path: Path
+) -> None:
+    mine = tmp_path / "crows_pairs.jsonl"
+    mine.write_text("".join(json.dumps(line) + "\n" for line in crows_pairs()))
+    found = audit(out, "--statements", str(mine))
+    print(json.dumps({k: found[k] for k in ("auc", "held_out", "bag_of_words", "accuracy")}))
+    assert found["held_out"]["n"] == 2 * 1508 and found["file"] == str(mine)
+    # Better than chance; that it is far from 0.85 is in docs/referee.md.
+    assert found["held_out"]["auc_low"] > 0.5
+
+
+def crows_pairs() -> list[dict[str, Any]]:
+    """Both sides of each pair: the more stereotyping sentence is labelled 1."""
+    with gzip.open(CROWS_PAIRS / "crows_pairs_anonymized.csv.gz", "rt", encoding="utf-8") as file:
+        return [
+            {"text": row[side], "label": label}
+            for row in csv.DictReader(file)
+            for side, label in (("sent_more", 1), ("sent_less", 0))
+        ]
