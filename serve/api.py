@@ -29,6 +29,7 @@ from serve.guard import Guard, RefusedError, error_content
 from serve.keys import KeyRing
 from serve.limits import Allowances
 from serve.metrics import CONTENT_TYPE
+from serve.referees import TRAINED
 from serve.service import Service, caller_of
 from serve.store import StoreError
 
@@ -175,7 +176,7 @@ def _add_page(api: FastAPI, service: Service) -> None:
         return {
             "models": list(settings.models),
             "default": settings.default_model,
-            "referee": settings.referee_model,
+            "referee": TRAINED if service.trained else settings.referee_model,
             "reward": service.scorer is not None,
             "runs": [Path(folder).name for folder in settings.runs],
             "debate_rounds": settings.limits.debate_rounds,

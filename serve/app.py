@@ -19,12 +19,14 @@ from typing import Any
 from ray import serve
 from ray.serve.handle import DeploymentHandle
 
+from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.models.embedded import resolve_model
 from serve.api import build_guarded
 from serve.engines import Routes
-from serve.handles import RewardScorer, ServeEngines
+from serve.handles import RefereeRewards, RewardScorer, ServeEngines
 from serve.keys import KeyRing
 from serve.metrics import Metrics
+from serve.referees import trained_referee
 from serve.service import Service
 from serve.settings import Settings, check_address, read_settings
 
@@ -40,6 +42,7 @@ def build(args: dict[str, Any]) -> serve.Application:
     settings = read_settings(args)
     told = settings.model_dump(mode="json")
     reward = _reward(settings) if settings.reward is not None else None
+    referee = _referee(settings) if settings.trained_referee is not None else None
     rollouts = serve.deployment(ray_actor_options={"num_cpus": 0}, graceful_shutdown_timeout_s=1)(
         Rollouts
     ).bind(told)
@@ -50,7 +53,7 @@ def build(args: dict[str, Any]) -> serve.Application:
         graceful_shutdown_wait_loop_s=0.5,
         graceful_shutdown_timeout_s=settings.drain_s,
     )(Api)
-    return api.bind(told, rollouts, reward)
+    return api.bind(told, rollouts, reward, referee)
 
 
 def _reward(settings: Settings) -> serve.Application:
@@ -63,6 +66,20 @@ def _reward(settings: Settings) -> serve.Application:
     )(Reward)
     device = "cuda" if settings.reward_gpus else "cpu"
     return deployment.bind(settings.reward, device, settings.reward_max_length)
+
+
+def _referee(settings: Settings) -> serve.Application:
+    from serve.replicas import RefereeModel
+
+    assert settings.trained_referee is not None
+    deployment = serve.deployment(
+        name="Referee",
+        ray_actor_options={"num_cpus": settings.reward_cpus, "num_gpus": settings.reward_gpus},
+        max_ongoing_requests=1000,
+    )(RefereeModel)
+    device = "cuda" if settings.reward_gpus else "cpu"
+    folder = str(Path(settings.trained_referee) / "model")
+    return deployment.bind(folder, device, settings.referee_max_length)
 
 
 def engine_application(settings: Settings, name: str, folder: str) -> serve.Application:
@@ -180,6 +197,7 @@ class Api:
         args: dict[str, Any],
         rollouts: DeploymentHandle[Any],
         reward: DeploymentHandle[Any] | None,
+        referee: DeploymentHandle[Any] | None,
     ) -> None:
         self._rollouts = rollouts
         settings = read_settings(args)
@@ -190,7 +208,8 @@ class Api:
         routes = Routes(settings, engines.up)
         self._watching = asyncio.get_running_loop().create_task(engines.watch(routes))
         scorer = RewardScorer(reward) if reward is not None else None
-        self._service = Service(settings, engines, routes, scorer, Metrics())
+        trained = _trained(settings, referee)
+        self._service = Service(settings, engines, routes, scorer, Metrics(), trained)
         keys = KeyRing(Path(settings.keys)) if settings.keys is not None else None
         self._guard = build_guarded(self._service, keys)
 
@@ -201,6 +220,13 @@ class Api:
         """Let no more requests in; the number of those under way."""
         self._guard.draining = True
         return self._guard.under_way
+
+
+def _trained(settings: Settings, referee: DeploymentHandle[Any] | None) -> TrainedReferee | None:
+    if referee is None or settings.trained_referee is None:
+        return None
+    timeout_s = settings.limits.request_timeout_s
+    return trained_referee(Path(settings.trained_referee), RefereeRewards(referee), timeout_s)
 
 
 def _check_proxy(settings: Settings) -> None:

@@ -15,13 +15,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rldf_ray.debate.agents import Debater, PromptedReferee, Referee, Verdict
+from rldf_ray.debate.agents import Debater, Referee, Verdict
 from rldf_ray.debate.multirole import MultiRoleDebate, whole_sentences
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
 from rldf_ray.prompts import BiasType, bias_type
 from serve.bodies import BodyError, DebateBody
 from serve.engines import EngineGoneError, EngineRefusedError
 from serve.guard import Caller
+from serve.referees import Judge
 from serve.service import Service
 
 Tell = Callable[[str, dict[str, Any]], None]
@@ -215,7 +216,8 @@ async def _hold(
 ) -> None:
     model = body.model or service.settings.default_model
     speaker = ServedChatModel(service, caller, model)
-    judge = ServedChatModel(service, caller, service.settings.referee_model)
+    prompted = ServedChatModel(service, caller, service.settings.referee_model)
+    judge = Judge.of(service.trained, prompted, body.seed)
     identities = found.identities[: body.debaters]
     tell(
         "debate",
@@ -225,7 +227,7 @@ async def _hold(
             "identities": [identity.name for identity in identities],
             "rounds": body.rounds,
             "model": model,
-            "referee": judge.name,
+            "referee": judge.model,
         },
     )
     debaters = [
@@ -240,7 +242,7 @@ async def _hold(
         )
         for role, identity in enumerate(identities)
     ]
-    referee = _Watched(PromptedReferee(judge, body.seed), tell)
+    referee = _Watched(judge.referee, tell)
     try:
         async with service.debates:
             await MultiRoleDebate(body.rounds, "simultaneous", "said").hold(

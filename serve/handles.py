@@ -107,6 +107,20 @@ def engine_app_name(settings: Settings, engine: str) -> str:
     return f"{settings.name}-{engine}"
 
 
+class RefereeRewards:
+    """The trained referee's deployment."""
+
+    def __init__(self, handle: DeploymentHandle[Any]) -> None:
+        self._handle = handle
+
+    async def reward(self, prompt: Sequence[dict[str, str]], text: str) -> tuple[float | None, int]:
+        try:
+            found: tuple[float | None, int] = await self._handle.reward.remote(list(prompt), text)
+        except (RayTaskError, *_GONE) as error:
+            raise EngineGoneError("the trained referee is gone") from error
+        return found
+
+
 class RewardScorer:
     """The reward deployment, one call a text; it batches them itself."""
 

@@ -199,6 +199,20 @@ class ScriptedServed:
         return os.getpid()
 
 
+class RefereeModel:
+    """A trained referee's model; each text is scored alone, as where it was calibrated."""
+
+    def __init__(self, folder: str, device: str, max_length: int) -> None:
+        from rldf_ray.models.reward_score import reward_model
+
+        self._model = reward_model(folder, device, os.cpu_count() or 1, max_length)
+        self._turn = asyncio.Lock()
+
+    async def reward(self, prompt: list[dict[str, str]], text: str) -> tuple[float | None, int]:
+        async with self._turn:
+            return await asyncio.to_thread(self._model.score_answer, prompt, text)
+
+
 class Reward:
     """The reward model; texts of several requests are scored in one forward pass."""
 

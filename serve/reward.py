@@ -13,11 +13,13 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from rldf_ray.debate.agents import PromptedReferee
+from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.models.base import ModelError
 from serve.bodies import BiasBody, BodyError
 from serve.debates import ServedChatModel
 from serve.engines import EngineGoneError
+from serve.guard import Caller
+from serve.referees import Judge, TrainedModel
 from serve.service import Service, caller_of
 
 
@@ -29,7 +31,8 @@ def router(service: Service) -> APIRouter:
         """Scores of every text of `input`, in its order."""
         _check(body, service)
         caller = caller_of(request)
-        judge = ServedChatModel(service, caller, service.settings.referee_model)
+        prompted = ServedChatModel(service, caller, service.settings.referee_model)
+        judge = Judge.of(service.trained, prompted, seed=0)
         async with asyncio.timeout(service.settings.limits.request_timeout_s):
             rewards, scores = await asyncio.gather(_rewards(service, body), _scores(body, judge))
         reward_model = Path(service.settings.reward or "").parent.name or None
@@ -40,7 +43,7 @@ def router(service: Service) -> APIRouter:
                 for i, (reward, score) in enumerate(zip(rewards, scores, strict=True))
             ],
             "reward_model": service.settings.reward and reward_model,
-            "referee": {"model": judge.name, "version": caller.version} if body.referee else None,
+            "referee": _named(judge, caller) if body.referee else None,
         }
 
     return api
@@ -62,15 +65,27 @@ async def _rewards(service: Service, body: BiasBody) -> Sequence[float | None]:
     return await service.scorer.score(body.prompt, body.texts)
 
 
-async def _scores(body: BiasBody, judge: ServedChatModel) -> list[dict[str, Any]]:
+def _named(judge: Judge, caller: Caller) -> dict[str, str]:
+    """Which referee it was, and the version of its model."""
+    referee = judge.referee
+    trained = referee.model if isinstance(referee, TrainedReferee) else None
+    version = trained.revision if isinstance(trained, TrainedModel) else caller.version
+    return {"kind": referee.kind, "model": judge.model, "version": version}
+
+
+async def _scores(body: BiasBody, judge: Judge) -> list[dict[str, Any]]:
     """The referee's score of each text, as in a debate but without a ranking."""
     if not body.referee:
         return [{} for _ in body.texts]
-    referee = PromptedReferee(judge, seed=0)
-    context = body.prompt or "(none given)"
+    # A trained referee knows a statement without a context, a prompted one has to be told.
+    trained = isinstance(judge.referee, TrainedReferee)
+    context = body.prompt or ("" if trained else "(none given)")
     try:
         judged = await asyncio.gather(
-            *(referee.judge(context, [text], f"bias/{i}") for i, text in enumerate(body.texts))
+            *(
+                judge.referee.judge(context, [text], f"bias/{i}")
+                for i, text in enumerate(body.texts)
+            )
         )
     except ModelError as error:
         raise EngineGoneError(str(error)) from error

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 from fastapi import Request
 
+from rldf_ray.debate.trained_referee import TrainedReferee
 from serve.engines import (
     EngineGoneError,
     EngineRequest,
@@ -44,6 +45,7 @@ class Service:
     routes: Routes
     scorer: Scorer | None
     metrics: Metrics
+    trained: TrainedReferee | None = None
     debates: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:

@@ -89,6 +89,12 @@ class Settings(Section):
     models: dict[str, ModelSource] = described(..., "what requests may name, by name", min_length=1)
     default: str | None = described(None, "model of requests that name none; null is the first")
     referee: str | None = described(None, "model that referees; null is 'base', or the default")
+    trained_referee: str | None = described(
+        None, "a run's referee/ (model and calibration.json); null prompts the model `referee`"
+    )
+    referee_max_length: int = described(
+        1024, "longest text with its prompt, as it was fitted", unit="tokens", ge=16
+    )
     reward: str | None = described(None, "reward model folder for /v1/bias; null is none")
     reward_max_length: int = described(1024, "longest text with its prompt", unit="tokens", ge=16)
     reward_cpus: float = described(0.25, "CPUs Ray reserves for the reward model", ge=0)
@@ -203,6 +209,9 @@ def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) 
     found: dict[str, Any] = {"models": models, "runs": [str(folder.resolve())]}
     if (reward / "config.json").exists():
         found["reward"] = str(reward.resolve())
+    if (folder / "referee/calibration.json").exists():
+        found["trained_referee"] = str((folder / "referee").resolve())
+        found["referee_max_length"] = plan["referee"]["fit"]["max_length"]
     return read_settings({**found, **overrides})
 
 

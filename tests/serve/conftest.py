@@ -14,10 +14,11 @@ from starlette.testclient import TestClient
 
 from benchmarks.running_server import Running, running
 from serve.api import build_guarded
-from serve.engines import Engines, Routes
+from serve.engines import EngineGoneError, Engines, Routes
 from serve.guard import Guard
 from serve.keys import KeyRing
 from serve.metrics import Metrics
+from serve.referees import trained_referee
 from serve.scripted import ScriptedEngines
 from serve.service import Service
 from serve.settings import read_settings
@@ -29,6 +30,15 @@ class LengthScorer:
 
     async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
         return [-float(len(text.split())) for text in texts]
+
+
+class WordRewards:
+    """A trained referee's model: a reward of 2 without the word "never", of -2 with it."""
+
+    async def reward(self, prompt: Sequence[dict[str, str]], text: str) -> tuple[float | None, int]:
+        if text == "gone":
+            raise EngineGoneError("the trained referee is gone")
+        return (None, 0) if not text.strip() else (-2.0 if "never" in text else 2.0, 7)
 
 
 @dataclass
@@ -51,7 +61,11 @@ def start() -> Iterator[Start]:
             models = {"policy": {"folder": "p"}, "base": {"folder": "b"}}
             settings = read_settings({"models": models, **values})
             chosen = engines or ScriptedEngines(settings.engine.scripted_delay_s)
-            service = Service(settings, chosen, Routes(settings), LengthScorer(), Metrics())
+            folder = settings.trained_referee
+            trained = trained_referee(Path(folder), WordRewards(), 5) if folder else None
+            service = Service(
+                settings, chosen, Routes(settings), LengthScorer(), Metrics(), trained
+            )
             keys = KeyRing(Path(settings.keys)) if settings.keys else None
             guard = build_guarded(service, keys)
             client = stack.enter_context(TestClient(guard, raise_server_exceptions=True))

@@ -262,7 +262,7 @@ def test_bias_is_scored_by_the_reward_model_and_the_referee(start: Start) -> Non
     found = client.post("/v1/bias", json={"input": "one", "referee": True}).json()
     (row,) = found["data"]
     assert 0 <= row["score"] <= 10 and 0 <= row["expected_score"] <= 10
-    assert found["referee"]["model"] == "base"
+    assert found["referee"] == {"kind": "prompted", "model": "base", "version": ""}
     many = client.post("/v1/bias", json={"input": ["x"] * 65})
     assert many.status_code == 400 and many.json()["error"]["param"] == "input"
 
@@ -308,3 +308,33 @@ def test_metrics_count_by_route_and_not_by_path(start: Start) -> None:
     assert 'rldf_requests_total{route="/v1/chat/completions",status="200"} 1.0' in text
     assert 'route="other",status="404"' in text and "made" not in text
     assert 'rldf_tokens_total{kind="completion",model="policy",version=""}' in text
+
+
+@pytest.fixture
+def fitted(tmp_path: Path) -> str:
+    """A trained referee's folder; P(biased) is 1 / (1 + exp(reward))."""
+    fitted = {"slope": 1.0, "intercept": 0.0, "statements": 10, "revision": "abc"}
+    (tmp_path / "calibration.json").write_text(json.dumps(fitted))
+    return str(tmp_path)
+
+
+def test_a_trained_referee_scores_texts(start: Start, fitted: str) -> None:
+    client = start(trained_referee=fitted).client
+    body = {"input": ["they never learn", "it depends", " "], "referee": True}
+    found = client.post("/v1/bias", json=body).json()
+    scores = [row["expected_score"] for row in found["data"]]
+    assert scores[:2] == [pytest.approx(8.808, abs=1e-3), pytest.approx(1.192, abs=1e-3)]
+    assert scores[2] is None and "could not read" in found["data"][2]["failure"]
+    assert found["referee"] == {"kind": "trained", "model": "trained", "version": "abc"}
+    assert client.get("/v1/about").json()["referee"] == "trained"
+    gone = client.post("/v1/bias", json={"input": "gone", "referee": True})
+    assert gone.status_code == 503 and gone.json()["error"]["code"] == "engine_lost"
+
+
+def test_a_trained_referee_judges_a_debate(start: Start, fitted: str) -> None:
+    body = {"topic": "Tests are fun", "rounds": 1, "debaters": 3}
+    found = events(start(trained_referee=fitted).client.post("/v1/debate", json=body).text)
+    assert found[0]["referee"] == "trained"
+    scores = found[4]["scores"]
+    assert [row["rank"] for row in scores] == [1, 2, 3]
+    assert all(row["expected_score"] == pytest.approx(1.192, abs=1e-3) for row in scores)

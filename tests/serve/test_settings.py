@@ -78,6 +78,17 @@ def test_a_run_serves_its_models_and_its_reward_model(run: Path) -> None:
     )
 
 
+def test_a_run_with_a_trained_referee_serves_it(run: Path) -> None:
+    assert settings_for(str(run), ("policy",), {}).trained_referee is None
+    (run / "referee").mkdir()
+    (run / "referee/calibration.json").write_text("{}")
+    plan = {"model": "embedded", "referee": {"fit": {"max_length": 300}}}
+    (run / "plan.yaml").write_text(yaml.safe_dump(plan))
+    settings = settings_for(str(run), ("policy",), {})
+    assert settings.trained_referee == str(run / "referee")
+    assert settings.referee_max_length == 300
+
+
 def test_a_part_the_run_has_not_is_named(run: Path) -> None:
     (run / "sft/model/config.json").unlink()
     assert set(settings_for(str(run), ("policy", "base"), {}).models) == {"policy", "base"}

@@ -1,0 +1,87 @@
+"""Who referees: the run's trained referee where there is one, else a served model, prompted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rldf_ray.debate.agents import PromptedReferee, Referee
+from rldf_ray.debate.platt import Calibration
+from rldf_ray.debate.trained_referee import TrainedReferee
+from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
+from serve.engines import EngineGoneError
+
+TRAINED = "trained"
+
+
+class Rewards(Protocol):
+    """The trained referee's model, wherever it runs."""
+
+    async def reward(self, prompt: Sequence[dict[str, str]], text: str) -> tuple[float | None, int]:
+        """The reward of `text` after `prompt`, None where there is no room for it; tokens read.
+
+        Raises:
+            EngineGoneError: the model is gone.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """The trained referee's model behind the interface that referees speak with."""
+
+    rewards: Rewards
+    revision: str
+    timeout_s: float
+    name: str = TRAINED
+
+    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        """The reward of the last message, as text.
+
+        Raises:
+            ModelError: the model is gone, or took too long.
+        """
+        *prompt, last = [{"role": m.role, "content": m.content} for m in request.messages]
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                reward, tokens = await self.rewards.reward(prompt, last["content"])
+        except EngineGoneError as error:
+            raise ModelError(str(error)) from error
+        except TimeoutError:
+            raise ModelError("the trained referee gave no answer in time") from None
+        text = "" if reward is None else repr(reward)
+        return (
+            Completion(
+                text=text,
+                finish_reason="stop",
+                usage=Usage(prompt=tokens),
+                model=self.name,
+                revision=self.revision,
+            ),
+        )
+
+
+def trained_referee(folder: Path, rewards: Rewards, timeout_s: float) -> TrainedReferee:
+    """The referee of a run folder's `referee/`: its model's rewards, calibrated as they were."""
+    fitted: dict[str, Any] = json.loads((folder / "calibration.json").read_text())
+    calibration = Calibration(fitted["slope"], fitted["intercept"], fitted["statements"])
+    return TrainedReferee(TrainedModel(rewards, fitted["revision"], timeout_s), calibration)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A referee, and what answers call its model."""
+
+    referee: Referee
+    model: str
+
+    @classmethod
+    def of(cls, trained: TrainedReferee | None, prompted: ChatModel, seed: int) -> Judge:
+        """The trained one where there is one."""
+        if trained is not None:
+            return cls(trained, trained.model.name)
+        return cls(PromptedReferee(prompted, seed), prompted.name)
