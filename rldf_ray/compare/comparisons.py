@@ -1,7 +1,9 @@
 """Is one method better than another? Paired bootstrap on the same items, Holm over all pairs asked.
 
 An item's figure is the share of repeats that got it right. Items of a question template say the
-same with other names, so templates are resampled, within their category (`bbq_intervals`).
+same with other names, so templates are resampled. They are drawn from all categories at once: a
+small sample has two or three templates of a category, and drawn within it a difference in all of
+them would never vary and pass for certain.
 """
 
 from __future__ import annotations
@@ -126,14 +128,10 @@ def _resampled(
     sums: dict[Cluster, list[float]] = defaultdict(list)
     for item, difference in differences.items():
         sums[cluster_of[item]].append(difference)
-    by_category: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for (category, _), values in sorted(sums.items()):
-        by_category[category].append((sum(values), len(values)))
+    clusters = np.array([(sum(values), len(values)) for _, values in sorted(sums.items())])
+    number = len(clusters)
     generator = np.random.default_rng(seed)
-    total = np.zeros((RESAMPLES, 2))
-    for clusters in by_category.values():
-        number = len(clusters)
-        drawn = generator.multinomial(number, [1 / number] * number, size=RESAMPLES)
-        total += drawn @ np.array(clusters, dtype=float)
+    drawn = generator.multinomial(number, [1 / number] * number, size=RESAMPLES)
+    total = drawn @ clusters
     means: NDArray[np.float64] = total[:, 0] / total[:, 1]
     return means

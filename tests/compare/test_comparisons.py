@@ -86,6 +86,26 @@ def test_items_of_one_template_are_no_independent_draws() -> None:
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
+def test_a_difference_in_all_of_one_categorys_few_templates_is_not_certain() -> None:
+    found = [
+        {
+            "method": method,
+            "repeat": 0,
+            "group": category,
+            "item_id": f"{category}/{item}",
+            "template": str(item),
+            "condition": "ambig",
+            "correct": method == "a" and category == "Profession",
+        }
+        for method in ("a", "b")
+        for category in ("Age", "Beauty", "Nationality", "Profession", "Religion")
+        for item in (1, 2)
+    ]
+    compared = compare(found, "a", "b", "all", 0)
+    assert compared is not None and compared.value == pytest.approx(0.2)
+    assert compared.low == 0 and compared.verdict == "not separable" and compared.p > 0.05
+
+
 def test_other_items_are_refused() -> None:
     found = [*rows("a", {1: [True]}), *rows("b", {2: [True]})]
     with pytest.raises(ValueError, match="did not answer the same items"):
