@@ -3,8 +3,9 @@
     data runs       a plan of debates (or samples) each: topics, audit, debates, data
     training runs   a plan and a seed each: data again, cut to equal pairs, SFT, reward model, PPO
 
-All are ordinary run folders in OUT/runs. Topics are written once, a referee is audited once, and
-debates are held once for all seeds and for every method that trains on them.
+All are ordinary run folders in OUT/runs. Topics are written once, a referee is fitted (where it is
+trained) and audited once, and debates are held once for all seeds and for every method that trains
+on them.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from rldf_ray.plan import Plan
 from rldf_ray.storage import RunFolder
 
 SPEAKING = ("topics", "audit", "debates", "data")
-# Where the files of a stage lie that one run takes from another.
+# Where the files and folders of a stage lie that one run takes from another.
 FILES = {
+    "referee": ("labelled", "referee"),
     "topics": ("data/topics.parquet",),
     "audit": ("eval/referee.parquet", "audit.json"),
     "debates": ("data/transcripts.parquet",),
 }
+DEBATED = ("topics", "audit", "debates")
 LEARNING = {"sft": ("data", "sft"), "ppo": ("data", "sft", "reward", "ppo")}
 
 
@@ -54,7 +57,7 @@ def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
     """A run for every distinct source of data, in the order of the methods."""
     found: dict[str, PlannedRun] = {}
     writer: str | None = None
-    audited: dict[str, str] = {}  # referee -> the run that audits it
+    audited: dict[str, str] = {}  # referee -> the run that fits and audits it
     for training in _trainings(methods):
         name = data_run_name(training)
         if name in found:
@@ -62,7 +65,7 @@ def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
         referee = training.source.speaker_of("referee")
         taken = {} if writer is None else {"topics": writer}
         if referee in audited:
-            taken["audit"] = audited[referee]
+            taken |= dict.fromkeys(("referee", "audit"), audited[referee])
         writer, audited[referee] = writer or name, audited.get(referee, name)
         stages = tuple(stage for stage in SPEAKING if stage not in taken)
         found[name] = PlannedRun(name, training.source, stages, taken, training.stages_of)
@@ -81,7 +84,7 @@ def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) ->
                 name,
                 _trained(training, repeat, pairs),
                 LEARNING[last],
-                dict.fromkeys(FILES, source),
+                dict.fromkeys(DEBATED, source),
                 training.stages_of,
             )
     return list(found.values())
@@ -139,7 +142,9 @@ def take(stage: str, source: RunFolder, folder: RunFolder) -> None:
     if manifest is None or folder.manifest(stage) is not None:
         return
     for name in FILES[stage]:
-        if (source.root / name).exists():
+        if (source.root / name).is_dir():
+            shutil.copytree(source.root / name, folder.path(name), dirs_exist_ok=True)
+        elif (source.root / name).exists():
             shutil.copyfile(source.root / name, folder.path(name))
     # The manifest keeps the key of the run that did it, and is written last.
     folder.write_json(f"stages/{stage}.json", {**manifest, "taken_from": source.root.name})

@@ -133,6 +133,21 @@ def test_seeds_differ_between_repeats_and_debates_do_not(
         assert manifest is not None and manifest["taken_from"] == source
 
 
+def test_a_fitted_referee_is_taken_whole_by_the_next_run_that_asks_it(tmp_path: Path) -> None:
+    planned = data_runs(methods_of(plan_with("referee.kind=trained"), None, ("openai:a",)))
+    first, *others = planned
+    assert "referee" not in first.taken
+    assert {run.taken["referee"] for run in others} == {first.name}
+    source, folder = RunFolder(tmp_path / "a"), RunFolder(tmp_path / "b")
+    source.write_text("referee/model/config.json", "{}")
+    source.write_text("referee/calibration.json", "[]")
+    source.finish("referee", "key", {"seconds": 1.0})
+    runs.take("referee", source, folder)
+    assert (folder.root / "referee/model/config.json").read_text() == "{}"
+    assert (folder.root / "referee/calibration.json").read_text() == "[]"
+    assert folder.manifest("referee") is not None
+
+
 def test_a_stage_is_taken_once_it_has_finished(tmp_path: Path) -> None:
     source, folder = RunFolder(tmp_path / "a"), RunFolder(tmp_path / "b")
     source.write_text("data/topics.parquet", "half")
