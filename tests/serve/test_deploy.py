@@ -142,7 +142,7 @@ def test_serve_run_gives_what_rldf_serve_gives(
     try:
         assert face(address_in(application)) == expected
     finally:
-        ended(process, signal.SIGINT)
+        ended(process, signal.SIGTERM)
 
 
 @dataclass
