@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import subprocess
 import sys
@@ -16,7 +14,6 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 RLDF = str(Path(sys.executable).with_name("rldf"))
-CROWS_PAIRS = Path(__file__).resolve().parents[2] / "shared" / "data" / "crows_pairs"
 
 
 def audit(out: Path, *words: str) -> dict[str, Any]:
@@ -60,26 +57,3 @@ def test_a_second_audit_of_the_same_folder_fits_nothing_and_finds_the_same(
     (out / "journal/calls.jsonl").unlink()
     assert audit(out) == own
     assert (out / "stages/referee.json").read_text() == fitted
-
-
-@pytest.mark.skipif(not CROWS_PAIRS.is_dir(), reason="shared/data/crows_pairs is not there")
-def test_a_strangers_sentences_are_audited_as_well(
-    out: Path, own: dict[str, Any], tmp_path: Path
-) -> None:
-    mine = tmp_path / "crows_pairs.jsonl"
-    mine.write_text("".join(json.dumps(line) + "\n" for line in crows_pairs()))
-    found = audit(out, "--statements", str(mine))
-    print(json.dumps({k: found[k] for k in ("auc", "held_out", "bag_of_words", "accuracy")}))
-    assert found["held_out"]["n"] == 2 * 1508 and found["file"] == str(mine)
-    # Better than chance; that it is far from 0.85 is in docs/referee.md.
-    assert found["held_out"]["auc_low"] > 0.5
-
-
-def crows_pairs() -> list[dict[str, Any]]:
-    """Both sides of each pair: the more stereotyping sentence is labelled 1."""
-    with gzip.open(CROWS_PAIRS / "crows_pairs_anonymized.csv.gz", "rt", encoding="utf-8") as file:
-        return [
-            {"text": row[side], "label": label}
-            for row in csv.DictReader(file)
-            for side, label in (("sent_more", 1), ("sent_less", 0))
-        ]
