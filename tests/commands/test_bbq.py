@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,31 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import rldf_ray
-from rldf_ray import cli
 from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.multiple_choice import SCENES
+from tests.commands.conftest import Rldf
 
-Rldf = Callable[..., tuple[int, str, str]]
 ITEMS = load_bbq(SCENES, ["Age", "Beauty"]).items
-
-
-@pytest.fixture
-def rldf(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Rldf:
-    """Runs a command line in this process and in `tmp_path`; returns status, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = 0
-        try:
-            cli.main(lambda: cli.app(list(arguments), prog_name="rldf"))
-        except SystemExit as end:
-            status = int(end.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
 
 
 def given(folder: Path, *rows: dict[str, Any]) -> str:

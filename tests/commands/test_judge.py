@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,31 +12,10 @@ from typing import Any, ClassVar
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray import cli
 from rldf_ray.commands.judge_work import same_model, speaking_placement
 from rldf_ray.placement import PlacementError, Resources
 from rldf_ray.plan import load_plan
-
-Rldf = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def rldf(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Rldf:
-    """Runs a command line in this process and in `tmp_path`; returns status, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = 0
-        try:
-            cli.main(lambda: cli.app(list(arguments), prog_name="rldf"))
-        except SystemExit as end:
-            status = int(end.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+from tests.commands.conftest import Rldf
 
 
 class SaysForty(BaseHTTPRequestHandler):

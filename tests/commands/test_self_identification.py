@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray import cli
 from rldf_ray.evaluate.self_identification import FRAMINGS, framing_text
+from tests.commands.conftest import Rldf
 from tests.endpoint import Answer, Server, completion, serving
 
-Rldf = Callable[..., tuple[int, str, str]]
 COMMAND = ("eval", "self-identification")
 
 
@@ -35,24 +34,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture
-def rldf(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Rldf:
-    """Runs a command line in this process and in `tmp_path`; returns status, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = 0
-        try:
-            cli.main(lambda: cli.app(list(arguments), prog_name="rldf"))
-        except SystemExit as end:
-            status = int(end.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
 
 
 def test_an_endpoint_is_asked_once_and_everything_is_left_behind(
