@@ -37,6 +37,7 @@ class Placement:
         engine_cpus, engine_gpus: reserved for each vLLM engine.
         worker_cpus, worker_gpus: reserved for each training worker.
         threads: torch threads of a CPU training worker.
+        engine_threads: torch threads of a CPU engine; None lets Ray say, by what it reserves.
         home: the resource only one node has, where everything has to be on that node.
     """
 
@@ -49,6 +50,7 @@ class Placement:
     worker_gpus: float
     threads: int
     home: str | None = None
+    engine_threads: int | None = None
 
     def pinned(self) -> dict[str, float]:
         """What an engine or worker asks for besides CPUs and GPUs, to be on the home node."""
@@ -98,9 +100,22 @@ def place(plan: Plan, resources: Resources) -> Placement:
     if engines + workers > resources.cpus:
         raise PlacementError(_too_few_cpus(engines, workers, resources))
     share = resources.cpus / max(engines + workers, speaking + judging)
-    # Engines and workers take turns, so each worker computes with the whole of its share of cores.
-    threads = max(1, int(min(resources.cpus // workers, resources.node_cpus)))
-    return Placement("cpu", engines, min(1, share), 0, workers, min(1, share), 0, threads)
+    # Engines and workers take turns, so each computes with the whole of its share of cores.
+    threads, engine_threads = (
+        max(1, int(min(resources.cpus // processes, resources.node_cpus)))
+        for processes in (workers, engines)
+    )
+    return Placement(
+        "cpu",
+        engines,
+        min(1, share),
+        0,
+        workers,
+        min(1, share),
+        0,
+        threads,
+        engine_threads=engine_threads,
+    )
 
 
 def _on_one_gpu(plan: Plan, resources: Resources) -> Placement:

@@ -172,6 +172,7 @@ def policy_engines(
         tensor_parallel=section.tensor_parallel,
         block_size=section.block_size,
         enforce_eager=section.enforce_eager,
+        threads=placement.engine_threads,
         seed=plan.seed,
         lora_rank=lora_rank,
     )

@@ -42,6 +42,7 @@ def test_without_gpus_engine_and_worker_take_turns_on_all_cores() -> None:
         worker_cpus=1,
         worker_gpus=0,
         threads=2,
+        engine_threads=2,
     )
 
 
