@@ -15,7 +15,7 @@ from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train import ppo_math
 from rldf_ray.train.rollout import Batch
 from rldf_ray.train.weight_sync import Policy, full_weights, save_model
-from rldf_ray.train.worker import TrainJob, deepspeed_config, dtype_of
+from rldf_ray.train.worker import TrainJob, deepspeed_config, dtype_of, skip_reduction
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,7 @@ def training_engine(job: TrainJob, model: Any, learning_rate: float) -> Any:
             max_grad_norm=section.max_grad_norm,
         ),
     )
-    if train.workers == 1 and train.zero_stage == 0:
-        # There is nobody to reduce with, and DeepSpeed would flatten every gradient to do it.
-        engine.enable_backward_allreduce = False
+    skip_reduction(engine, train)
     return engine
 
 

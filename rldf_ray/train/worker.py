@@ -177,6 +177,15 @@ def deepspeed_config(
     }
 
 
+def skip_reduction(engine: Any, train: TrainSection) -> None:
+    """Of gradients, where one worker has nobody to reduce with: DeepSpeed would flatten them all.
+
+    From ZeRO 1 on, what it does there is also how it shards.
+    """
+    if train.workers == 1 and train.zero_stage == 0:
+        engine.enable_backward_allreduce = False
+
+
 def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
     """Arguments SFT and reward model give to TRL's trainers alike."""
     train, cpu = job.plan.train, job.placement.device == "cpu"

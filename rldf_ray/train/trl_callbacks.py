@@ -1,4 +1,4 @@
-"""TRL's trainers tell the driver how far they are."""
+"""What TRL's trainers are told to do besides: say how far they are, and not reduce alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from rldf_ray.plan import TrainSection
 from rldf_ray.train.checkpoint import rewind
-from rldf_ray.train.worker import PROGRESS, log_step
+from rldf_ray.train.worker import PROGRESS, log_step, skip_reduction
 
 
 class LogProgress(TrainerCallback):
@@ -27,3 +28,13 @@ class LogProgress(TrainerCallback):
             return
         figures = {k: v for k, v in logs.items() if isinstance(v, int | float)}
         log_step(self._out, {"step": state.global_step, "steps": state.max_steps, **figures})
+
+
+class SkipReduction(TrainerCallback):
+    """`skip_reduction` for the DeepSpeed engine of one of TRL's trainers, once it has one."""
+
+    def __init__(self, trainer: Any, train: TrainSection) -> None:
+        self._trainer, self._train = trainer, train
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        skip_reduction(self._trainer.deepspeed, self._train)
