@@ -403,6 +403,14 @@ class LoraSection(Section):
         "names of the linear layers that get an adapter",
         min_length=1,
     )
+    layers: float = described(
+        1.0,
+        "share of the model's layers that get adapters, from the last one down; what the layers "
+        "below compute is shared by PPO's actor, critic and reference",
+        source="Havrilla et al. 2023",
+        gt=0,
+        le=1,
+    )
 
 
 class TrainSection(Section):

@@ -15,20 +15,23 @@ from rldf_ray.plan import LoraSection
 ADAPTER = "adapter"
 
 
-def lora_config(section: LoraSection, *, scores: bool) -> Any:
+def lora_config(section: LoraSection, layers: int, *, scores: bool) -> Any:
     """PEFT's configuration of a plan; None where all parameters are trained.
 
     Args:
+        layers: how many the model has.
         scores: for a model with a score head, which is trained whole beside the adapter.
     """
     from peft import LoraConfig, TaskType
 
     if not section.rank:
         return None
+    upper = max(1, round(layers * section.layers))
     return LoraConfig(
         r=section.rank,
         lora_alpha=section.alpha,
         target_modules=list(section.targets),
+        layers_to_transform=list(range(layers - upper, layers)) if upper < layers else None,
         lora_dropout=0.0,
         task_type=TaskType.SEQ_CLS if scores else TaskType.CAUSAL_LM,
         modules_to_save=["score"] if scores else None,

@@ -41,7 +41,7 @@ def _loop(config: dict[str, Any]) -> None:
     from rldf_ray.models.reward_score import closing_ids
     from rldf_ray.train.layers import lower_layers
     from rldf_ray.train.lora import lora_config, save_trained
-    from rldf_ray.train.trl_progress import LogProgress
+    from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
     from rldf_ray.train.worker import (
         dtype_of,
         last_checkpoint,
@@ -82,8 +82,11 @@ def _loop(config: dict[str, Any]) -> None:
         eval_dataset=test.remove_columns("topic_id") if len(test) else None,
         processing_class=tokenizer,
         callbacks=[LogProgress(str(out))],
-        peft_config=None if fit else lora_config(job.plan.train.lora, scores=True),
+        peft_config=None
+        if fit
+        else lora_config(job.plan.train.lora, model.config.num_hidden_layers, scores=True),
     )
+    trainer.add_callback(SkipReduction(trainer, job.plan.train))
     trainer.train(resume_from_checkpoint=last_checkpoint(job))
     if len(test):
         trainer.evaluate()

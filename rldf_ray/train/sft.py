@@ -23,7 +23,7 @@ def _loop(config: dict[str, Any]) -> None:
     from trl import SFTConfig, SFTTrainer
 
     from rldf_ray.train.lora import lora_config, save_trained
-    from rldf_ray.train.trl_progress import LogProgress
+    from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
     from rldf_ray.train.worker import (
         dtype_of,
         last_checkpoint,
@@ -38,15 +38,17 @@ def _loop(config: dict[str, Any]) -> None:
     # Made before the model: under ZeRO-3 it is what makes `from_pretrained` partition the weights.
     arguments = SFTConfig(max_length=section.max_length, **trainer_arguments(job, section))
     data = Dataset.from_parquet(str(Path(job.folders["data"]) / "sft.parquet"))
+    model = AutoModelForCausalLM.from_pretrained(
+        job.folders["model"], dtype=dtype_of(job.plan.train)
+    )
     trainer = SFTTrainer(
-        model=AutoModelForCausalLM.from_pretrained(
-            job.folders["model"], dtype=dtype_of(job.plan.train)
-        ),
+        model=model,
         args=arguments,
         train_dataset=data.select_columns(["prompt", "completion"]),
         processing_class=tokenizer,
         callbacks=[LogProgress(str(out))],
-        peft_config=lora_config(job.plan.train.lora, scores=False),
+        peft_config=lora_config(job.plan.train.lora, model.config.num_hidden_layers, scores=False),
     )
+    trainer.add_callback(SkipReduction(trainer, job.plan.train))
     trainer.train(resume_from_checkpoint=last_checkpoint(job))
     save_trained(trainer, tokenizer, out)

@@ -22,6 +22,7 @@ from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train.adapted_linear import adapt_linears
 from rldf_ray.train.lora import ADAPTER, adapters_in_engines
 from rldf_ray.train.ppo_models import PPOModels, training_engine
+from rldf_ray.train.trunk import Trunk, layers_below_adapters
 from rldf_ray.train.weight_sync import Policy
 from rldf_ray.train.worker import TrainJob, dtype_of
 
@@ -32,9 +33,12 @@ class SharedBase:
     Args:
         base: folder or hub id of the base.
         sft, reward: folders of adapters that were trained on it.
+        batches: that a PPO step computes with; what layers below all adapters make of them is kept.
     """
 
-    def __init__(self, base: str, sft: Path, reward: Path, dtype: torch.dtype, device: str) -> None:
+    def __init__(
+        self, base: str, sft: Path, reward: Path, dtype: torch.dtype, device: str, batches: int
+    ) -> None:
         from peft import PeftModel
         from transformers import AutoModelForCausalLM
 
@@ -45,6 +49,7 @@ class SharedBase:
         self._peft.load_adapter(sft, "actor", autocast_adapter_dtype=False)
         self.score = self._load_scorer(reward)
         adapt_linears(self._peft)
+        self._trunk = Trunk(layers_below_adapters(self._peft), batches)
         self._peft.requires_grad_(False).to(device)
         self.score.to(device, dtype)
         self._trained = [*self.parameters_of("actor"), *self.parameters_of("critic")]
@@ -70,17 +75,19 @@ class SharedBase:
         """The adapter's own parameters, always in the same order."""
         return [p for name, p in self._peft.named_parameters() if f".{adapter}." in name]
 
-    def language(self, adapter: str, **inputs: Any) -> Any:
+    def language(self, adapter: str, input_ids: Tensor, **inputs: Any) -> Any:
         """The base as a causal language model under `adapter`."""
         self._switch(adapter)
-        return self._peft.get_base_model()(use_cache=False, **inputs)
+        with self._trunk.of(input_ids):
+            return self._peft.get_base_model()(input_ids=input_ids, use_cache=False, **inputs)
 
-    def hidden(self, adapter: str, **inputs: Any) -> Tensor:
+    def hidden(self, adapter: str, input_ids: Tensor, **inputs: Any) -> Tensor:
         """Last hidden states [B, T, H] under `adapter`."""
         self._switch(adapter)
         model = self._peft.get_base_model()
         body = getattr(model, model.base_model_prefix)
-        states: Tensor = body(use_cache=False, **inputs).last_hidden_state
+        with self._trunk.of(input_ids):
+            states: Tensor = body(input_ids=input_ids, use_cache=False, **inputs).last_hidden_state
         return states
 
     def _switch(self, adapter: str) -> None:
@@ -174,6 +181,7 @@ def shared_models(job: TrainJob) -> PPOModels:
         Path(folders["reward"]).parent / ADAPTER,
         dtype_of(section),
         device,
+        batches=section.rollout_batch // (section.micro_batch * job.plan.train.workers),
     )
     if job.plan.train.gradient_checkpointing:
         shared.checkpoint_activations()

@@ -35,6 +35,11 @@ def folders(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def adapters(folders: dict[str, str]) -> dict[str, str]:
     """Adapters with weights of their own, trained as it were on the base in `folders`."""
+    return with_adapters(folders, layers=1.0)
+
+
+def with_adapters(folders: dict[str, str], layers: float) -> dict[str, str]:
+    """`folders` with an SFT and a reward stage that trained adapters on that share of layers."""
     import torch
     from peft import get_peft_model
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
@@ -43,13 +48,14 @@ def adapters(folders: dict[str, str]) -> dict[str, str]:
     from rldf_ray.train.lora import lora_config
     from tests.train.tiny import tiny_tokenizer
 
-    section = LoraSection(rank=4, alpha=8)
+    section = LoraSection(rank=4, alpha=8, layers=layers)
     torch.manual_seed(7)
     kinds = {"sft": AutoModelForCausalLM, "reward": AutoModelForSequenceClassification}
     for name, kind in kinds.items():
         options = {"num_labels": 1} if name == "reward" else {}
         model = kind.from_pretrained(folders["model"], **options)
-        model = get_peft_model(model, lora_config(section, scores=name == "reward"))
+        number = model.config.num_hidden_layers
+        model = get_peft_model(model, lora_config(section, number, scores=name == "reward"))
         with torch.no_grad():
             for key, parameter in model.named_parameters():
                 if "lora_B" in key:

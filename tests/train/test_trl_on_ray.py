@@ -142,7 +142,7 @@ class _Killed:
         self._loop, self._killed = loop, killed
 
     def __call__(self, config: dict[str, Any]) -> None:
-        import rldf_ray.train.trl_progress as progress
+        import rldf_ray.train.trl_callbacks as progress
 
         def log_or_die(out: str, entry: dict[str, Any]) -> None:
             if entry["step"] == 3 and not self._killed.exists():

@@ -125,7 +125,7 @@ def test_synced_adapter_equals_a_fresh_engine_on_the_merged_model(tmp_path: Path
         """An adapter that visibly changes the model; the merged model is saved beside it."""
         torch.manual_seed(seed)
         base = AutoModelForCausalLM.from_pretrained(embedded_model_folder(), dtype=torch.float32)
-        model = get_peft_model(base, lora_config(LoraSection(rank=4), scores=False))
+        model = get_peft_model(base, lora_config(LoraSection(rank=4), 30, scores=False))
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if "lora_B" in name:
