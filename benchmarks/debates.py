@@ -138,6 +138,7 @@ def settings_of(plan: Plan) -> EngineSettings:
         kv_cache_gib=section.kv_cache_gib,
         block_size=section.block_size,
         enforce_eager=section.enforce_eager,
+        threads=len(os.sched_getaffinity(0)),
     )
 
 

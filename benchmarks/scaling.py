@@ -129,6 +129,10 @@ def train(root: Path, workers: int) -> None:
         [
             f"sft={{batch_size: {BATCH}, micro_batch: 4, max_length: {LENGTH}}}",
             f"train={{workers: {workers}, zero_stage: 1, dtype: float32}}",
+            # Not trained here, but as many have to be able to share them.
+            "referee.fit.micro_batch=8",
+            "reward.micro_batch=4",
+            "ppo.micro_batch=2",
         ],
     )
     out = root / f"out-{workers}"
