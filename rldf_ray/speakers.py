@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rldf_ray.console import Story
@@ -107,10 +107,8 @@ class Speakers:
     @contextmanager
     def _engines(self, kind: str, model: str) -> Iterator[EnginePool]:
         if kind == "vllm":
-            dtype = self.plan.engines.dtype
-            with policy_engines(
-                self.plan, self.placement, self.story, model, "base", dtype
-            ) as pool:
+            dtype, placement = self.plan.engines.dtype, at_once(self.plan, self.placement)
+            with policy_engines(self.plan, placement, self.story, model, "base", dtype) as pool:
                 yield pool
             return
         if kind == TRAINED:
@@ -120,6 +118,18 @@ class Speakers:
         settings = ScriptedSettings(float(model), max_num_seqs=self.plan.engines.max_num_seqs)
         with _pool(self.plan, self.placement, settings, f"scripted:{model}") as pool:
             yield pool
+
+
+def at_once(plan: Plan, placement: Placement) -> Placement:
+    """`placement` for engines that speak while others do: each computes with its share of cores.
+
+    With more threads than cores, those that wait for work keep the others from theirs: debates of
+    the embedded model beside a trained referee took twice as long.
+    """
+    if placement.engine_threads is None:
+        return placement
+    here = [name for name in plan.speakers() if not name.startswith(("openai:", "scripted:"))]
+    return replace(placement, engine_threads=max(1, placement.engine_threads // len(here)))
 
 
 @contextmanager

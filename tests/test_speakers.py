@@ -16,7 +16,7 @@ from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message
 from rldf_ray.placement import Resources, place
 from rldf_ray.plan import Plan
 from rldf_ray.records import Statement
-from rldf_ray.speakers import Speakers
+from rldf_ray.speakers import Speakers, at_once
 from rldf_ray.storage import RunFolder
 from tests.endpoint import Server, completion, serving
 from tests.fakes import opinion, plan_with
@@ -48,6 +48,14 @@ def test_parts_with_the_same_model_share_it_and_others_have_their_own(
     assert speakers.of("referee") is not speakers.of("debate")
     assert [speakers.of(part).name for part in ("debate", "referee")] == ["big", "fair"]
     speakers.end()
+
+
+@pytest.mark.parametrize(
+    ("referee", "threads"), [("prompted", 16), ("trained", 8)], ids=["one engine", "two"]
+)
+def test_those_who_speak_at_once_share_the_cores(referee: str, threads: int) -> None:
+    plan = plan_with("teacher=null", f"referee.kind={referee}")
+    assert at_once(plan, place(plan, MANY)).engine_threads == threads
 
 
 def test_every_part_is_asked_of_its_model_and_counted_once(server: Server, tmp_path: Path) -> None:
