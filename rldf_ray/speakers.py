@@ -124,7 +124,7 @@ def at_once(plan: Plan, placement: Placement) -> Placement:
     """`placement` for engines that speak while others do: each computes with its share of cores.
 
     With more threads than cores, those that wait for work keep the others from theirs: debates of
-    the embedded model beside a trained referee took twice as long.
+    the embedded model beside a trained referee took 158 s instead of 119.
     """
     if placement.engine_threads is None:
         return placement

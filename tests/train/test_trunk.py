@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -15,10 +13,8 @@ from tests.train.tiny import random_rollouts, tiny_job
 pytestmark = pytest.mark.usefixtures("alone")
 
 
-def models_of(folders: dict[str, str], *overrides: str) -> Any:
-    job = tiny_job(
-        with_adapters(folders, 0.5), "train.lora={rank: 4, alpha: 8, layers: 0.5}", *overrides
-    )
+def above_a_trunk(folders: dict[str, str]) -> PPO:
+    job = tiny_job(with_adapters(folders, 0.5), "train.lora={rank: 4, alpha: 8, layers: 0.5}")
     return PPO(job)
 
 
@@ -34,7 +30,7 @@ def rows_through(layer: torch.nn.Module) -> list[int]:
 
 
 def test_a_step_passes_a_batch_through_the_trunk_once(folders: dict[str, str]) -> None:
-    ppo = models_of(folders)
+    ppo = above_a_trunk(folders)
     model = ppo.models.actor.module._shared[0]._peft.get_base_model()
     below, above = (rows_through(model.model.layers[place]) for place in (0, 1))
     rollouts = random_rollouts(4)
@@ -46,7 +42,7 @@ def test_a_step_passes_a_batch_through_the_trunk_once(folders: dict[str, str]) -
 
 
 def test_another_batch_is_another_pass(folders: dict[str, str]) -> None:
-    shared = models_of(folders).models.actor.module._shared[0]
+    shared = above_a_trunk(folders).models.actor.module._shared[0]
     ids = torch.randint(3, 40, (2, 9))
     first = shared.hidden("actor", ids)
     other = shared.hidden("actor", ids.flip(0))
