@@ -106,12 +106,14 @@ quickstart: install
 test: install
 	$(BIN)/python -m pytest -m "not slow and not cluster and not browser and not gpu"
 
-# A process for each file: Ray, its environment and what it left behind begin anew.
+# A process for each file: Ray, its environment and what it left behind begin anew. The files of
+# tests/serve/real share a server, and so a process.
 test-all: install
 	@status=0
-	for file in $$(grep -rlE 'mark\.(slow|cluster|browser|gpu)' tests --include='test_*.py' | sort); do
+	for tests in $$(grep -rlE 'mark\.(slow|cluster|browser|gpu)' tests --include='test_*.py' |
+	        sed 's#^\(tests/serve/real\)/.*#\1#' | sort -u); do
 	    code=0
-	    $(BIN)/python -m pytest -m "$(HERE)" $$file || code=$$?
+	    $(BIN)/python -m pytest -m "$(HERE)" $$tests || code=$$?
 	    # 5 is pytest's word for: nothing was selected.
 	    if [ $$code -ne 0 ] && [ $$code -ne 5 ]; then status=$$code; fi
 	done
