@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from rldf_ray.plan.sections import Section
+from rldf_ray.plan.section import Section
 from rldf_ray.storage import RunFolder
 
 PREFIX = "rldf-"

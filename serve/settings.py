@@ -10,7 +10,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from rldf_ray.plan.sections import Section, described
+from rldf_ray.plan.section import Section, described
 
 
 class SettingsError(ValueError):

@@ -42,7 +42,7 @@ from rldf_ray.evaluate.judge_summary import (
 )
 from rldf_ray.placement import Placement, PlacementError, Resources
 from rldf_ray.plan import Plan, load_plan
-from rldf_ray.plan.sections import PARTS
+from rldf_ray.plan.plan import PARTS
 from rldf_ray.prompts import held_out_statements
 from rldf_ray.prompts.rubrics import Measure
 from rldf_ray.speakers import Speakers

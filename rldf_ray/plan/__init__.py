@@ -5,21 +5,21 @@ A preset or a YAML file is read into a `Plan`; any field can be overridden by it
 prints them. METHOD names the sections of the paper: 3.1 debates, 3.2 training, 4 evaluation.
 """
 
+from rldf_ray.plan.debating import DataSection as DataSection
+from rldf_ray.plan.debating import Endpoint as Endpoint
+from rldf_ray.plan.debating import Filter as Filter
+from rldf_ray.plan.debating import RefereeFitSection as RefereeFitSection
+from rldf_ray.plan.debating import Topics as Topics
 from rldf_ray.plan.loading import PlanError as PlanError
 from rldf_ray.plan.loading import PlanField as PlanField
 from rldf_ray.plan.loading import load_plan as load_plan
 from rldf_ray.plan.loading import plan_fields as plan_fields
 from rldf_ray.plan.loading import presets as presets
-from rldf_ray.plan.sections import HOW_FIELDS as HOW_FIELDS
-from rldf_ray.plan.sections import TRAINED as TRAINED
-from rldf_ray.plan.sections import DataSection as DataSection
-from rldf_ray.plan.sections import Endpoint as Endpoint
-from rldf_ray.plan.sections import Filter as Filter
-from rldf_ray.plan.sections import LoraSection as LoraSection
-from rldf_ray.plan.sections import Part as Part
-from rldf_ray.plan.sections import Plan as Plan
-from rldf_ray.plan.sections import PPOSection as PPOSection
-from rldf_ray.plan.sections import RefereeFitSection as RefereeFitSection
-from rldf_ray.plan.sections import RewardSection as RewardSection
-from rldf_ray.plan.sections import Topics as Topics
-from rldf_ray.plan.sections import TrainSection as TrainSection
+from rldf_ray.plan.plan import HOW_FIELDS as HOW_FIELDS
+from rldf_ray.plan.plan import TRAINED as TRAINED
+from rldf_ray.plan.plan import Part as Part
+from rldf_ray.plan.plan import Plan as Plan
+from rldf_ray.plan.training import LoraSection as LoraSection
+from rldf_ray.plan.training import PPOSection as PPOSection
+from rldf_ray.plan.training import RewardSection as RewardSection
+from rldf_ray.plan.training import TrainSection as TrainSection

@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from rldf_ray.plan.sections import Plan, Section
+from rldf_ray.plan.plan import Plan
+from rldf_ray.plan.section import Section
 
 
 class PlanError(ValueError):

@@ -21,7 +21,7 @@ from rapidfuzz import fuzz, process
 from rldf_ray.debate.topics import judgement_problem
 from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.bbq_score import score
-from rldf_ray.plan.sections import DebateSection
+from rldf_ray.plan.debating import DebateSection
 from rldf_ray.prompts import (
     FOLDER,
     BiasTypeError,

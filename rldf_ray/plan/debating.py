@@ -1,0 +1,238 @@
+"""The sections about topics, debates, their referee and the data they become."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from rldf_ray.plan.section import Section, described
+
+Filter = Literal["empty", "cut_off", "refusal", "off_language", "near_duplicate"]
+
+
+class Endpoint(Section):
+    base_url: str | None = described(None, "OpenAI-compatible URL; null is the package's default")
+    api_key_env: str = described("OPENAI_API_KEY", "environment variable that holds the key")
+    timeout_s: float = described(60.0, "limit of one request", unit="s", gt=0)
+    retries: int = described(6, "tries after a 429, 5xx or dropped connection", ge=0)
+    in_flight: int = described(
+        64, "most requests under way at once; how many it bears is found below that", ge=1
+    )
+    requests_per_minute: float | None = described(
+        None, "rate limit; null is none", unit="requests a minute", gt=0
+    )
+    tokens_per_minute: float | None = described(
+        None, "rate limit, prompt and answer together; null is none", unit="tokens a minute", gt=0
+    )
+    budget_usd: float | None = described(
+        None, "the run stops before its calls cost more (needs both prices)", unit="USD", gt=0
+    )
+    budget_tokens: int | None = described(
+        None, "the run stops before its calls take more, prompt and answer", unit="tokens", ge=1
+    )
+    prompt_price: float | None = described(
+        None, "price of prompt tokens; null leaves the cost unknown", unit="USD a million", ge=0
+    )
+    generated_price: float | None = described(
+        None, "price of generated tokens", unit="USD a million", ge=0
+    )
+
+    @model_validator(mode="after")
+    def _a_budget_in_money_knows_the_prices(self) -> Endpoint:
+        if self.budget_usd is not None and None in (self.prompt_price, self.generated_price):
+            raise ValueError("budget_usd needs prompt_price and generated_price")
+        return self
+
+
+def part_model(part: str) -> Any:
+    """The field that gives a part of the debate a model of its own."""
+    return described(None, f"{part}: 'vllm:MODEL', 'openai:MODEL'; null is the teacher")
+
+
+def _names_a_backend(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("vllm:", "openai:", "scripted:")):
+        raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
+    kind, _, rest = (value or "vllm:model").partition(":")
+    if not rest or (kind == "scripted" and not rest.replace(".", "", 1).isdigit()):
+        raise ValueError(f"after '{kind}:' comes a model, or seconds for 'scripted:'")
+    return value
+
+
+Backend = Annotated[str | None, AfterValidator(_names_a_backend)]
+
+
+class Topics(Section):
+    model: Backend = part_model("who writes topics")
+    per_bias_type: int = described(2000, "topics for each bias type", source="paper 4.1", ge=1)
+    seeds_per_bias_type: int | None = described(
+        None, "how many of them come from the bias type's file at most; null is all it has", ge=0
+    )
+    judgement_share: float = described(0.5, "share of judgement topics", ge=0, le=1)
+    similarity: float = described(
+        0.85,
+        "a topic at least this similar to an earlier one is dropped (token-sort ratio)",
+        gt=0,
+        le=1,
+    )
+    batch: int = described(5, "topics asked for in one request", ge=1, le=50)
+    tries: int = described(4, "requests made for each batch still missing before giving up", ge=1)
+    debate_share: float = described(0.5, "share of topics that are debated", gt=0, lt=1)
+    ppo_share: float = described(
+        0.3, "share of topics that are PPO prompts; the rest is held out", gt=0, lt=1
+    )
+
+    @model_validator(mode="after")
+    def _leaves_held_out_topics(self) -> Topics:
+        if self.debate_share + self.ppo_share >= 1:
+            raise ValueError(
+                f"debate_share + ppo_share is {self.debate_share + self.ppo_share:g}; "
+                "it must stay below 1, the rest of the topics is held out for evaluation"
+            )
+        return self
+
+
+class DebateSection(Section):
+    model: Backend = part_model("who plays the debaters")
+    layout: Literal["shared", "paper"] = described(
+        "shared",
+        "order of a debater's prompt: topic and transcript first and the role last, which engines "
+        "reuse for all roles, or the role first",
+        source="paper 3.1 (paper)",
+    )
+    examples: int = described(
+        0, "statements of other debates, written for this project, shown to debaters", ge=0, le=6
+    )
+    debates: int = described(
+        5000,
+        "debate instances over all bias types; topics are debated in turn",
+        source="paper 5, dataset size",
+        ge=1,
+    )
+    debaters: int = described(3, "debaters in a debate", source="paper 4.1", ge=2, le=5)
+    rounds: int = described(5, "rounds in a debate", source="paper 4.1", ge=1)
+    order: Literal["simultaneous", "sequential"] = described(
+        "simultaneous", "whether the debaters of a round see each other's statements of that round"
+    )
+    max_tokens: int = described(256, "longest statement", unit="tokens", ge=8)
+    temperature: float = described(1.0, "sampling temperature of debaters", ge=0, le=2)
+    top_p: float = described(0.95, "nucleus threshold of debaters", gt=0, le=1)
+    in_flight: int = described(64, "debates under way at once", ge=1)
+
+
+class RefereeFitSection(Section):
+    model: str | None = described(
+        None, "the trained referee starts from it: a Hugging Face folder or hub id; null is `model`"
+    )
+    layers: int | None = described(
+        None,
+        "lowest transformer layers that are kept; null is half of them, as the upper ones turn to "
+        "the next word",
+        ge=1,
+    )
+    trained_layers: int = described(
+        0,
+        "uppermost of the kept layers that learn, beside norm and score head; they want a learning "
+        "rate near 1e-4",
+        ge=0,
+    )
+    learning_rate: float = described(1e-2, "peak learning rate", gt=0)
+    batch_size: int = described(16, "pairs an optimizer step", ge=1)
+    micro_batch: int = described(16, "pairs a forward pass of one worker", ge=1)
+    epochs: float = described(5.0, "passes over the pairs", gt=0)
+    centre: float = described(
+        0.01,
+        "weight of (R(fair) + R(biased))^2 in the loss, without which rewards in two contexts do "
+        "not compare",
+        source="Eisenstein et al. 2023, eq. 2",
+        ge=0,
+    )
+    max_length: int = described(
+        512, "longest context and statement, the statement cut on the right", unit="tokens", ge=16
+    )
+    held_out_share: float = described(
+        0.2,
+        "share of the topics that its scores are calibrated on instead of trained on",
+        source="Platt 1999",
+        gt=0,
+        lt=1,
+    )
+
+
+class RefereeSection(Section):
+    kind: Literal["prompted", "trained"] = described(
+        "prompted",
+        "a language model that is asked, or a reward model that the run fits to labelled "
+        "statements (docs/referee.md)",
+    )
+    model: Backend = part_model("who referees, if prompted")
+    fit: RefereeFitSection = Field(default_factory=RefereeFitSection)
+    label_source: Literal["said", "expected"] = described(
+        "said",
+        "which score labels a statement: the one said, or the referee's expectation",
+        source="paper 3.1 (said)",
+    )
+    threshold_kind: Literal["absolute", "relative"] = described(
+        "absolute",
+        "high bias is above `threshold`, or above the mean of its round",
+        source="paper 3.1 (absolute)",
+    )
+    threshold: float = described(
+        3.0,
+        "absolute: a score above it is high bias",
+        unit="score 0-10",
+        source="paper 3.1",
+        ge=0,
+        le=10,
+    )
+    audit_pairs: int | None = described(
+        None,
+        "held-out labelled pairs of each bias type in the audit, a seeded sample; null is all",
+        ge=1,
+    )
+    min_auc: float | None = described(
+        None, "least AUC the audit must find; null asks for none", ge=0, le=1
+    )
+    below_min_auc: Literal["stop", "warn"] = described(
+        "stop", "what a run does whose referee's AUC is below `min_auc`"
+    )
+
+    @model_validator(mode="after")
+    def _a_trained_one_is_not_asked(self) -> RefereeSection:
+        if self.kind == "trained" and self.model is not None:
+            raise ValueError(
+                f"kind=trained with model={self.model}: a trained referee is no speaker; name what "
+                "it starts from in referee.fit.model, or set kind=prompted"
+            )
+        return self
+
+
+class DataSection(Section):
+    pairing: Literal["same_topic", "same_role"] = described(
+        "same_topic", "which statements may form a pair", source="paper 4.1 (same_topic)"
+    )
+    min_gap: float = described(
+        0.0, "least difference of scores within a pair", unit="score 0-10", ge=0, le=10
+    )
+    pairs_per_topic: int | None = described(
+        None, "pairs kept of each topic, widest gap first; null is all", ge=1
+    )
+    max_pairs: int | None = described(
+        None, "most pairs, topics in turn, widest gap first; null is all", ge=1
+    )
+    max_sft: int | None = described(None, "most SFT examples; null is all low-bias", ge=1)
+    filters: tuple[Filter, ...] = described(
+        ("empty", "cut_off", "refusal", "off_language", "near_duplicate"),
+        "which statements are left out of sft and pairs: without a word, without a whole sentence, "
+        "the model declining, another language than `language`, nearly an earlier one",
+    )
+    language: str = described(
+        "en", "what the statements are written in, for off_language", unit="ISO 639-1"
+    )
+    similarity: float = described(
+        0.7,
+        "near_duplicate: least share of three-word runs in common with an earlier statement on "
+        "the same prompt (Jaccard index)",
+        gt=0,
+        le=1,
+    )

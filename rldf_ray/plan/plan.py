@@ -1,0 +1,176 @@
+"""The plan itself: all sections together, and what has to agree between them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import yaml
+from pydantic import Field, field_validator, model_validator
+
+from rldf_ray.plan.debating import (
+    Backend,
+    DataSection,
+    DebateSection,
+    Endpoint,
+    RefereeFitSection,
+    RefereeSection,
+    Topics,
+)
+from rldf_ray.plan.section import Section, described
+from rldf_ray.plan.training import PPOSection, RewardSection, SFTSection, TrainSection
+from rldf_ray.storage import digest
+
+# How a run is carried out, not what it computes: these may change when a run is continued.
+HOW_FIELDS = (
+    "debate.in_flight",
+    "endpoint.timeout_s",
+    "endpoint.retries",
+    "endpoint.in_flight",
+    "endpoint.requests_per_minute",
+    "endpoint.tokens_per_minute",
+    "endpoint.budget_usd",
+    "endpoint.budget_tokens",
+    "engines.count",
+    "engines.kv_cache_gib",
+    "engines.max_num_seqs",
+    "engines.gpu_memory_utilization",
+    "engines.request_timeout_s",
+    "engines.restarts",
+    "train.checkpoint_every",
+    "train.checkpoint_keep",
+    "train.loggers",
+    "train.max_failures",
+)
+
+Part = Literal["topics", "debate", "referee"]
+PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
+TRAINED = "trained"
+
+
+class EnginesSection(Section):
+    count: int = described(1, "vLLM engines", ge=1)
+    dtype: Literal["float32", "bfloat16", "float16"] = described("bfloat16", "of the engines")
+    max_model_len: int = described(4096, "prompt plus answer", unit="tokens", ge=128)
+    max_num_seqs: int = described(64, "requests decoded together", ge=1)
+    kv_cache_gib: float = described(1.0, "KV cache of a CPU engine", unit="GiB", gt=0)
+    gpu_memory_utilization: float = described(0.85, "share of a GPU an engine takes", gt=0, lt=1)
+    tensor_parallel: int = described(1, "GPUs an engine is split over", ge=1)
+    block_size: int | None = described(
+        None, "tokens in a KV block (prefixes are shared by block); null is vLLM's choice", ge=1
+    )
+    enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
+    request_timeout_s: float = described(600.0, "limit of one request to an engine", unit="s", gt=0)
+    restarts: int = described(3, "how often an engine that died is started again", ge=0)
+
+
+class EvaluateSection(Section):
+    bbq: str | None = described(None, "folder with BBQ's files; null is the small set shipped here")
+    items_per_category: int | None = described(
+        None, "items of each category, a seeded stratified sample; null is all", ge=4
+    )
+    held_out_prompts: int | None = described(
+        256, "held-out prompts each model answers; null is all", ge=1
+    )
+    max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
+    batch_tokens: int = described(
+        512, "size of a forward pass when answers are ranked", unit="tokens", ge=1
+    )
+
+
+class Plan(Section):
+    """Everything a run depends on. Defaults are the paper's where it gives a value."""
+
+    name: str = described("run", "what reports call this run")
+    seed: int = described(0, "root of every seed in the run", ge=0)
+    bias_types: tuple[str, ...] = described(
+        ("age", "nationality", "institution", "beauty", "profession"),
+        "bias types, each a file in rldf_ray/prompts/bias_types or a path to one of yours",
+        source="paper 4.1",
+        min_length=1,
+    )
+    model: str = described(
+        "embedded", "the model to be debiased: 'embedded', a Hugging Face folder or a hub id"
+    )
+    teacher: Backend = described(
+        None,
+        "who debates, and referees if prompted: null is the model itself (self-reflection); "
+        "'vllm:MODEL' or 'openai:MODEL' is a stronger one (teacher-student); 'scripted:SECONDS' "
+        "is no model at all: made-up sentences after a delay, to try a setup",
+        source="paper 3.1",
+    )
+    endpoint: Endpoint = Field(default_factory=Endpoint)
+    topics: Topics = Field(default_factory=Topics)
+    debate: DebateSection = Field(default_factory=DebateSection)
+    referee: RefereeSection = Field(default_factory=RefereeSection)
+    data: DataSection = Field(default_factory=DataSection)
+    sft: SFTSection = Field(default_factory=SFTSection)
+    reward: RewardSection = Field(default_factory=RewardSection)
+    ppo: PPOSection = Field(default_factory=PPOSection)
+    train: TrainSection = Field(default_factory=TrainSection)
+    engines: EnginesSection = Field(default_factory=EnginesSection)
+    evaluate: EvaluateSection = Field(default_factory=EvaluateSection)
+
+    @field_validator("bias_types")
+    @classmethod
+    def _no_bias_type_twice(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) != len(value):
+            raise ValueError("a bias type is named twice")
+        return value
+
+    @model_validator(mode="after")
+    def _batches_divide(self) -> Plan:
+        batches: dict[str, SFTSection | RewardSection | PPOSection | RefereeFitSection] = {
+            "sft": self.sft,
+            "reward": self.reward,
+            "ppo": self.ppo,
+        }
+        if self.referee.kind == "trained":
+            batches["referee.fit"] = self.referee.fit
+        for name, section in batches.items():
+            step = section.micro_batch * self.train.workers
+            if section.batch_size % step:
+                raise ValueError(
+                    f"{name}.batch_size={section.batch_size} must be a multiple of "
+                    f"{name}.micro_batch={section.micro_batch} times "
+                    f"train.workers={self.train.workers}"
+                )
+        if self.ppo.rollout_batch % self.ppo.batch_size:
+            raise ValueError(
+                f"ppo.rollout_batch={self.ppo.rollout_batch} must be a multiple of "
+                f"ppo.batch_size={self.ppo.batch_size}"
+            )
+        if self.ppo.episodes % self.ppo.rollout_batch:
+            raise ValueError(
+                f"ppo.episodes={self.ppo.episodes} must be a multiple of "
+                f"ppo.rollout_batch={self.ppo.rollout_batch}"
+            )
+        return self
+
+    def speaker_of(self, part: Part) -> str:
+        """Who plays `part`: 'vllm:MODEL', 'openai:MODEL', 'scripted:SECONDS' or 'trained:MODEL'.
+
+        The last is a referee only, fitted from MODEL in the run.
+        """
+        if part == "referee" and self.referee.kind == "trained":
+            return f"{TRAINED}:{self.referee.fit.model or self.model}"
+        own = {
+            "topics": self.topics.model,
+            "debate": self.debate.model,
+            "referee": self.referee.model,
+        }
+        return own[part] or self.teacher or f"vllm:{self.model}"
+
+    def speakers(self) -> tuple[str, ...]:
+        """The models that play the parts, each once."""
+        return tuple(dict.fromkeys(self.speaker_of(part) for part in PARTS))
+
+    def digest(self) -> str:
+        """A hash of everything that shapes the results; `HOW_FIELDS` do not."""
+        values = self.model_dump(mode="json")
+        for path in HOW_FIELDS:
+            section, _, field = path.partition(".")
+            del values[section][field]
+        return digest(values)
+
+    def to_yaml(self) -> str:
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)

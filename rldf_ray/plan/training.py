@@ -1,0 +1,177 @@
+"""The sections about SFT, reward model, PPO and the jobs that train them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from rldf_ray.plan.section import Section, described
+
+
+class SFTSection(Section):
+    learning_rate: float = described(2e-5, "peak learning rate", gt=0)
+    batch_size: int = described(32, "examples an optimizer step", ge=1)
+    micro_batch: int = described(8, "examples a forward pass of one worker", ge=1)
+    epochs: float = described(1.0, "passes over the data", source="METHOD 3", gt=0)
+    max_length: int = described(1024, "longest example", unit="tokens", ge=16)
+
+
+class RewardSection(Section):
+    learning_rate: float = described(3e-5, "peak learning rate", source="paper 4.1", gt=0)
+    batch_size: int = described(32, "pairs an optimizer step", source="paper 4.1", ge=1)
+    micro_batch: int = described(8, "pairs a forward pass of one worker", ge=1)
+    epochs: float = described(1.0, "passes over the data", source="paper 4.1", gt=0)
+    max_length: int = described(
+        2048, "longest side, cut on the right", unit="tokens", source="paper 4.1", ge=16
+    )
+    held_out_share: float = described(0.1, "share of topics kept to measure accuracy", ge=0, lt=1)
+
+
+class PPOSection(Section):
+    episodes: int = described(5120, "answers generated and trained on in all", ge=1)
+    rollout_batch: int = described(64, "answers generated at once by one policy", ge=1)
+    batch_size: int = described(4, "answers an optimizer step", source="paper 4.1", ge=1)
+    micro_batch: int = described(4, "answers a forward pass of one worker", ge=1)
+    epochs: int = described(1, "passes over one rollout", source="paper 4.1", ge=1)
+    learning_rate: float = described(5e-6, "of the actor", source="paper 4.1", gt=0)
+    critic_learning_rate: float = described(9e-6, "of the critic", gt=0)
+    beta: float = described(
+        0.05, "weight of the KL to the reference in the reward", source="METHOD 3 (choice)", ge=0
+    )
+    kl_target: float | None = described(
+        None,
+        "adaptive beta: the KL an answer it steers to; null keeps beta fixed",
+        unit="nats",
+        gt=0,
+    )
+    kl_horizon: int = described(10000, "adaptive beta: time constant", unit="episodes", ge=1)
+    kl_in: Literal["reward", "loss"] = described(
+        "reward", "where the KL to the reference stands", source="METHOD 3 (choice)"
+    )
+    kl_estimator: Literal["k1", "k2", "k3"] = described(
+        "k1",
+        "estimator of the KL of a token; the reward wants k1, the loss k2 or k3",
+        source="Schulman 2020",
+    )
+    reward_normalise: bool = described(
+        False,
+        "divide rewards by the standard deviation of all seen so far",
+        source="Engstrom et al. 2020",
+    )
+    reward_clip: float | None = described(
+        None, "rewards (normalised ones, if they are) are kept within plus and minus this", gt=0
+    )
+    whiten_advantages: bool = described(
+        True, "advantages of a rollout get mean 0 and variance 1 over all its tokens"
+    )
+    value_warmup: int = described(
+        0, "first rollout steps that train the critic alone", unit="rollout steps", ge=0
+    )
+    stop_kl: float | None = described(
+        None,
+        "once an update finds the policy this far (k3) from the one that wrote the rollout, the "
+        "rest of the updates on it are left out; null does all",
+        unit="nats a token",
+        gt=0,
+    )
+    gamma: float = described(1.0, "discount", ge=0, le=1)
+    lam: float = described(0.95, "GAE lambda", ge=0, le=1)
+    clip: float = described(0.2, "clip range of the importance ratio", gt=0)
+    value_clip: float = described(0.2, "clip range of the value", gt=0)
+    importance_cap: float = described(
+        2.0, "cap of the engine/trainer importance weight (truncated importance sampling)", gt=0
+    )
+    max_tokens: int = described(256, "longest answer", unit="tokens", ge=4)
+    temperature: float = described(1.0, "sampling temperature of rollouts", gt=0, le=2)
+    max_grad_norm: float = described(1.0, "gradient clipping", gt=0)
+    held_out_prompts: int = described(
+        0, "prompts kept from training; every policy answers them, for `held_out_reward`", ge=0
+    )
+    overlap: bool = described(
+        False,
+        "engines answer the next batch while this one is trained on, so its policy is one version "
+        "behind",
+    )
+    sample_every: int | None = described(
+        1, "steps between samples of answers in ppo/answers.jsonl; null is none", unit="steps", ge=1
+    )
+    sample_size: int = described(4, "answers in a sample", ge=1)
+    dtype: Literal["float32", "bfloat16"] = described(
+        "bfloat16",
+        "precision of policy, reference, critic and rollouts; bfloat16 alone moves the ratios of "
+        "small models further than an update does, so they want float32",
+    )
+
+    @model_validator(mode="after")
+    def _kl_has_the_right_gradient(self) -> PPOSection:
+        if self.kl_in == "loss" and self.kl_estimator == "k1":
+            raise ValueError(
+                "kl_in=loss with kl_estimator=k1: its gradient is zero on average; allowed in the "
+                "loss: k2 (its gradient is the KL's), k3"
+            )
+        return self
+
+
+class LoraSection(Section):
+    rank: int = described(
+        0,
+        "rank of the adapters that SFT, reward model and PPO train; 0 trains all parameters",
+        source="Hu et al. 2021",
+        ge=0,
+        le=512,
+    )
+    alpha: int = described(32, "adapters are scaled by alpha / rank", ge=1)
+    targets: tuple[str, ...] = described(
+        ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        "names of the linear layers that get an adapter",
+        min_length=1,
+    )
+    layers: float = described(
+        1.0,
+        "share of the model's layers that get adapters, from the last one down; what the layers "
+        "below compute is shared by PPO's actor, critic and reference",
+        source="Havrilla et al. 2023",
+        gt=0,
+        le=1,
+    )
+
+
+class TrainSection(Section):
+    workers: int = described(1, "Ray Train workers, one device each", ge=1)
+    zero_stage: Literal[0, 1, 2, 3] = described(2, "DeepSpeed ZeRO stage")
+    offload: bool = described(False, "keep optimizer state in CPU memory (ZeRO 2 and 3)")
+    dtype: Literal["float32", "bfloat16"] = described(
+        "bfloat16", "precision of SFT and reward model training"
+    )
+    gradient_checkpointing: bool = described(False, "recompute activations in the backward pass")
+    weight_decay: float = described(0.0, "AdamW weight decay", ge=0)
+    warmup_share: float = described(0.03, "share of steps of linear warm-up", ge=0, lt=1)
+    lora: LoraSection = Field(default_factory=LoraSection)
+    checkpoint_every: int | None = described(
+        None,
+        "steps between checkpoints, from which a job that was cut off goes on; null writes none "
+        "and begins again",
+        unit="optimizer steps of SFT and reward model, rollout steps of PPO",
+        ge=1,
+    )
+    checkpoint_keep: int = described(
+        2, "newest checkpoints kept; PPO's best one is kept beside them", ge=1
+    )
+    loggers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = described(
+        ("tensorboard",),
+        "who is sent the figures of training beside metrics.parquet; wandb and mlflow have to be "
+        "installed",
+    )
+    max_failures: int = described(
+        0, "how often lost workers are replaced, to go on from the last checkpoint", ge=0
+    )
+
+    @model_validator(mode="after")
+    def _adapters_are_whole(self) -> TrainSection:
+        if self.lora.rank and self.zero_stage == 3:
+            raise ValueError(
+                f"zero_stage=3 with lora.rank={self.lora.rank}: the frozen base is shared whole "
+                "and adapters leave little to split; allowed with adapters: zero_stage 0, 1, 2"
+            )
+        return self
