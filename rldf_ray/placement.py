@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rldf_ray.plan import TRAINED, Plan
+from rldf_ray.plan import TRAINED, EnginesSection, Plan
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+# vLLM's attention on CPU; on GPUs its kernels have blocks of their own and say so.
+CPU_BLOCK = 32
 
 
 class PlacementError(RuntimeError):
@@ -70,7 +72,8 @@ def place(plan: Plan, resources: Resources) -> Placement:
     """Decide for `plan`.
 
     Raises:
-        PlacementError: PPO needs its engines and workers at once, and there is no room for both.
+        PlacementError: PPO needs its engines and workers at once, and there is no room for both; or
+            engines on CPU are asked for what they do not have.
     """
     engines, workers = plan.engines.count, plan.train.workers
     # Debates need the engines of every model that speaks, PPO those of the policy and its workers.
@@ -99,6 +102,7 @@ def place(plan: Plan, resources: Resources) -> Placement:
         return Placement("cuda", engines, 1, plan.engines.tensor_parallel, workers, 1, 1, threads=1)
     if engines + workers > resources.cpus:
         raise PlacementError(_too_few_cpus(engines, workers, resources))
+    _check_cpu_engines(plan.engines)
     share = resources.cpus / max(engines + workers, speaking + judging)
     # Engines and workers take turns, so each computes with the whole of its share of cores.
     threads, engine_threads = (
@@ -116,6 +120,16 @@ def place(plan: Plan, resources: Resources) -> Placement:
         threads,
         engine_threads=engine_threads,
     )
+
+
+def _check_cpu_engines(engines: EnginesSection) -> None:
+    """Engines that could not start on a CPU are refused before they are tried."""
+    size = engines.block_size
+    if size is not None and size % CPU_BLOCK:
+        raise PlacementError(
+            f"engines.block_size={size}: on CPU a block's tokens are a multiple of {CPU_BLOCK}; "
+            f"set {max(1, size // CPU_BLOCK) * CPU_BLOCK}, or null for the engine's own choice"
+        )
 
 
 def _on_one_gpu(plan: Plan, resources: Resources) -> Placement:

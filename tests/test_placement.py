@@ -171,3 +171,17 @@ def test_a_model_too_large_for_the_memory_is_refused_with_what_to_change() -> No
 
 def test_memory_is_not_counted_where_the_models_are_on_gpus() -> None:
     check_memory(plan(), 7e9, Resources(cpus=8, gpus=2, memory_gib=8))
+
+
+@given(st.integers(1, 512))
+def test_blocks_that_a_cpu_engine_does_not_have_are_refused(size: int) -> None:
+    wanted = plan_with(f"engines.block_size={size}")
+    if size % 32 == 0:
+        assert place(wanted, LAPTOP).device == "cpu"
+        return
+    with pytest.raises(PlacementError, match=f"engines.block_size={size}.* multiple of 32"):
+        place(wanted, LAPTOP)
+
+
+def test_blocks_of_a_gpu_engine_are_left_to_it() -> None:
+    assert place(plan_with("engines.block_size=16"), NODE).device == "cuda"

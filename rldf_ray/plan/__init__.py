@@ -17,6 +17,7 @@ from rldf_ray.plan.loading import plan_fields as plan_fields
 from rldf_ray.plan.loading import presets as presets
 from rldf_ray.plan.plan import HOW_FIELDS as HOW_FIELDS
 from rldf_ray.plan.plan import TRAINED as TRAINED
+from rldf_ray.plan.plan import EnginesSection as EnginesSection
 from rldf_ray.plan.plan import Part as Part
 from rldf_ray.plan.plan import Plan as Plan
 from rldf_ray.plan.training import LoraSection as LoraSection
