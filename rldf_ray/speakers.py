@@ -185,6 +185,7 @@ def policy_engines(
         threads=placement.engine_threads,
         seed=plan.seed,
         lora_rank=lora_rank,
+        sleeps=section.sleep,
     )
     story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
     with _pool(plan, placement, settings, folder) as pool:

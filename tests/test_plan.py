@@ -265,6 +265,11 @@ def test_no_number_of_a_plan_may_be_negative(path: str) -> None:
     assert f"{path}: " in message and "-1" in message and "greater than" in message
 
 
+def test_engines_that_answer_meanwhile_cannot_sleep() -> None:
+    message = error_of("engines.sleep=true", "ppo.overlap=true")
+    assert "engines.sleep=true" in message and "ppo.overlap=true" in message
+
+
 def test_all_wrong_fields_are_named_at_once() -> None:
     message = error_of("debate.rounds=0", "ppo.beta=-1", "nonsense=1")
     assert all(part in message for part in ("debate.rounds", "ppo.beta", "nonsense"))

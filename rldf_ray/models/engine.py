@@ -121,6 +121,14 @@ class Engine:
         self._weights = ("sync_adapter" if adapter else "sync_weights", folder, revision)
         return self._load()
 
+    def sleep(self) -> Any:
+        """Begin to give memory back; returns a Ray reference."""
+        return self._actor.sleep.remote()
+
+    def wake(self) -> Any:
+        """Begin to take it again; returns a Ray reference."""
+        return self._actor.wake.remote()
+
     def end(self) -> None:
         """Close the actor in order, so that its memory is free when this returns."""
         if self._actor is None:

@@ -88,21 +88,39 @@ class EnginePool:
         Raises:
             ModelError: an engine died or did not load them in time.
         """
-        self._sync([engine.load(folder, revision) for engine in self._engines])
+        loading = [engine.load(folder, revision) for engine in self._engines]
+        self._wait(loading, "load new weights")
 
     def sync_adapter(self, folder: str, revision: str) -> None:
         """Like `sync_weights`, with a LoRA adapter on the weights the engines started with."""
-        self._sync([engine.load(folder, revision, adapter=True) for engine in self._engines])
+        loading = [engine.load(folder, revision, adapter=True) for engine in self._engines]
+        self._wait(loading, "load a new adapter")
 
-    def _sync(self, loading: Sequence[Any]) -> None:
+    def sleep(self) -> None:
+        """Every engine gives back what memory it can, until `wake`; none may be answering.
+
+        Raises:
+            ModelError: an engine died or did not do so in time.
+        """
+        self._wait([engine.sleep() for engine in self._engines], "give its memory back")
+
+    def wake(self) -> None:
+        """Every engine is ready for requests, or for new weights.
+
+        Raises:
+            ModelError: an engine died or did not wake in time.
+        """
+        self._wait([engine.wake() for engine in self._engines], "wake up")
+
+    def _wait(self, doing: Sequence[Any], what: str) -> None:
         try:
-            ray.get(loading, timeout=SYNC_DEADLINE_S)
+            ray.get(doing, timeout=SYNC_DEADLINE_S)
         except GetTimeoutError:
             raise ModelError(
-                f"an engine of {self._name} did not load new weights in {SYNC_DEADLINE_S:g} s"
+                f"an engine of {self._name} did not {what} in {SYNC_DEADLINE_S:g} s"
             ) from None
         except DEATHS as error:
-            raise ModelError(f"an engine of {self._name} died during weight sync") from error
+            raise ModelError(f"an engine of {self._name} died when it was to {what}") from error
 
 
 @contextmanager

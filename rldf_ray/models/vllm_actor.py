@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import mmap
 import os
 from dataclasses import dataclass, replace
 from itertools import count
@@ -40,6 +42,7 @@ class EngineSettings:
         enforce_eager: skip compilation (starts in a third of the time, decodes a little slower).
         threads: of the engine's process on a CPU; None lets Ray say, by what it reserves.
         lora_rank: highest rank of adapters that will be synced; 0 for none.
+        sleeps: whether it will be asked to `sleep`.
     """
 
     model: str
@@ -55,10 +58,15 @@ class EngineSettings:
     threads: int | None = None
     seed: int = 0
     lora_rank: int = 0
+    sleeps: bool = False
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.kv_cache_gib is None
 
 
-class SyncWeights:
-    """Mixed into vLLM's worker: loads new weights in place.
+class WorkerExtension:
+    """Mixed into vLLM's worker: loads new weights in place, and empties the KV cache of a CPU.
 
     On CPU, vLLM prepacks linear weights, and the in-place reload leaves the packed copy behind a
     tied output head as it was, without a word; outputs are then plausible and wrong. The head is
@@ -75,6 +83,17 @@ class SyncWeights:
         if hasattr(head, "_already_called_process_weights_after_loading"):
             del head._already_called_process_weights_after_loading
         head.quant_method.process_weights_after_loading(head)
+
+    def release_cache(self) -> None:
+        """Give the pages of the KV cache back to the system; as zeros they return when written."""
+        caches: list[Any] = self.model_runner.kv_caches  # type: ignore[attr-defined]
+        memory = {c.untyped_storage().data_ptr(): c.untyped_storage().nbytes() for c in caches}
+        for address, size in memory.items():
+            begin, end = -(-address // mmap.PAGESIZE), (address + size) // mmap.PAGESIZE
+            pages = begin * mmap.PAGESIZE, max(0, end - begin) * mmap.PAGESIZE
+            ctypes.CDLL(None).madvise(
+                ctypes.c_void_p(pages[0]), ctypes.c_size_t(pages[1]), mmap.MADV_DONTNEED
+            )
 
 
 class VllmActor:
@@ -129,6 +148,24 @@ class VllmActor:
             await self._engine.remove_lora(last.lora_int_id)
         await self._engine.add_lora(adapter)
         self._adapter, self._revision = adapter, revision
+
+    async def sleep(self) -> None:
+        """Give memory back until `wake`: the KV cache's, and on a GPU the weights' as well.
+
+        Weights of a GPU wait in the host's memory. No request may be under way.
+        """
+        if self._settings.on_gpu:
+            await self._engine.sleep(level=1)
+            return
+        # What is cached would be read as zeros.
+        if not await self._engine.reset_prefix_cache():
+            raise ModelError(f"model {self._settings.model}: asked to sleep while it answers")
+        await self._engine.collective_rpc("release_cache")
+
+    async def wake(self) -> None:
+        """Answer again; one that is awake, as it was started anew meanwhile, stays so."""
+        if self._settings.on_gpu and await self._engine.is_sleeping():
+            await self._engine.wake_up()
 
     def close(self) -> None:
         self._engine.shutdown()
@@ -296,7 +333,8 @@ def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
         "gpu_memory_utilization": settings.gpu_memory_utilization,
         "tensor_parallel_size": settings.tensor_parallel,
         "distributed_executor_backend": "uni" if settings.tensor_parallel == 1 else None,
-        "worker_extension_cls": f"{SyncWeights.__module__}.{SyncWeights.__name__}",
+        "worker_extension_cls": f"{WorkerExtension.__module__}.{WorkerExtension.__name__}",
+        "enable_sleep_mode": settings.sleeps and settings.on_gpu,
         "seed": settings.seed,
         "disable_log_stats": True,
         **options,

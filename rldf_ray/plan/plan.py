@@ -36,6 +36,7 @@ HOW_FIELDS = (
     "engines.gpu_memory_utilization",
     "engines.request_timeout_s",
     "engines.restarts",
+    "engines.sleep",
     "train.checkpoint_every",
     "train.checkpoint_keep",
     "train.loggers",
@@ -61,6 +62,11 @@ class EnginesSection(Section):
     enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
     request_timeout_s: float = described(600.0, "limit of one request to an engine", unit="s", gt=0)
     restarts: int = described(3, "how often an engine that died is started again", ge=0)
+    sleep: bool = described(
+        False,
+        "while PPO trains, engines give back the memory of their KV cache, and on a GPU that of "
+        "their weights, and while they answer the trainer gives back what it keeps for reuse",
+    )
 
 
 class EvaluateSection(Section):
@@ -134,6 +140,11 @@ class Plan(Section):
                     f"{name}.micro_batch={section.micro_batch} times "
                     f"train.workers={self.train.workers}"
                 )
+        if self.engines.sleep and self.ppo.overlap:
+            raise ValueError(
+                "engines.sleep=true with ppo.overlap=true: engines that answer while the trainer "
+                "works cannot sleep meanwhile; set one of them to false"
+            )
         if self.ppo.rollout_batch % self.ppo.batch_size:
             raise ValueError(
                 f"ppo.rollout_batch={self.ppo.rollout_batch} must be a multiple of "

@@ -30,6 +30,7 @@ from rldf_ray.train.collectives import barrier
 from rldf_ray.train.ppo_figures import ANSWERS, Laps, append_answers
 from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource
+from rldf_ray.train.turns import Turns
 from rldf_ray.train.weight_sync import Policy, shared_memory_sync
 from rldf_ray.train.worker import (
     PROGRESS,
@@ -60,7 +61,7 @@ def _loop(config: dict[str, Any]) -> None:
     ppo, steps = PPO(job), section.episodes // section.rollout_batch
     source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
     _resume(job, rank, ppo, source)
-    answered = Answered(out, rank)
+    answered, turns = Answered(out, rank), Turns(pool, rank, job.plan.engines.sleep)
     pool.wait_until_ready()
     with shared_memory_sync(pool) as engines:
         policy = ppo.models.policy()
@@ -75,6 +76,7 @@ def _loop(config: dict[str, Any]) -> None:
             repeated = answered.repeated(step, rollouts)
             if job.plan.train.checkpoint_every is not None:
                 answered.keep(step, rollouts)
+            turns.trainer()
             laps.end("rollout_seconds")
             scores = ppo.score(rollouts)
             figures, kl = ppo.step(rollouts, scores)
@@ -82,7 +84,7 @@ def _loop(config: dict[str, Any]) -> None:
             laps.end("train_seconds")
             policy = ppo.models.policy()
             source.settle()
-            barrier()
+            turns.engines()
             if rank == 0:
                 engines.sync(policy, f"ppo-{step + 1}")
                 laps.end("sync_seconds")

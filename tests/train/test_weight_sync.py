@@ -1,7 +1,7 @@
-"""After a weight sync an engine is the engine those weights would have started.
+"""After a weight sync an engine is the one those weights would have started; asleep it is smaller.
 
 The in-place reload of a CPU engine silently keeps the packed copy of a tied output head
-(`SyncWeights`), so plausible text is no evidence; the same text as a fresh engine's is.
+(`WorkerExtension`), so plausible text is no evidence; the same text as a fresh engine's is.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
     from transformers import AutoModelForCausalLM
 
     from rldf_ray.cluster import ray_cluster
+    from rldf_ray.memory import tree_pss_gib
     from rldf_ray.models.embedded import embedded_model_folder
     from rldf_ray.models.pool import EnginePool, engines
     from rldf_ray.models.vllm_actor import EngineSettings
@@ -102,9 +103,17 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
             base = AutoModelForCausalLM.from_pretrained(embedded_model_folder())
             sync.sync(Policy(full_weights(base)), "base")
             again = asyncio.run(_answers(pool))
+            awake = tree_pss_gib()
+            pool.sleep()
+            asleep = tree_pss_gib()
+            pool.wake()
+            after_sleep = asyncio.run(_answers(pool))
     assert before != expected
     assert after == expected
     assert again == before
+    assert after_sleep == before
+    # The KV cache is 1 GiB.
+    assert awake - asleep > 0.8
     assert after == _greedy_by_transformers(changed_model)
 
 
