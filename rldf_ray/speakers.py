@@ -108,7 +108,10 @@ class Speakers:
     def _engines(self, kind: str, model: str) -> Iterator[EnginePool]:
         if kind == "vllm":
             dtype, placement = self.plan.engines.dtype, at_once(self.plan, self.placement)
-            with policy_engines(self.plan, placement, self.story, model, "base", dtype) as pool:
+            most = self.plan.engines.max_count
+            with policy_engines(
+                self.plan, placement, self.story, model, "base", dtype, most=most
+            ) as pool:
                 yield pool
             return
         if kind == TRAINED:
@@ -116,7 +119,8 @@ class Speakers:
                 yield pool
             return
         settings = ScriptedSettings(float(model), max_num_seqs=self.plan.engines.max_num_seqs)
-        with _pool(self.plan, self.placement, settings, f"scripted:{model}") as pool:
+        most = self.plan.engines.max_count
+        with _pool(self.plan, self.placement, settings, f"scripted:{model}", most) as pool:
             yield pool
 
 
@@ -168,6 +172,7 @@ def policy_engines(
     revision: str,
     dtype: str,
     lora_rank: int = 0,
+    most: int | None = None,
 ) -> Iterator[EnginePool]:
     """The plan's vLLM engines on a model folder, which start while other work is done."""
     section = plan.engines
@@ -188,18 +193,23 @@ def policy_engines(
         sleeps=section.sleep,
     )
     story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
-    with _pool(plan, placement, settings, folder) as pool:
+    with _pool(plan, placement, settings, folder, most) as pool:
         yield pool
 
 
 @contextmanager
 def _pool(
-    plan: Plan, placement: Placement, settings: EngineSettings | ScriptedSettings, name: str
+    plan: Plan,
+    placement: Placement,
+    settings: EngineSettings | ScriptedSettings,
+    name: str,
+    most: int | None,
 ) -> Iterator[EnginePool]:
     with engines(
         settings,
         name=name,
         count=placement.engines,
+        most=most,
         num_cpus=placement.engine_cpus,
         num_gpus=placement.engine_gpus if isinstance(settings, EngineSettings) else 0,
         resources=placement.pinned(),

@@ -209,6 +209,7 @@ def test_a_trained_referee_is_fitted_from_the_model_and_no_teacher_plays_it() ->
         ("referee.model=gpt", ["referee.model", "'gpt'", "'openai:MODEL'"]),
         ("topics.model='vllm:'", ["topics.model", "'vllm:'", "comes a model"]),
         ("debate.layout=mine", ["debate.layout", "'mine'", "'shared' or 'paper'"]),
+        ("engines={count: 2, max_count: 1}", ["engines", "max_count=1", "count=2", "2 and more"]),
         ("endpoint.budget_usd=5", ["endpoint", "budget_usd needs prompt_price"]),
         ("bias_types=[age, age]", ["bias_types", "twice", "['age', 'age']"]),
         ("bias_types=[]", ["bias_types", "at least 1", "[]"]),
@@ -325,6 +326,8 @@ def _another(value: Any) -> Any:
     """A different value that the same field takes."""
     if isinstance(value, tuple):
         return list(value[1:])
+    if isinstance(value, bool):
+        return not value
     if value is None or isinstance(value, int):
         return (value or 0) + 1
     return value / 2 if value < 1 else value + 1

@@ -80,6 +80,19 @@ class Engine:
                 "(engines.request_timeout_s); its log is in the run's logs folder"
             ) from None
 
+    async def bring_up(self) -> None:
+        """Return once the actor is up; one that was never started is started first.
+
+        Raises:
+            ModelError: it did not start; the message has the reason.
+        """
+        if self._actor is None:
+            self.begin()
+        try:
+            await self._up()
+        except DEATHS as error:
+            raise ModelError(f"{self.name} did not start: {_reason(error)}") from None
+
     async def replace(self, reason: str) -> None:
         """Start a new actor in place of the dead one; returns when it is up.
 

@@ -8,7 +8,7 @@ from collections import deque
 
 
 class Seats:
-    """`each` seats at every one of `engines` engines.
+    """`each` seats at every one of `engines` engines, whose number may grow.
 
     A request takes a seat at its home, which its affinity names; where the home is full (or
     closed) it spills to the engine with the fewest requests; where all are full it waits. A seat
@@ -16,10 +16,17 @@ class Seats:
     """
 
     def __init__(self, engines: int, each: int) -> None:
-        self._taken = [0] * engines
         self._each = each
-        self._open = [True] * engines
-        self._queues: list[deque[asyncio.Future[int]]] = [deque() for _ in range(engines)]
+        self._taken: list[int] = []
+        self._open: list[bool] = []
+        self._queues: list[deque[asyncio.Future[int]]] = []
+        for _ in range(engines):
+            self.grow()
+
+    @property
+    def engines(self) -> int:
+        """How many there are, closed ones included."""
+        return len(self._taken)
 
     @property
     def taken(self) -> tuple[int, ...]:
@@ -31,9 +38,18 @@ class Seats:
         """Requests that wait for a seat anywhere."""
         return sum(not seat.done() for queue in self._queues for seat in queue)
 
+    @property
+    def another_would_fill(self) -> bool:
+        """Whether as many requests wait as one more engine has seats."""
+        return self.waiting >= self._each
+
+    def home(self, affinity: str) -> int:
+        """Where requests of `affinity` go while there is room."""
+        return consistent_hash(zlib.crc32(affinity.encode()), self.engines)
+
     async def take(self, affinity: str) -> int:
         """The engine at which the caller now has a seat; to be given back with `leave`."""
-        home = zlib.crc32(affinity.encode()) % len(self._taken)
+        home = self.home(affinity)
         engine = home if self._has_room(home) else self._emptiest()
         if engine is not None:
             self._taken[engine] += 1
@@ -59,6 +75,13 @@ class Seats:
         self._open[engine] = True
         self._fill(engine)
 
+    def grow(self) -> None:
+        """One more engine, to which those go that wait."""
+        self._taken.append(0)
+        self._open.append(True)
+        self._queues.append(deque())
+        self._fill(self.engines - 1)
+
     def _has_room(self, engine: int) -> bool:
         return self._open[engine] and self._taken[engine] < self._each
 
@@ -82,3 +105,16 @@ class Seats:
                 if not seat.done():
                     return seat
         return None
+
+
+def consistent_hash(key: int, buckets: int) -> int:
+    """A bucket below `buckets`; another bucket takes its share of the keys and moves no other.
+
+    Jump consistent hashing (Lamping and Veach 2014).
+    """
+    bucket, following = -1, 0
+    while following < buckets:
+        bucket = following
+        key = (key * 2862933555777941757 + 1) % 2**64
+        following = int((bucket + 1) * 2**31 / ((key >> 33) + 1))
+    return bucket

@@ -32,6 +32,7 @@ HOW_FIELDS = (
     "endpoint.budget_tokens",
     "engines.count",
     "engines.kv_cache_gib",
+    "engines.max_count",
     "engines.max_num_seqs",
     "engines.gpu_memory_utilization",
     "engines.request_timeout_s",
@@ -50,6 +51,12 @@ TRAINED = "trained"
 
 class EnginesSection(Section):
     count: int = described(1, "vLLM engines", ge=1)
+    max_count: int | None = described(
+        None,
+        "most engines of a model that speaks: one more is started whenever as many requests wait "
+        "as would fill it (PPO's are `count`); null is `count`",
+        ge=1,
+    )
     dtype: Literal["float32", "bfloat16", "float16"] = described("bfloat16", "of the engines")
     max_model_len: int = described(4096, "prompt plus answer", unit="tokens", ge=128)
     max_num_seqs: int = described(64, "requests decoded together", ge=1)
@@ -67,6 +74,15 @@ class EnginesSection(Section):
         "while PPO trains, engines give back the memory of their KV cache, and on a GPU that of "
         "their weights, and while they answer the trainer gives back what it keeps for reuse",
     )
+
+    @model_validator(mode="after")
+    def _bounds_are_in_order(self) -> EnginesSection:
+        if self.max_count is not None and self.max_count < self.count:
+            raise ValueError(
+                f"max_count={self.max_count} is below count={self.count}; allowed: null, or "
+                f"{self.count} and more"
+            )
+        return self
 
 
 class EvaluateSection(Section):

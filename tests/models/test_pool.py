@@ -8,8 +8,10 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import ray
 
 from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError
 from rldf_ray.models.scripted import ScriptedModel
@@ -26,7 +28,7 @@ def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def pool_of(settings: ScriptedSettings, count: int = 1, **changes: float):  # type: ignore[no-untyped-def]
+def pool_of(settings: ScriptedSettings, count: int = 1, **changes: Any):  # type: ignore[no-untyped-def]
     from rldf_ray.models.pool import engines
 
     limits = {"num_cpus": 0, "num_gpus": 0, "timeout_s": 20, "restarts": 2, **changes}
@@ -52,6 +54,37 @@ def expected(number: int) -> list[tuple[Completion, ...]]:
 def test_engines_that_are_still_starting_answer_once_they_are_up() -> None:
     with pool_of(ScriptedSettings(0.0), count=2) as pool:
         assert asyncio.run(asked(pool, 20)) == expected(20)
+
+
+def test_engines_are_added_while_requests_wait_and_no_more_than_the_plan_allows() -> None:
+    slow = ScriptedSettings(0.2, max_num_seqs=4)  # 5 seats
+    with pool_of(slow, count=1, most=3) as pool:
+        assert asyncio.run(asked(pool, 4)) == expected(4)
+        assert len(pool._started) == 1
+        assert asyncio.run(asked(pool, 300)) == expected(300)
+        assert len(pool._started) == 3
+        pids = {asyncio.run(_pid(engine)) for engine in pool._started}
+    assert len(pids) == 3
+
+
+async def _pid(engine) -> int:  # type: ignore[no-untyped-def]
+    return await engine._actor.pid.remote()
+
+
+def test_an_engine_there_is_no_room_for_is_done_without(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rldf_ray.models.engine.START_DEADLINE_S", 3.0)
+    slow = ScriptedSettings(0.2, max_num_seqs=4)
+    more_than_half = 0.6 * ray.cluster_resources()["CPU"]
+    with (
+        caplog.at_level(logging.WARNING),
+        pool_of(slow, count=1, most=9, num_cpus=more_than_half) as pool,
+    ):
+        pool.wait_until_ready()
+        assert asyncio.run(asked(pool, 200)) == expected(200)
+        assert len(pool._started) == 1
+    assert [r.getMessage() for r in caplog.records if "going on with 1 engines" in r.getMessage()]
 
 
 def test_requests_of_engines_that_die_are_answered_all_the_same(

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rldf_ray.models.seats import Seats
-
-
-def home_of(affinity: str, engines: int) -> int:
-    return zlib.crc32(affinity.encode()) % engines
+from rldf_ray.models.seats import Seats, consistent_hash
 
 
 def affinity_of(home: int, engines: int, skip: int = 0) -> str:
-    names = (f"d{i}" for i in range(10_000) if home_of(f"d{i}", engines) == home)
+    seats = Seats(engines, each=1)
+    names = (f"d{i}" for i in range(10_000) if seats.home(f"d{i}") == home)
     return [next(names) for _ in range(skip + 1)][-1]
 
 
 async def test_requests_of_a_debate_go_to_one_engine_while_it_has_room() -> None:
     seats = Seats(engines=4, each=8)
-    assert {await seats.take("debate-7") for _ in range(8)} == {home_of("debate-7", 4)}
+    assert {await seats.take("debate-7") for _ in range(8)} == {seats.home("debate-7")}
 
 
 async def test_a_full_home_spills_to_the_emptiest_engine() -> None:
@@ -121,3 +117,26 @@ def test_every_request_is_served_once_within_the_bounds(
     asyncio.run(all_of_them())
     assert served == dict.fromkeys(range(len(requests)), 1)
     assert set(seats.taken) <= {0}
+
+
+async def test_an_engine_that_is_added_takes_those_that_wait() -> None:
+    seats = Seats(engines=1, each=2)
+    waiting = [asyncio.create_task(seats.take(f"d{i}")) for i in range(4)]
+    await asyncio.sleep(0)
+    assert seats.another_would_fill and seats.taken == (2,)
+    seats.grow()
+    assert [await task for task in waiting] == [0, 0, 1, 1]
+    assert not seats.another_would_fill
+
+
+@given(key=st.integers(0, 2**32 - 1), buckets=st.integers(1, 100))
+def test_another_bucket_moves_keys_to_itself_alone(key: int, buckets: int) -> None:
+    before, after = consistent_hash(key, buckets), consistent_hash(key, buckets + 1)
+    assert 0 <= before < buckets
+    assert after in (before, buckets)
+
+
+def test_engines_get_about_equal_shares_of_debates() -> None:
+    seats = Seats(engines=8, each=1)
+    shares = Counter(seats.home(f"age/{i:05d}") for i in range(8_000))
+    assert len(shares) == 8 and max(shares.values()) < 1.2 * min(shares.values())
