@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +131,19 @@ def _engine_environment(settings: Settings) -> dict[str, str]:
     """What vLLM reads when it is imported."""
     # By default vLLM leaves a core to others, and is compiled in part even when it is eager: 25 s
     # at the first request with log-probabilities.
-    found = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
+    found = {
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
+        # Ray would set it to the CPUs it reserved, and vLLM obeys.
+        "OMP_NUM_THREADS": str(engine_threads(settings)),
+    }
     return found | ({"TORCHDYNAMO_DISABLE": "1"} if settings.engine.enforce_eager else {})
+
+
+def engine_threads(settings: Settings) -> int:
+    """Threads of one engine on a CPU: more than its share of the cores slows all of them down."""
+    engines = [source for source in settings.models.values() if source.on is None]
+    return settings.engine.threads or max(1, (os.cpu_count() or 1) // max(1, len(engines)))
 
 
 def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:

@@ -39,6 +39,12 @@ class EngineSection(Section):
     kv_cache_gib: float = described(0.5, "KV cache of a CPU engine", unit="GiB", gt=0)
     gpu_memory_utilization: float = described(0.85, "share of a GPU an engine takes", gt=0, lt=1)
     cpus: float = described(0.5, "CPUs Ray reserves for one replica", gt=0)
+    threads: int | None = described(
+        None,
+        "that a replica on a CPU computes with; null is all cores of the machine that deploys, "
+        "shared among the models that are not adapters",
+        ge=1,
+    )
     gpus: float = described(0, "GPUs of one replica; below 1 several share one", ge=0)
     accelerator_type: str | None = described(None, "kind of GPU as Ray names it; null is any")
     enforce_eager: bool = described(True, "skip compilation: starts sooner, decodes slower")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from serve.app import engine_threads
 from serve.settings import SettingsError, check_address, read_settings, settings_for
 
 
@@ -102,3 +103,20 @@ def test_a_model_folder_is_the_policy(run: Path, tmp_path: Path) -> None:
     assert settings.reward is None
     with pytest.raises(SettingsError, match="neither"):
         settings_for(str(tmp_path), ("policy",), {})
+
+
+@pytest.mark.parametrize(
+    ("models", "chosen", "threads"),
+    [
+        ({"policy": {"folder": "p"}}, None, 8),
+        ({"policy": {"folder": "p"}, "base": {"folder": "b"}}, None, 4),
+        ({"policy": {"folder": "p", "on": "base"}, "base": {"folder": "b"}}, None, 8),
+        ({"policy": {"folder": "p"}, "base": {"folder": "b"}}, 2, 2),
+    ],
+)
+def test_engines_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch, models: dict[str, object], chosen: int | None, threads: int
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    settings = read_settings({"models": models, "engine": {"threads": chosen}})
+    assert engine_threads(settings) == threads
