@@ -1,10 +1,10 @@
 """What serving costs beside bare vLLM, and what a fault and a rollout cost users.
 
-    python -m benchmarks.serve [--short]
+    python -m benchmarks.serve [--short] [--turns 2]
 
-1. vLLM's own OpenAI server and `rldf serve`, the same model and engine settings, one after the
-   other on the idle machine: 1, 8, 32 and 64 streams. Requests and tokens a second, p50 and p95 of
-   latency and of time to first token.
+1. vLLM's own OpenAI server and `rldf serve`, the same model and engine settings, in turns on the
+   idle machine, as it is not equally fast from minute to minute: 1, 8, 32 and 64 streams. Requests
+   and tokens a second, p50 and p95 of latency and of time to first token, means over the turns.
 2. `rldf serve` again: its engine's replica is killed under load.
 3. A new version is rolled out under load.
 
@@ -17,12 +17,13 @@ import argparse
 import asyncio
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,26 +51,48 @@ WARM_UP = 16
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true")
-    short: bool = parser.parse_args().short
+    parser.add_argument("--turns", type=int, default=2)
+    arguments = parser.parse_args()
+    short: bool = arguments.short
     levels = SHORT_LEVELS if short else LEVELS
+    bare_turns, our_turns = [], []
     with tempfile.TemporaryDirectory() as scratch:
         model = embedded_model_folder()
         store = ModelStore(Path(scratch) / "store", "policy")
         store.publish(model)
         store.publish(model)
-        with bare_vllm(model) as (url, pid):
-            bare = measure("vLLM", url, pid, str(model), levels)
-        with rldf_serve(store, Path(scratch)) as server:
-            ours = measure("rldf serve", server.address, server.process.pid, "policy", levels)
-            killed = kill_under_load(server, at_once=8 if short else 32)
-            print(f"replica killed: {killed}", flush=True)
-            rolled = roll_out_under_load(server, store, at_once=4 if short else 8)
+        for left in reversed(range(arguments.turns)):
+            with bare_vllm(model) as (url, pid):
+                bare_turns.append(measure("vLLM", url, pid, str(model), levels))
+            with rldf_serve(store, Path(scratch)) as server:
+                pid = server.process.pid
+                our_turns.append(measure("rldf serve", server.address, pid, "policy", levels))
+                if left:
+                    continue
+                killed = kill_under_load(server, at_once=8 if short else 32)
+                print(f"replica killed: {killed}", flush=True)
+                rolled = roll_out_under_load(server, store, at_once=4 if short else 8)
+    bare, ours = mean_of(bare_turns), mean_of(our_turns)
     show(bare, ours)
     write_results(
         "serve",
-        {"bare_vllm": bare, "rldf_serve": ours, "replica_killed": killed, "rollout": rolled},
+        {
+            "bare_vllm": bare,
+            "rldf_serve": ours,
+            "turns": {"bare_vllm": bare_turns, "rldf_serve": our_turns},
+            "replica_killed": killed,
+            "rollout": rolled,
+        },
         goals_of(bare, ours, killed, rolled),
     )
+
+
+def mean_of(turns: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Mean of every figure over the turns, by number of streams."""
+    return {
+        level: {name: statistics.mean(turn[level][name] for turn in turns) for name in found}
+        for level, found in turns[0].items()
+    }
 
 
 @contextmanager

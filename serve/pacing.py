@@ -49,7 +49,7 @@ class Pace:
 
 
 async def paced(stream: Stream, interval_s: Callable[[], float]) -> Stream:
-    """The first piece at once, then events together, `interval_s` or more between two messages.
+    """The first words at once, then events together, `interval_s` or more between two messages.
 
     What is no list of events (a whole answer, an error) is passed on as it is. Closing this closes
     `stream`.
@@ -69,8 +69,8 @@ async def paced(stream: Stream, interval_s: Callable[[], float]) -> Stream:
     reading: asyncio.Task[None] | None = None
     clock = asyncio.get_running_loop().time
     try:
-        first = await anext(stream, None)
-        if first is None:
+        first = await _first_words(stream)
+        if not first:
             return
         yield first
         sent_at = clock()
@@ -97,3 +97,23 @@ async def paced(stream: Stream, interval_s: Callable[[], float]) -> Stream:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
         await stream.aclose()
+
+
+async def _first_words(stream: Stream) -> Piece:
+    """Events up to the first with a word in it, or what is no list of events; [] where none comes.
+
+    A chat begins with who speaks: told alone, the words would wait for the next message, and a
+    request whose engine is lost in between would count as begun.
+    """
+    events: list[str] = []
+    async for piece in stream:
+        if not isinstance(piece, list) or any(_is_error(event) for event in piece):
+            return piece
+        events.extend(piece)
+        if any('"content":""' not in event for event in piece):
+            break
+    return events
+
+
+def _is_error(event: str) -> bool:
+    return event.startswith('data: {"error"')

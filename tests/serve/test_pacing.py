@@ -49,6 +49,36 @@ async def test_the_first_piece_is_not_held_back_and_the_end_is_not_waited_for() 
     assert [len(message) for message in found] == [1, 19]
 
 
+WHO = 'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}'
+
+
+async def test_who_speaks_is_told_with_the_first_words() -> None:
+    async def chat() -> Stream:
+        for events in ([WHO], [WHO], ["Hello"], [" there"]):
+            yield events
+
+    found = await messages(paced(chat(), lambda: 3600))
+    assert found == [[WHO, WHO, "Hello"], [" there"]]
+
+
+async def test_an_answer_without_words_is_told_whole() -> None:
+    async def chat() -> Stream:
+        yield [WHO]
+
+    assert await messages(paced(chat(), lambda: 3600)) == [[WHO]]
+
+
+@pytest.mark.parametrize(
+    "error", [{"error": {"code": 400}}, ['data: {"error":{"code":400}}']], ids=["answer", "event"]
+)
+async def test_an_error_after_who_speaks_is_the_first_piece(error: Piece) -> None:
+    async def chat() -> Stream:
+        yield [WHO]
+        yield error
+
+    assert await messages(paced(chat(), lambda: 3600)) == [error]
+
+
 async def test_without_an_interval_every_piece_goes_by_itself() -> None:
     found = await messages(paced(Source(5, 0.01).pieces(), lambda: 0))
     assert found == [["0"], ["1"], ["2"], ["3"], ["4"]]
