@@ -62,7 +62,7 @@ class EngineSection(Section):
     )
     messages_per_s: float | None = described(
         None,
-        "pieces of streams that a replica sends; null is 25 for each core of its machine",
+        "pieces of streams that a replica sends; null is 10 for each core of its machine",
         gt=0,
     )
     max_lora_rank: int = described(64, "largest rank of an adapter", ge=8)
