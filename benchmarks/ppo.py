@@ -187,6 +187,8 @@ def ours(root: Path, side: str, episodes: int) -> None:
             f"train.lora={json.dumps(adapters_of(side).model_dump())}",
             "engines.max_model_len=256",
             "engines.kv_cache_gib=0.1",
+            # The peer's memory is one process's, which has nobody to take turns with.
+            "engines.sleep=false",
         ],
     )
     with ray_cluster(root / "logs") as resources:
