@@ -27,8 +27,16 @@ class RecordedPool:
 
     def __init__(self, kill_at: Path | None = None) -> None:
         self._kill_at = kill_at
+        self._asleep = False
+
+    def sleep(self) -> None:
+        self._asleep = True
+
+    def wake(self) -> None:
+        self._asleep = False
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        assert not self._asleep, "asked while it sleeps"
         (rollout,) = random_rollouts(1, seed=request.seed)
         return (
             Completion(
@@ -46,6 +54,7 @@ class RecordedPool:
     def wait_until_ready(self) -> None: ...
 
     def sync_weights(self, folder: str, revision: str) -> None:
+        assert not self._asleep, "given new weights while it sleeps"
         if self._kill_at is not None and revision == "ppo-3" and not self._kill_at.exists():
             self._kill_at.touch()
             os.kill(os.getpid(), signal.SIGKILL)

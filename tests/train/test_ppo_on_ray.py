@@ -37,7 +37,8 @@ def run(folders: dict[str, str], out: Path, *overrides: str, kill_at: Path | Non
 def test_a_killed_worker_goes_on_from_its_checkpoint_bit_for_bit(
     ray: None, folders: dict[str, str], tmp_path: Path
 ) -> None:
-    options = ("train.checkpoint_every=2", "ppo.kl_target=0.01", "ppo.overlap=true")
+    overlap = ("ppo.overlap=true", "engines.sleep=false")
+    options = ("train.checkpoint_every=2", "ppo.kl_target=0.01", *overlap)
     expected, straight = run(folders, tmp_path / "straight", *options)
     killed = tmp_path / "killed"
     history, weights = run(

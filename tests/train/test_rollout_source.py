@@ -26,7 +26,9 @@ class Remembering(RecordedPool):
 
 def source(model: RecordedPool, *, overlap: bool) -> RolloutSource:
     section = plan_with(
-        "ppo={episodes: 12, rollout_batch: 4, batch_size: 4}", f"ppo.overlap={str(overlap).lower()}"
+        "ppo={episodes: 12, rollout_batch: 4, batch_size: 4}",
+        f"ppo.overlap={str(overlap).lower()}",
+        "engines.sleep=false",
     ).ppo
     return RolloutSource(model, PROMPTS, section, seed=3, rank=0, workers=1)
 
