@@ -20,6 +20,8 @@ HARDWARE := $(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
 CONSTRAINTS := constraints/$(HARDWARE).txt
 # Holds a digest of what was installed from, so that a new date on a file installs nothing again.
 STAMP := $(VENV)/installed
+# GiB that an installation takes at its largest, pip's temporary files included.
+ROOM := $(if $(filter gpu,$(HARDWARE)),24,8)
 LOG := $(VENV)/install.log
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 
@@ -65,6 +67,12 @@ install:
 	            "python3 and python3-venv), or name it: make install PYTHON=/path/to/python3" >&2
 	        exit 1
 	    fi
+	fi
+	free=$$(df -Pk . | awk 'NR == 2 { print int($$4 / 1048576) }')
+	if [ "$$free" -lt $(ROOM) ]; then
+	    echo "Installing for $(HARDWARE) takes $(ROOM) GiB on the disk of $(CURDIR), $$free GiB are free:" \
+	        "make room, or clone the project where there is more" >&2
+	    exit 1
 	fi
 	began=$$SECONDS
 	echo "Setting up $(VENV) for $(HARDWARE); details in $(LOG)"
