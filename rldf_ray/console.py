@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,13 @@ from rich.progress import (
 )
 
 PLAIN_LINE_EVERY_S = 15.0
+FILE_WIDTH = 160
+
+
+def table_console() -> Console:
+    """Stdout for tables: as wide as the window; in a file or a pipe nothing has to fit one."""
+    width = None if sys.stdout.isatty() else FILE_WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
 
 
 @dataclass

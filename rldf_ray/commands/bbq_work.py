@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.console import Story
+from rldf_ray.console import Story, table_console
 from rldf_ray.evaluate.asking import Asked, Mode
 from rldf_ray.evaluate.bbq_data import BBQError, BBQSet, Key, load_bbq
 from rldf_ray.evaluate.bbq_models import (
@@ -32,8 +31,6 @@ from rldf_ray.evaluate.bbq_variants import FIGURES, Variant
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage import Journal, RunFolder
-
-FILE_WIDTH = 160
 
 OnAnswers = Callable[[int], None]
 
@@ -151,9 +148,7 @@ def leave(evaluation: Evaluation, out: RunFolder, as_json: bool) -> None:
     if as_json:
         print(json.dumps(summary, indent=2))
         return
-    # In a file or a pipe nothing has to fit a window.
-    width = None if sys.stdout.isatty() else FILE_WIDTH
-    console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
+    console = table_console()
     console.print(scores_table(summary))
     console.print(positions_table(summary))
     for line in remarks(summary):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.commands.bbq_work import FILE_WIDTH
+from rldf_ray.console import table_console
 from rldf_ray.evaluate.free_answers import AnswersError, read_answers, sampled
 from rldf_ray.evaluate.human_ratings import read_ratings
 from rldf_ray.evaluate.human_sheet import (
@@ -80,9 +78,7 @@ def leave(summary: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(summary, indent=2))
         return
-    # In a file or a pipe nothing has to fit a window.
-    width = None if sys.stdout.isatty() else FILE_WIDTH
-    console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
+    console = table_console()
     scores = Table("method", *MEASURES, "answers", title="people's scores; BS: lower is better")
     for method, found in summary["methods"].items():
         number = max(one["n"] for one in found.values())

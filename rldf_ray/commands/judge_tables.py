@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.commands.bbq_work import FILE_WIDTH
+from rldf_ray.console import table_console
 from rldf_ray.prompts.rubrics import MEASURES
 
 
@@ -19,9 +17,7 @@ def leave(summary: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(summary, indent=2))
         return
-    # In a file or a pipe nothing has to fit a window.
-    width = None if sys.stdout.isatty() else FILE_WIDTH
-    console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
+    console = table_console()
     console.print(scores_table(summary))
     if summary["preferences"] is not None:
         console.print(preferences_table(summary["preferences"]))

@@ -13,9 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.commands.bbq_work import FILE_WIDTH
 from rldf_ray.commands.bbq_work import default_out as bbq_out
-from rldf_ray.console import Story
+from rldf_ray.console import Story, table_console
 from rldf_ray.evaluate.asking import Mode
 from rldf_ray.evaluate.bbq_models import ENDPOINT, DType, check_mode
 from rldf_ray.evaluate.long_format import ALL, long_table
@@ -128,9 +127,7 @@ def leave(
     if as_json:
         print(json.dumps(summary, indent=2))
         return
-    # In a file or a pipe nothing has to fit a window.
-    width = None if sys.stdout.isatty() else FILE_WIDTH
-    console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
+    console = table_console()
     console.print(shares_table(summary))
     if summary["positions"] is not None:
         console.print(places_table(summary["positions"]))
