@@ -73,6 +73,13 @@ class Host:
             self.process.wait()
             self.process = None
 
+    def cut_off(self) -> None:
+        """Its processes live on, and nothing reaches them or comes from them."""
+        run("ip", "link", "set", f"rldf-v{self.number}", "down")
+
+    def reconnect(self) -> None:
+        run("ip", "link", "set", f"rldf-v{self.number}", "up")
+
 
 @dataclass
 class Hosts:

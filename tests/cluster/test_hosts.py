@@ -1,11 +1,14 @@
-"""The whole way on several hosts: ray up, ray job submit, a host that dies, the results, ray down.
+"""The whole way on several hosts: ray up, ray job submit, a host is lost, the results, ray down.
 
-Debates are a scripted speaker's. The run is in a bucket, as the hosts share no folder; each has a
-home, a /tmp/ray and a /dev/shm of its own.
+One is killed in the middle of debates, another is cut off in the middle of training. Debates are a
+scripted speaker's. The run is in a bucket, as the hosts share no folder; each has a home, a
+/tmp/ray and a /dev/shm of its own.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +20,7 @@ import pytest
 
 from rldf_ray.mirror import JOURNAL
 from rldf_ray.storage import Journal, RunFolder
+from rldf_ray.train.worker import read_progress
 from tests.cluster.hosts import (
     ROOT,
     Host,
@@ -28,16 +32,19 @@ from tests.cluster.hosts import (
 )
 from tests.s3_server import Buckets, as_environment, s3_server
 
-pytestmark = [pytest.mark.cluster, pytest.mark.hosts, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.hosts, pytest.mark.timeout(900)]
 
 RAY = str(Path(sys.executable).with_name("ray"))
 RUN = "s3://bucket/run"
 ROLES, ROUNDS = 3, 2
 DASHBOARD = "http://127.0.0.1:18265"
+RLDF = "~/rldf-ray/.venv/bin/rldf"
+SCRIPTED = f"{RUN} --plan smoke --set referee.kind=prompted --set debate.debates=12"
 # Long enough to lose a host in them.
-SCRIPTED = (
-    "--set teacher=scripted:1.5 --set referee.kind=prompted "
-    "--set debate.debates=12 --set debate.in_flight=2"
+SLOW_DEBATES = f"{SCRIPTED} --set teacher=scripted:1.5 --set debate.in_flight=2"
+TRAINED = (
+    f"{SCRIPTED} --set teacher=scripted:0.01 --set reward.epochs=4 "
+    "--set train.checkpoint_every=2 --set train.max_failures=2"
 )
 
 
@@ -80,7 +87,7 @@ class Job:
     def __init__(self, hosts: Hosts, command: str) -> None:
         self._hosts, self._name = hosts, "the-run"
         options = ("--no-wait", "--submission-id", self._name, "--working-dir", ".")
-        entry_point = ("bash", "-c", f"~/rldf-ray/.venv/bin/{command}")
+        entry_point = ("bash", "-c", command)
         done = self._ray("submit", *options, "--", *entry_point)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
@@ -169,7 +176,7 @@ def test_debates_survive_the_loss_of_a_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with cluster(tmp_path, monkeypatch) as (hosts, buckets):
-        job = Job(hosts, f"rldf debate {RUN} --plan smoke {SCRIPTED}")
+        job = Job(hosts, f"{RLDF} debate {SLOW_DEBATES}")
         job.wait_until(lambda: debated(buckets) > 0, 120)
         host = busy(hosts, "ScriptedActor")
         assert host is not None, job.log()[-3000:]
@@ -181,6 +188,50 @@ def test_debates_survive_the_loss_of_a_host(
         wait_until(lambda: runs(hosts, host, "raylet"), 150, "Ray did not start again on the host")
         wait_until(lambda: workers(hosts) == 2, 60, "the host did not join")
         every_statement_is_there_once()
+
+
+def test_training_survives_the_loss_of_a_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(tmp_path, monkeypatch) as (hosts, buckets):
+        commands = (f"debate {TRAINED}", f"data {RUN}", f"train reward {RUN}")
+        job = Job(hosts, " && ".join(f"{RLDF} {command}" for command in commands))
+        job.wait_until(lambda: checkpoint(buckets) > 0, 300)
+        host = busy(hosts, "RayTrainWorker")
+        assert host is not None, job.log()[-3000:]
+        reached = checkpoint(buckets)
+        host.cut_off()
+        print(f"{host.name} cut off, the last checkpoint is of step {reached}", flush=True)
+        seen = [logged(buckets)]
+        job.wait_until(lambda: seen.append(logged(buckets)) or is_trained(buckets), 300)
+        assert job.wait(100) == "SUCCEEDED", job.log()[-3000:]
+        # A job that began anew would have logged its first steps again.
+        assert min(seen) >= reached
+        host.reconnect()
+    with RunFolder.at(RUN).locked():
+        steps = [one["step"] for one in read_progress(f"{RUN}/reward") if "loss" in one]
+    assert steps == sorted(set(steps))
+
+
+def checkpoint(buckets: Buckets) -> int:
+    """The last step of the reward model with a whole checkpoint; 0 if there is none."""
+    found = re.findall(
+        r"^run/reward/trainer/checkpoint-(\d+)/trainer_state.json$",
+        "\n".join(list(buckets.objects["bucket"])),
+        re.MULTILINE,
+    )
+    return max(map(int, found), default=0)
+
+
+def logged(buckets: Buckets) -> int:
+    """The last step of the reward model that was logged."""
+    content, _ = buckets.objects["bucket"].get("run/reward/progress.jsonl", (b"", 0.0))
+    lines = content.decode().splitlines()
+    return int(json.loads(lines[-1])["step"]) if lines else 0
+
+
+def is_trained(buckets: Buckets) -> bool:
+    return "run/stages/reward.json" in buckets.objects["bucket"]
 
 
 def every_statement_is_there_once() -> None:
