@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import collections
 import tempfile
 import time
 import warnings
@@ -27,7 +26,7 @@ import schemathesis
 
 from benchmarks.goals import goal, write_results
 from benchmarks.running_server import Running, running
-from benchmarks.wrong_requests import CLOSED, NO_ANSWER, send_all
+from benchmarks.wrong_requests import CLOSED, NO_ANSWER, Answers, send_all
 from serve.keys import add_key
 
 SHORT = 400
@@ -62,14 +61,15 @@ def main() -> None:
 def attack(server: Running, key: str, number: int) -> dict[str, Any]:
     """Everything once at a small size, so that caches are filled, then all of it, counted."""
     replicas = replica_ids(server)
-    generated(server.address, key, 100)
-    asyncio.run(send_all(server.address, key, 30))
+    generated(server.address, key, 100, Answers())
+    asyncio.run(send_all(server.address, key, 30, Answers()))
     time.sleep(SETTLE_S)
     before = pss_gib(server)
     began = time.monotonic()
     by_hand = int(number * BY_HAND)
-    statuses = generated(server.address, key, number - by_hand)
-    statuses += asyncio.run(send_all(server.address, key, by_hand))
+    answers = Answers()
+    generated(server.address, key, number - by_hand, answers)
+    asyncio.run(send_all(server.address, key, by_hand, answers))
     seconds = time.monotonic() - began
     time.sleep(SETTLE_S)
     after = pss_gib(server)
@@ -77,9 +77,10 @@ def attack(server: Running, key: str, number: int) -> dict[str, Any]:
     body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4}
     reply = client.post("/v1/chat/completions", json=body, timeout=60)
     return {
-        "requests": sum(statuses.values()),
+        "requests": answers.statuses.total(),
         "seconds": seconds,
-        "statuses": {str(status): count for status, count in sorted(statuses.items())},
+        "statuses": {str(status): count for status, count in sorted(answers.statuses.items())},
+        "failed": answers.failed,
         "replicas_replaced": len(replicas - replica_ids(server)),
         "still_answers": reply.status_code == 200,
         "pss_before_gib": before,
@@ -87,29 +88,27 @@ def attack(server: Running, key: str, number: int) -> dict[str, Any]:
     }
 
 
-def generated(url: str, key: str, number: int) -> collections.Counter[int]:
+def generated(url: str, key: str, number: int, answers: Answers) -> None:
     """Requests from the OpenAPI description, the same number of each operation."""
     warnings.simplefilter("ignore")
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json", headers=bearer(key))
     operations = [found.ok() for found in schema.get_all_operations()]
-    statuses: collections.Counter[int] = collections.Counter()
     with httpx.Client(base_url=url, headers=bearer(key), timeout=120) as client:
         for i, operation in enumerate(operations):
             mine = number // len(operations) + (i < number % len(operations))
             modes = [schemathesis.GenerationMode.NEGATIVE, schemathesis.GenerationMode.POSITIVE]
-            before = sum(statuses.values())
+            before = answers.statuses.total()
             # An operation with few different requests has them sent again.
-            while modes and (left := before + mine - sum(statuses.values())) > 0:
+            while modes and (left := before + mine - answers.statuses.total()) > 0:
                 share = -(-left // len(modes))
-                modes = [m for m in modes if _sent(operation, m, client, statuses, share)]
-    return statuses
+                modes = [m for m in modes if _sent(operation, m, client, answers, share)]
 
 
 def _sent(
     operation: Any,
     mode: Any,
     client: httpx.Client,
-    statuses: collections.Counter[int],
+    answers: Answers,
     number: int,
 ) -> bool:
     """Send up to `number` requests; False where nothing can be wrong about the operation."""
@@ -131,11 +130,12 @@ def _sent(
         found.pop("cookies", None)
         request = client.build_request(**{k: v for k, v in found.items() if v is not None})
         try:
-            statuses[client.send(request).status_code] += 1
+            status = client.send(request).status_code
         except httpx.TimeoutException:
-            statuses[NO_ANSWER] += 1
+            status = NO_ANSWER
         except (httpx.HTTPError, httpx.InvalidURL):
-            statuses[CLOSED] += 1
+            status = CLOSED
+        answers.add(status, f"{request.method} {request.url}\n".encode() + request.read())
 
     try:
         send()

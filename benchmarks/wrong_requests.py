@@ -7,6 +7,7 @@ import collections
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,27 @@ ANSWER_TIMEOUT_S = 60
 CLOSED = 0
 # A server that leaves a client waiting is as wrong as one that fails.
 NO_ANSWER = 999
+
+# Of a request that failed, this much is kept.
+SHOWN = 800
+
+
+@dataclass
+class Answers:
+    """How many answers had each status, and the requests that failed.
+
+    Attributes:
+        failed: of every status of 500 or more, or none, the status and how the request began.
+    """
+
+    statuses: collections.Counter[int] = field(default_factory=collections.Counter)
+    failed: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, status: int, request: bytes) -> None:
+        self.statuses[status] += 1
+        if status >= 500:
+            self.failed.append((status, request[:SHOWN].decode(errors="backslashreplace")))
+
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
 VALUES: tuple[Any, ...] = (
@@ -137,23 +159,20 @@ def head(path: str, key: str, length: int | None) -> bytes:
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
 
 
-async def send_all(url: str, key: str, number: int) -> collections.Counter[int]:
-    """`number` wrong requests of all kinds in turn; their statuses."""
+async def send_all(url: str, key: str, number: int, answers: Answers) -> None:
+    """`number` wrong requests of all kinds in turn."""
     parts = urlsplit(url)
-    statuses: collections.Counter[int] = collections.Counter()
     seats = asyncio.Semaphore(AT_ONCE)
     some = bodies()
 
     async def one(i: int) -> None:
         kind, path = KINDS[i % len(KINDS)], PATHS[i % len(PATHS)]
-        body = next(some)
+        pieces = kind(path, key, next(some))
         async with seats:
-            statuses[
-                await _send(parts.hostname or "", parts.port or 80, kind(path, key, body))
-            ] += 1
+            status = await _send(parts.hostname or "", parts.port or 80, pieces)
+        answers.add(status, b"".join(piece for piece in pieces if isinstance(piece, bytes)))
 
     await asyncio.gather(*(one(i) for i in range(number)))
-    return statuses
 
 
 async def _send(host: str, port: int, pieces: list[bytes | float]) -> int:

@@ -7,18 +7,17 @@ ask for nothing of an engine.
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from serve.output_forms import OutputFormError, check_form
 from serve.settings import Limits
 
 # Sent by common clients; they describe the caller or its bookkeeping, not the answer.
 IGNORED = ("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key")
 
 Text = Annotated[str, StringConstraints(max_length=1_000_000)]
-MAX_DEPTH = 32
 
 
 class BodyError(ValueError):
@@ -146,7 +145,10 @@ def engine_body(body: ChatBody | CompletionBody, limits: Limits) -> dict[str, An
     Raises:
         BodyError: the prompt, `n`, `max_tokens` or the output form is beyond a limit.
     """
-    found = body.model_dump(mode="json", by_alias=True, exclude_none=True)
+    try:
+        found = body.model_dump(mode="json", by_alias=True, exclude_none=True)
+    except ValueError as error:
+        raise BodyError(f"the request is nested too deeply: {error}") from error
     for field in (*IGNORED, "model", "echo", "guided_json", "guided_choice"):
         found.pop(field, None)
     _check_prompt(body, limits)
@@ -235,28 +237,11 @@ def _form_of(response: ResponseFormat | None) -> dict[str, Any] | None:
 
 
 def _checked_form(form: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """Schemas are compiled for every request, so their size and depth are limited."""
     try:
-        size = len(json.dumps(form).encode("utf-8"))
-        json.dumps(form, ensure_ascii=False).encode("utf-8")
-    except (RecursionError, UnicodeEncodeError, ValueError) as error:
-        raise BodyError("the output form cannot be read as JSON text", "response_format") from error
-    if size > limits.schema_bytes:
-        raise BodyError(
-            f"the output form has {size} bytes; this server takes {limits.schema_bytes}",
-            "response_format",
-        )
-    if _depth(form) > MAX_DEPTH:
-        raise BodyError(f"the output form is nested deeper than {MAX_DEPTH}", "response_format")
+        check_form(form, limits)
+    except OutputFormError as error:
+        raise BodyError(str(error), "response_format") from error
     return form
-
-
-def _depth(value: object) -> int:
-    if isinstance(value, dict):
-        return 1 + max(map(_depth, value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max(map(_depth, value), default=0)
-    return 0
 
 
 class BiasBody(Body):

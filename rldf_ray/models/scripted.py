@@ -149,16 +149,16 @@ def instance(schema: dict[str, Any], number: int) -> object:
     """
     if "const" in schema:
         return schema["const"]
-    if "enum" in schema:
+    if schema.get("enum"):
         return schema["enum"][number % len(schema["enum"])]
     match schema.get("type"):
-        case "object":
+        case "object" if set(schema.get("required", ())) <= set(schema.get("properties", {})):
             properties = schema.get("properties", {})
             return {
                 name: instance(properties[name], _hash(number, name))
                 for name in schema.get("required", properties)
             }
-        case "array":
+        case "array" if "items" in schema or not schema.get("minItems"):
             items = range(schema.get("minItems", 0))
             return [instance(schema["items"], number + i * _STEP) for i in items]
         case "string" if "pattern" not in schema and "format" not in schema:
@@ -171,8 +171,8 @@ def instance(schema: dict[str, Any], number: int) -> object:
             return None
     raise ModelError(
         f"the scripted model cannot make an instance of {json.dumps(schema)}: it knows const, "
-        "enum, object, array, string (without pattern and format), number, boolean and null; give "
-        "it a `reply` of your own"
+        "enum, object (with properties for what is required), array (with items), string (without "
+        "pattern and format), number, boolean and null; give it a `reply` of your own"
     )
 
 

@@ -1,0 +1,142 @@
+"""The output form a request asks for, kept to what an engine can compile.
+
+An engine compiles a schema for every request, before the first token. One that counts to a billion
+(`minItems`) takes all memory of the machine on the way, so a form is looked through first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from serve.settings import Limits
+
+MAX_DEPTH = 32
+MOST_REPEATS = 1000
+COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+# What stands under these is the value itself, not a part of it.
+SAME_VALUE = ("allOf", "anyOf", "oneOf", "if", "then", "else", "not")
+REPEATS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
+
+
+class OutputFormError(ValueError):
+    """The output form goes too far, or is no JSON schema; the message is for the client."""
+
+
+def check_form(form: dict[str, Any], limits: Limits) -> None:
+    """Look through a form in vLLM's words: {"json": SCHEMA}, {"choice": [...]} or an object.
+
+    Raises:
+        OutputFormError: it is too large, too deep, counts too far, or is no JSON schema.
+    """
+    try:
+        size = len(json.dumps(form).encode("utf-8"))
+        json.dumps(form, ensure_ascii=False).encode("utf-8")
+    except (RecursionError, UnicodeEncodeError, ValueError) as error:
+        raise OutputFormError("the output form cannot be read as JSON text") from error
+    if size > limits.schema_bytes:
+        raise OutputFormError(
+            f"the output form has {size} bytes; this server takes {limits.schema_bytes}"
+        )
+    if _depth(form) > MAX_DEPTH:
+        raise OutputFormError(f"the output form is nested deeper than {MAX_DEPTH}")
+    if "json" in form:
+        _check_schema(form["json"])
+
+
+def _check_schema(schema: dict[str, Any]) -> None:
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise OutputFormError(f"the schema is no JSON schema: {error.message[:200]}") from error
+    except (RecursionError, OverflowError) as error:
+        raise OutputFormError("a pattern of the schema is too complicated") from error
+    for key, value in _entries(schema):
+        if key in COUNTS and isinstance(value, int | float) and value > MOST_REPEATS:
+            raise OutputFormError(f"{key} is {value}; this server takes at most {MOST_REPEATS}")
+        if key == "$ref" and isinstance(value, str) and not value.startswith("#"):
+            raise OutputFormError(f"$ref {value!r} is not within the schema (it begins with '#')")
+        if key == "pattern" and isinstance(value, str):
+            _check_pattern(value)
+        if key == "patternProperties" and isinstance(value, dict):
+            for pattern in value:
+                _check_pattern(pattern)
+    _check_references(schema)
+
+
+def _check_references(schema: dict[str, Any]) -> None:
+    """A schema that is itself, with no property or item between, has no end for an engine."""
+    ended: set[int] = set()
+
+    def follow(part: object, above: tuple[int, ...]) -> None:
+        if not isinstance(part, dict) or id(part) in ended:
+            return
+        if id(part) in above:
+            raise OutputFormError("a $ref of the schema leads back to itself")
+        same = [inner for key in SAME_VALUE for inner in _listed(part.get(key))]
+        if isinstance(part.get("$ref"), str):
+            same.append(_found_at(part["$ref"], schema))
+        for inner in same:
+            follow(inner, (*above, id(part)))
+        ended.add(id(part))
+
+    for part in (schema, *(value for _, value in _entries(schema))):
+        follow(part, ())
+        for one in _listed(part):
+            follow(one, ())
+
+
+def _listed(value: object) -> list[object]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _found_at(reference: str, schema: dict[str, Any]) -> object:
+    """What a JSON pointer (RFC 6901) leads to; None if to nothing, which the engine will say."""
+    found: object = schema
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict):
+            found = found.get(name)
+        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            return None
+    return found
+
+
+def _check_pattern(pattern: str) -> None:
+    """Groups may be nested, so the counts of a pattern are multiplied whatever they are about."""
+    counts = (max(int(n or 0) for n in found) for found in REPEATS.findall(pattern))
+    repeats = math.prod(max(1, count) for count in counts)
+    if repeats > MOST_REPEATS:
+        raise OutputFormError(
+            f"pattern {pattern[:80]!r} repeats {repeats} times; this server takes at most "
+            f"{MOST_REPEATS}"
+        )
+
+
+def _entries(value: object) -> Iterator[tuple[str, object]]:
+    """Every key and value, however deep."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key, inner
+            yield from _entries(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _entries(inner)
+
+
+def _depth(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(_depth, value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max(map(_depth, value), default=0)
+    return 0

@@ -1,0 +1,70 @@
+"""Output forms: what an engine may be asked to compile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.wrong_requests import nested
+from serve.output_forms import OutputFormError, check_form
+from serve.settings import Limits
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 80},
+        "born": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
+        "children": {"type": "array", "items": {"$ref": "#"}, "maxItems": 12},
+        "kind": {"enum": ["a", "b"]},
+    },
+    "required": ["name"],
+}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"json": PERSON}, {"json": nested(10)}, {"choice": ["yes", "no"]}, {"json_object": True}],
+)
+def test_what_an_engine_can_compile_passes(form: dict[str, Any]) -> None:
+    check_form(form, Limits())
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"type": "array", "minItems": 10**9}, "minItems is 1000000000; this server takes at most"),
+        ({"properties": {"a": {"items": {"maxLength": 1e12}}}}, "maxLength is"),
+        ({"type": "string", "pattern": "((a{100}){100}){100}"}, "repeats 1000000 times"),
+        ({"patternProperties": {"a{2,5000}": {}}}, "repeats 5000 times"),
+        ({"type": "string", "pattern": "(a+)+$("}, "is not a 'regex'"),
+        ({"type": "string", "pattern": "(" * 4000 + ")" * 4000}, "too complicated"),
+        ({"type": "string", "pattern": "a{99999999999999999999}"}, "too complicated"),
+        ({"$ref": "http://127.0.0.1:1/x"}, "not within the schema"),
+        ({"$ref": "#"}, "leads back to itself"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}}, "leads back"),
+        ({"items": {"allOf": [{"$ref": "#/items"}, {"type": "object"}]}}, "leads back"),
+        ({"type": "nonsense"}, "no JSON schema: 'nonsense'"),
+        ({"type": "object", "required": ["x", "x"]}, "no JSON schema"),
+        ({"properties": {"minItems": 3}}, "no JSON schema"),
+        (nested(17), "nested deeper than 32"),
+        ({"enum": ["x" * 20_000]}, "this server takes 16384"),
+        ({"enum": ["\ud800"]}, "cannot be read"),
+    ],
+)
+def test_what_goes_too_far_is_refused(schema: dict[str, Any], reason: str) -> None:
+    with pytest.raises(OutputFormError, match=reason):
+        check_form({"json": schema}, Limits())
+
+
+def test_a_property_may_be_called_like_a_limit() -> None:
+    check_form({"json": {"properties": {"minItems": {"type": "integer"}}}}, Limits())
+
+
+def test_a_reference_may_be_used_twice_and_lead_nowhere() -> None:
+    twice = {
+        "anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}],
+        "$defs": {"a": {"type": "null"}},
+    }
+    check_form({"json": twice}, Limits())
+    check_form({"json": {"$ref": "#/$defs/none/0"}}, Limits())
