@@ -16,6 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+# By default three seconds without a byte end a request; a store or a node that is busy is slower.
+REQUEST_TIMEOUT_S = 60.0
+
 
 class ObjectStoreError(RuntimeError):
     """The store does not do what was asked; the message says what to check."""
@@ -130,6 +133,10 @@ def _file_system(address: str) -> tuple[Any, str]:
 
         other, path = fsspec.core.url_to_fs(address)
         system = pafs.PyFileSystem(pafs.FSSpecHandler(other))
+    if isinstance(system, pafs.S3FileSystem):
+        # An address has no option for it, and what pickle is told is all there is to build one of.
+        build, (options,) = system.__reduce__()
+        system = build({**options, "request_timeout": REQUEST_TIMEOUT_S})
     return system, path.rstrip("/")
 
 

@@ -1,8 +1,8 @@
 """A small S3 server on loopback: enough of the protocol for whole objects, listings and uploads.
 
 It keeps objects in memory, asks for some signature (which it does not verify) and can be told to
-take no more than a number of writes. (moto's server needs a botocore that does not go with the
-pinned python-dateutil.)
+take no more than a number of writes, or to be slow to list. (moto's server needs a botocore that
+does not go with the pinned python-dateutil.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from time import gmtime, strftime, time
+from time import gmtime, sleep, strftime, time
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -31,6 +31,7 @@ class Buckets:
     objects: dict[str, dict[str, tuple[bytes, float]]] = field(default_factory=dict)
     parts: dict[str, dict[int, bytes]] = field(default_factory=dict)
     writes_left: int | None = None
+    list_delay_s: float = 0.0
     written: list[str] = field(default_factory=list)
 
     def write(self, bucket: str, key: str, content: bytes) -> bool:
@@ -53,6 +54,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args: Any) -> None:
         pass
+
+    def handle_expect_100(self) -> bool:
+        """At once, not with the buffer: a client waits a second for it before it sends a body."""
+        going_on = super().handle_expect_100()
+        self.wfile.flush()
+        return going_on
 
     def _asked(self) -> tuple[str, str, dict[str, str]]:
         url = urllib.parse.urlsplit(self.path)
@@ -140,6 +147,7 @@ class Handler(BaseHTTPRequestHandler):
         self._say(206, content[first : last + 1], **headers)
 
     def _list(self, bucket: str, query: dict[str, str]) -> None:
+        sleep(self.buckets.list_delay_s)
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         entries, folders = [], set()
         for key, (content, when) in sorted(self.buckets.objects[bucket].items()):
@@ -216,7 +224,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def _etag(content: bytes) -> str:
-    return f'"{md5(content, usedforsecurity=False).hexdigest()}"'
+    """Of its length and beginning: listings ask for those of gigabytes."""
+    return f'"{md5(content[:4096], usedforsecurity=False).hexdigest()}-{len(content)}"'
 
 
 def _unchunked(body: bytes) -> bytes:

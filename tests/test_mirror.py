@@ -270,6 +270,12 @@ def test_two_programs_of_one_machine_need_no_store_to_exclude_each_other(buckets
 # --- errors that help
 
 
+def test_a_store_that_is_silent_for_seconds_is_waited_for(buckets: Buckets) -> None:
+    ObjectStore("s3://bucket/runs").write("one", b"content")
+    buckets.list_delay_s = 6
+    assert set(ObjectStore("s3://bucket/runs").list()) == {"one"}
+
+
 def test_a_missing_bucket_is_named_before_any_work(buckets: Buckets) -> None:
     with (
         pytest.raises(ObjectStoreError, match="make the bucket 'nowhere' first"),
