@@ -111,7 +111,7 @@ def ppo_table(ppo: PpoMeasured) -> list[dict[str, Any]]:
     """Episodes a second, engines and workers taking turns, or rollouts of the next step ahead."""
     rows = []
     for workers in WORKERS:
-        for engines in (1, workers, 4 * workers):
+        for engines in sorted({1, workers, 4 * workers}):
             rollout, train = ppo.rollout_s / engines, ppo.train_s / workers
             turns, overlap = rollout + train + ppo.sync_s, max(rollout, train) + ppo.sync_s
             parts = {"rollouts": rollout, "training": train, "weight sync": ppo.sync_s}
