@@ -32,20 +32,21 @@ from tests.cluster.hosts import (
 )
 from tests.s3_server import Buckets, as_environment, s3_server
 
-pytestmark = [pytest.mark.cluster, pytest.mark.hosts, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.hosts, pytest.mark.timeout(1500)]
 
 RAY = str(Path(sys.executable).with_name("ray"))
 RUN = "s3://bucket/run"
 ROLES, ROUNDS = 3, 2
 DASHBOARD = "http://127.0.0.1:18265"
 RLDF = "~/rldf-ray/.venv/bin/rldf"
-SCRIPTED = f"{RUN} --plan smoke --set referee.kind=prompted --set debate.debates=12"
+SCRIPTED = "--set referee.kind=prompted --set debate.debates=12"
 # Long enough to lose a host in them.
-SLOW_DEBATES = f"{SCRIPTED} --set teacher=scripted:1.5 --set debate.in_flight=2"
-TRAINED = (
-    f"{SCRIPTED} --set teacher=scripted:0.01 --set reward.epochs=4 "
-    "--set train.checkpoint_every=2 --set train.max_failures=2"
+DEBATES = f"{RUN} --plan smoke {SCRIPTED} --set teacher=scripted:1.5 --set debate.in_flight=2"
+WHOLE = (
+    f"smoke --out {RUN} {SCRIPTED} --set teacher=scripted:0.01 --set reward.epochs=4 "
+    "--set train.checkpoint_every=8 --set train.max_failures=2"
 )
+ENDS = {"succeeded", "failed", "stopped"}
 
 
 def secrets(url: str) -> dict[str, str]:
@@ -97,9 +98,10 @@ class Job:
         )
 
     def status(self) -> str:
-        said = self._ray("status", self._name)
-        words = ("SUCCEEDED", "FAILED", "STOPPED", "RUNNING", "PENDING")
-        return next((word for word in words if word in said.stdout + said.stderr), "")
+        """One of `ENDS`; anything else while it is under way."""
+        done = self._ray("status", self._name)
+        said = (done.stdout + done.stderr).lower()
+        return next((word for word in sorted(ENDS) if word in said), "")
 
     def log(self) -> str:
         return self._ray("logs", self._name).stdout
@@ -110,14 +112,14 @@ class Job:
         while not what():
             if time.monotonic() > asked + 10:
                 # Ray's command takes seconds of one of two cores.
-                ended, asked = self.status() in ("SUCCEEDED", "FAILED", "STOPPED"), time.monotonic()
+                ended, asked = self.status() in ENDS, time.monotonic()
                 assert not ended, self.log()[-3000:]
             assert time.monotonic() < deadline, self.log()[-3000:]
             time.sleep(0.5)
 
     def wait(self, limit_s: float) -> str:
         deadline = time.monotonic() + limit_s
-        while (status := self.status()) not in ("SUCCEEDED", "FAILED", "STOPPED"):
+        while (status := self.status()) not in ENDS:
             assert time.monotonic() < deadline, self.log()[-3000:]
             time.sleep(5)
         return status
@@ -176,14 +178,14 @@ def test_debates_survive_the_loss_of_a_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with cluster(tmp_path, monkeypatch) as (hosts, buckets):
-        job = Job(hosts, f"{RLDF} debate {SLOW_DEBATES}")
+        job = Job(hosts, f"{RLDF} debate {DEBATES}")
         job.wait_until(lambda: debated(buckets) > 0, 120)
         host = busy(hosts, "ScriptedActor")
         assert host is not None, job.log()[-3000:]
         host.kill()
         print(f"{host.name} killed, {debated(buckets)} calls of debates uploaded", flush=True)
         host.start()
-        assert job.wait(200) == "SUCCEEDED", job.log()[-3000:]
+        assert job.wait(200) == "succeeded", job.log()[-3000:]
         assert "died, starting it again" in job.log()
         wait_until(lambda: runs(hosts, host, "raylet"), 150, "Ray did not start again on the host")
         wait_until(lambda: workers(hosts) == 2, 60, "the host did not join")
@@ -194,23 +196,27 @@ def test_training_survives_the_loss_of_a_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with cluster(tmp_path, monkeypatch) as (hosts, buckets):
-        commands = (f"debate {TRAINED}", f"data {RUN}", f"train reward {RUN}")
-        job = Job(hosts, " && ".join(f"{RLDF} {command}" for command in commands))
-        job.wait_until(lambda: checkpoint(buckets) > 0, 300)
+        job = Job(hosts, f"{RLDF} run {WHOLE}")
+        job.wait_until(lambda: checkpoint(buckets) > 0, 400)
         host = busy(hosts, "RayTrainWorker")
         assert host is not None, job.log()[-3000:]
         reached = checkpoint(buckets)
         host.cut_off()
         print(f"{host.name} cut off, the last checkpoint is of step {reached}", flush=True)
         seen = [logged(buckets)]
-        job.wait_until(lambda: seen.append(logged(buckets)) or is_trained(buckets), 300)
-        assert job.wait(100) == "SUCCEEDED", job.log()[-3000:]
+        job.wait_until(lambda: seen.append(logged(buckets)) or is_trained(buckets), 400)
         # A job that began anew would have logged its first steps again.
         assert min(seen) >= reached
+        print("the reward model is trained", flush=True)
         host.reconnect()
-    with RunFolder.at(RUN).locked():
+        assert job.wait(600) == "succeeded", job.log()[-3000:]
+    folder = RunFolder.at(RUN)
+    with folder.locked():
         steps = [one["step"] for one in read_progress(f"{RUN}/reward") if "loss" in one]
-    assert steps == sorted(set(steps))
+        assert steps == sorted(set(steps))
+        report = json.loads(folder.fetched("report.json").read_text())
+        assert report["training"]["ppo"] is not None
+        assert (folder.fetched("model") / "model.safetensors").stat().st_size > 10**8
 
 
 def checkpoint(buckets: Buckets) -> int:
