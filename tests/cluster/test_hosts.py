@@ -135,6 +135,11 @@ def runs(hosts: Hosts, host: Host, process: str) -> bool:
     return process in subprocess.run(asked, capture_output=True, text=True, check=False).stdout
 
 
+def left(hosts: Hosts) -> list[Host]:
+    """Hosts on which Ray runs."""
+    return [host for host in hosts.hosts if runs(hosts, host, "raylet")]
+
+
 def workers(hosts: Hosts) -> int:
     """Nodes that `ray status` calls active, without the head."""
     said = hosts.client(
@@ -170,7 +175,9 @@ def cluster(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Hos
             yield hosts, buckets
         down = hosts.client(RAY, "down", "-y", str(file), timeout_s=150)
         assert down.returncode == 0, down.stdout[-2000:] + down.stderr[-2000:]
-        assert not [host for host in hosts.hosts if runs(hosts, host, "raylet")]
+        # It stops the head; workers end by themselves a while after.
+        assert not runs(hosts, hosts.hosts[0], "raylet"), down.stdout[-2000:] + down.stderr[-2000:]
+        wait_until(lambda: not left(hosts), 150, "Ray goes on without a head")
         print("ray down", flush=True)
 
 
