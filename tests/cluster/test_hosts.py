@@ -217,6 +217,10 @@ def test_training_survives_the_loss_of_a_host(
         print("the reward model is trained", flush=True)
         host.reconnect()
         assert job.wait(600) == "succeeded", job.log()[-3000:]
+        the_run_is_whole()
+
+
+def the_run_is_whole() -> None:
     folder = RunFolder.at(RUN)
     with folder.locked():
         steps = [one["step"] for one in read_progress(f"{RUN}/reward") if "loss" in one]
