@@ -20,7 +20,8 @@ HARDWARE := $(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
 CONSTRAINTS := constraints/$(HARDWARE).txt
 # Holds a digest of what was installed from, so that a new date on a file installs nothing again.
 STAMP := $(VENV)/installed
-# GiB that an installation takes at its largest, pip's temporary files included.
+# GiB to have free: without a GPU 6.8 were taken at most, pip's temporary files included; with CUDA's
+# packages it is an estimate.
 ROOM := $(if $(filter gpu,$(HARDWARE)),24,8)
 LOG := $(VENV)/install.log
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
@@ -70,7 +71,7 @@ install:
 	fi
 	free=$$(df -Pk . | awk 'NR == 2 { print int($$4 / 1048576) }')
 	if [ "$$free" -lt $(ROOM) ]; then
-	    echo "Installing for $(HARDWARE) takes $(ROOM) GiB on the disk of $(CURDIR), $$free GiB are free:" \
+	    echo "Installing for $(HARDWARE) wants $(ROOM) GiB on the disk of $(CURDIR), $$free GiB are free:" \
 	        "make room, or clone the project where there is more" >&2
 	    exit 1
 	fi

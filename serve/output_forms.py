@@ -87,7 +87,6 @@ def _check_references(schema: dict[str, Any]) -> None:
         ended.add(id(part))
 
     for part in (schema, *(value for _, value in _entries(schema))):
-        follow(part, ())
         for one in _listed(part):
             follow(one, ())
 
