@@ -14,6 +14,7 @@ from rldf_ray.plan import Endpoint, PlanError
 
 class ModeName(StrEnum):
     rank = "rank"
+    rank_sum = "rank_sum"
     letter = "letter"
     generate = "generate"
 

@@ -105,6 +105,7 @@ def _from_folder(
         model_folder(request.model),
         items.items,
         asked,
+        mode=request.mode,
         dtype=request.dtype,
         tokens=request.tokens,
         on_answers=on_answers,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 class AskedBy(StrEnum):
     rank = "rank"
+    rank_sum = "rank_sum"
     letter = "letter"
 
 

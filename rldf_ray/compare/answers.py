@@ -85,7 +85,9 @@ def answer_all(
         with story.bar("items answered", len(items.items) * len(todo)) as bar:
             for key, asking in todo.items():
                 began = time.monotonic()
-                answers = _ranked(plan, asking.folder, items, put[key], placement, bar.advance)
+                answers = _ranked(
+                    plan, asking.folder, items, put[key], mode, placement, bar.advance
+                )
                 evaluation = Evaluation(
                     asking.method.title, mode, "paper", items, answers, asking.seed
                 )
@@ -182,6 +184,7 @@ def _ranked(
     folder: str,
     items: BBQSet,
     put: Sequence[Put],
+    mode: Mode,
     placement: Placement,
     on_answers: Callable[[int], None],
 ) -> dict[Key, Answer]:
@@ -201,6 +204,7 @@ def _ranked(
         dtype=plan.engines.dtype,
         threads=placement.threads,
         tokens=plan.evaluate.batch_tokens,
+        summed=mode == "rank_sum",
     ):
         scores = ray.get(reference)
         for i, shown in scores.items():

@@ -29,6 +29,7 @@ from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import MEANS, Table, all_tables
 from rldf_ray.compare.writing import csv_text, latex, markdown
 from rldf_ray.environment import machine, versions
+from rldf_ray.evaluate.asking import RANKED
 from rldf_ray.evaluate.bbq_data import BBQSet
 from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.multiple_choice import set_name
@@ -160,14 +161,17 @@ def _mean(costs: Sequence[Cost]) -> Cost:
 
 def _notes(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:
     number = settings.repeats
-    how = "options ranked" if settings.mode == "rank" else "answers by letter"
+    how = {
+        "rank": "options ranked by the mean log-likelihood of their tokens",
+        "rank_sum": "options ranked by the log-likelihood of the whole answer",
+    }.get(settings.mode, "answers by letter")
     found = [
         f"{set_name(plan)}: {len(items.items)} items, the same for all methods and repeats; {how}.",
         _repeats(plan, number),
         INTERVALS,
         SILENT,
     ]
-    if settings.mode == "rank" and number > 1:
+    if settings.mode in RANKED and number > 1:
         found.append("Default ranks without drawing anything, so its repeats are equal.")
     if pairs is not None:
         found.append(f"Every reward model was given {pairs} pairs, the fewest any source had.")

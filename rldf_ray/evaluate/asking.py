@@ -17,10 +17,13 @@ from rldf_ray.evaluate.bbq_data import BBQItem
 from rldf_ray.evaluate.bbq_score import match_text
 from rldf_ray.prompts import render
 
-Mode = Literal["rank", "letter", "generate"]
+Mode = Literal["rank", "rank_sum", "letter", "generate"]
 Order: TypeAlias = tuple[int, int, int]
 
 LETTERS = ("A", "B", "C")
+RANKED: tuple[Mode, ...] = ("rank", "rank_sum")
+"""Options are not shown, their likelihoods are compared: a token's mean, or the sum."""
+
 PUBLISHED: Order = (0, 1, 2)
 _ORDERS: tuple[Order, ...] = tuple((a, b, c) for a, b, c in permutations((0, 1, 2)))
 
@@ -62,11 +65,11 @@ def order_of(item: BBQItem, permute: bool, seed: int) -> Order:
 def ask(item: BBQItem, mode: Mode, order: Order = PUBLISHED) -> Asked:
     """The item as `mode` shows it.
 
-    rank: context and question in the one template of training, the options as possible answers.
+    rank, rank_sum: context and question in the one template of training, the options as answers.
     letter, generate: the options are shown too; the answer is a letter, or an option's words.
     """
     shown = tuple(item.options[published] for published in order)
-    if mode == "rank":
+    if mode in RANKED:
         text = render("answer", text=item.context, question=item.question, clue=None, identity=None)
     else:
         text = render(

@@ -12,7 +12,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from rldf_ray.evaluate.asking import LETTERS, Asked, Mode, ask, order_of, parse_answer, parse_letter
+from rldf_ray.evaluate.asking import (
+    LETTERS,
+    RANKED,
+    Asked,
+    Mode,
+    ask,
+    order_of,
+    parse_answer,
+    parse_letter,
+)
 from rldf_ray.evaluate.bbq_data import BBQError, BBQItem, Key
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
@@ -30,7 +39,7 @@ def check_mode(model: str, mode: Mode) -> None:
     Raises:
         BBQError: an endpoint cannot rank, or a folder cannot generate.
     """
-    if model.startswith(ENDPOINT) and mode == "rank":
+    if model.startswith(ENDPOINT) and mode in RANKED:
         raise BBQError(
             f"{model}: an endpoint does not tell the likelihood of a given answer; allowed: "
             "--mode letter or --mode generate"
@@ -64,6 +73,7 @@ def rank_locally(
     items: Sequence[BBQItem],
     asked: Sequence[Asked],
     *,
+    mode: Mode,
     dtype: DType,
     tokens: int,
     on_answers: Callable[[int], None],
@@ -77,7 +87,13 @@ def rank_locally(
     threads = len(os.sched_getaffinity(0))
     found: dict[Key, Answer] = {}
     for part in rank_answers(
-        folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens
+        folder,
+        asked,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        tokens=tokens,
+        summed=mode == "rank_sum",
     ):
         for place, shown in part.items():
             order = asked[place].order

@@ -35,7 +35,7 @@ def evaluate_folder(
     """A model folder, a run's folder or `embedded` on the set; `.values()` are its shares.
 
     Args:
-        mode: "rank" or "letter" (docs/bbq.md).
+        mode: "rank", "rank_sum" or "letter" (docs/bbq.md).
         seed: of the options' orders and of the intervals.
 
     Raises:
@@ -48,6 +48,7 @@ def evaluate_folder(
         model_folder(model),
         queries.items,
         asked,
+        mode=mode,
         dtype=dtype,
         tokens=tokens,
         on_answers=on_answers,
@@ -67,7 +68,7 @@ async def evaluate_model(
     """A model behind the chat interface (an endpoint, engines) on the set, by letter or freely.
 
     Raises:
-        BBQError: mode "rank", which needs likelihoods of given answers.
+        BBQError: a ranking mode, which needs likelihoods of given answers.
         ModelError: a request failed for good; the finished ones are in the model's journal.
     """
     check_mode(f"{ENDPOINT}{model.name}", mode)

@@ -1,6 +1,7 @@
 """Multiple choice by ranking: which answer does a model find most likely, for any causal model.
 
-Each answer is scored as the assistant's by the mean log-likelihood of its tokens. What prompts and
+Each answer is scored as the assistant's by the log-likelihood of its tokens: their mean, which does
+not count length, or their sum, the likelihood of the answer itself. What prompts and
 answers share is read once: questions are merged into prefix trees, a tree is one sequence to the
 model, and a mask lets every token see its own ancestors alone.
 
@@ -60,12 +61,14 @@ def rank_answers(
     dtype: str,
     threads: int,
     tokens: int,
+    summed: bool = False,
 ) -> Iterator[dict[int, Scores]]:
-    """Mean log-likelihood (nats a token) of every answer, tree by tree, by the question's place.
+    """Log-likelihood of every answer, tree by tree, by the question's place.
 
     Args:
         folder: a Hugging Face model folder or hub id.
         tokens: size of a forward pass; a longer question gets one of its own.
+        summed: over the answer's tokens (nats) instead of their mean (nats a token).
 
     Raises:
         BBQError: an answer has no token.
@@ -79,10 +82,10 @@ def rank_answers(
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
     model.eval().requires_grad_(False).to(device)
     if questions and not reads_trees(model, questions[0]):
-        yield from (_one_by_one(model, question) for question in questions)
+        yield from (_one_by_one(model, question, summed) for question in questions)
         return
     for tree in trees(questions, tokens):
-        yield score_tree(model, tree)
+        yield score_tree(model, tree, summed)
 
 
 def token_question(tokenizer: Any, place: int, asked: Asked) -> TokenQuestion:
@@ -108,14 +111,14 @@ def reads_trees(model: Any, question: TokenQuestion) -> bool:
     )
 
 
-def _one_by_one(model: Any, question: TokenQuestion) -> dict[int, Scores]:
+def _one_by_one(model: Any, question: TokenQuestion, summed: bool = False) -> dict[int, Scores]:
     """A question's scores with every answer read after a prompt of its own."""
-    found = (score_tree(model, chain) for chain in chains(question))
+    found = (score_tree(model, chain, summed) for chain in chains(question))
     return {question.place: tuple(scores[0] for one in found for scores in one.values())}
 
 
 @torch.inference_mode()
-def score_tree(model: Any, tree: PrefixTree) -> dict[int, Scores]:
+def score_tree(model: Any, tree: PrefixTree, summed: bool = False) -> dict[int, Scores]:
     """Scores of all answers in a tree, by the question's place: one forward pass."""
     # Logits are taken where an answer's token is predicted, and nowhere else: of a small model
     # they are the largest matrix product.
@@ -136,7 +139,7 @@ def score_tree(model: Any, tree: PrefixTree) -> dict[int, Scores]:
     rows = torch.tensor([row_of[step.node] for step in tree.steps], device=device)
     tokens = torch.tensor([step.token for step in tree.steps], device=device)
     logprobs = (logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist()
-    return _means(tree, logprobs)
+    return _by_answer(tree, logprobs, summed)
 
 
 def _mask(tree: PrefixTree, dtype: torch.dtype) -> Tensor:
@@ -146,12 +149,15 @@ def _mask(tree: PrefixTree, dtype: torch.dtype) -> Tensor:
     return mask.masked_fill_(allowed, 0)[None, None]
 
 
-def _means(tree: PrefixTree, logprobs: Sequence[float]) -> dict[int, Scores]:
-    """Per answer the mean over its tokens."""
+def _by_answer(tree: PrefixTree, logprobs: Sequence[float], summed: bool) -> dict[int, Scores]:
+    """Per answer the sum or the mean over its tokens."""
     found: dict[int, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for step, logprob in zip(tree.steps, logprobs, strict=True):
         found[step.place][step.answer].append(logprob)
     return {
-        place: tuple(sum(values) / len(values) for _, values in sorted(answers.items()))
+        place: tuple(
+            sum(values) if summed else sum(values) / len(values)
+            for _, values in sorted(answers.items())
+        )
         for place, answers in found.items()
     }

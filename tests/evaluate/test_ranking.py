@@ -41,15 +41,17 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ranked(folder: Path, asked: list[Asked], tokens: int) -> dict[int, tuple[float, ...]]:
+def ranked(
+    folder: Path, asked: list[Asked], tokens: int, summed: bool = False
+) -> dict[int, tuple[float, ...]]:
     found: dict[int, tuple[float, ...]] = {}
     settings: dict[str, Any] = {"device": "cpu", "dtype": "float32", "threads": 1}
-    for part in rank_answers(folder, asked, tokens=tokens, **settings):
+    for part in rank_answers(folder, asked, tokens=tokens, summed=summed, **settings):
         found |= part
     return found
 
 
-def plainly(folder: Path, asked: Asked) -> list[float]:
+def plainly(folder: Path, asked: Asked, summed: bool = False) -> list[float]:
     """Every answer after a prompt of its own, in one ordinary forward pass each."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -62,7 +64,7 @@ def plainly(folder: Path, asked: Asked) -> list[float]:
         with torch.no_grad():
             logits = model(torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
         logprobs = logits.log_softmax(-1)[range(len(answer)), answer]
-        scores.append(float(logprobs.mean()))
+        scores.append(float(logprobs.sum() if summed else logprobs.mean()))
     return scores
 
 
@@ -74,6 +76,14 @@ def test_a_shared_tree_gives_the_plain_scores(tiny_model: Path, mode: Any, token
     assert sorted(found) == list(range(len(asked)))
     for place, one in enumerate(asked):
         assert found[place] == pytest.approx(plainly(tiny_model, one), abs=1e-5)
+
+
+def test_a_sum_is_the_likelihood_of_the_whole_answer(tiny_model: Path) -> None:
+    asked = [ask(item, "rank_sum") for item in ITEMS[:4]]
+    assert asked == [ask(item, "rank") for item in ITEMS[:4]]
+    found = ranked(tiny_model, asked, 200, summed=True)
+    for place, one in enumerate(asked):
+        assert found[place] == pytest.approx(plainly(tiny_model, one, summed=True), abs=1e-4)
 
 
 def test_items_are_ranked_as_published_in_the_training_template(tiny_model: Path) -> None:
