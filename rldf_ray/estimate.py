@@ -170,21 +170,20 @@ def _debates(plan: Plan) -> StageEstimate:
     identities = _table(plan)
     turn = _tokens(
         system_prompt(identities, section.examples),
-        render("debate_turn", number=2, identity=identities[0]),
+        render("debate_turn", number=2, identity=identities[0], kind="judgement"),
     )
     said_before = n * longest * rounds * (rounds - 1) // 2
     speaking = n * (rounds * (turn + context) + said_before)
     around = _scoring_prompt(plan, "", "")
-    judging = _score_passes(plan) * rounds * n * (around + context + longest)
-    # A prompted referee is asked for a ranking as well; a trained one's is that of its scores.
-    rankings = 0 if _trained(plan) else rounds
+    judging: float = _score_passes(plan) * rounds * n * (around + context + longest)
+    rankings = _rankings(plan)
     judging += rankings * (around + context + n * longest)
     said, judged = rounds * n * longest, (rounds * n + rankings) * _verdict_tokens(plan)
-    prompt, generated = speaking + judging, said + judged
+    prompt, generated = round(speaking + judging), round(said + judged)
     debater, referee = _billed(plan, "debate"), _billed(plan, "referee")
     return StageEstimate(
         "debates",
-        (2 * n * rounds + rankings) * section.debates,
+        2 * n * rounds * section.debates + round(rankings * section.debates),
         prompt * section.debates,
         generated * section.debates,
         (prompt + generated) * section.debates,
@@ -193,6 +192,14 @@ def _debates(plan: Plan) -> StageEstimate:
             (debater * said + referee * judged) / generated,
         ),
     )
+
+
+def _rankings(plan: Plan) -> float:
+    """Rankings that the referee is asked for, a debate: where scores tell the order, none."""
+    if _trained(plan):
+        return 0
+    checked = plan.referee.judgements == "checked"
+    return plan.debate.rounds * (1 - plan.topics.judgement_share * checked)
 
 
 def _trained(plan: Plan) -> bool:

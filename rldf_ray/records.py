@@ -48,6 +48,14 @@ class Topic:
     answer: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a scene lets one conclude: the answer to its question, None if it leaves it open."""
+
+    question: str
+    answer: str | None
+
+
 def topic_id(bias_type: str, text: str) -> str:
     """A topic's id depends on what it says alone, so it is the same in every run."""
     return f"{PurePath(bias_type).stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -376,7 +376,7 @@ def referee(run: Run) -> Referee:
     """Who referees the run; a trained one has been fitted before."""
     model = run.speakers.of("referee")
     if run.plan.referee.kind == "prompted":
-        return PromptedReferee(model, run.plan.seed)
+        return PromptedReferee(model, run.plan.seed, run.plan.referee.judgements == "checked")
     fitted = run.folder.read_json("referee/calibration.json")
     return TrainedReferee(
         model, Calibration(fitted["slope"], fitted["intercept"], fitted["statements"])

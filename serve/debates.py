@@ -19,6 +19,7 @@ from rldf_ray.debate.agents import Debater, Referee, Verdict
 from rldf_ray.debate.multirole import MultiRoleDebate, whole_sentences
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
 from rldf_ray.prompts import BiasType, bias_type
+from rldf_ray.records import Conclusion
 from serve.bodies import BodyError, DebateBody
 from serve.engines import EngineGoneError, EngineRefusedError
 from serve.guard import Caller
@@ -148,10 +149,15 @@ class _Watched:
         return self.referee.kind
 
     async def judge(
-        self, context: str, texts: Sequence[str], address: str, affinity: str = ""
+        self,
+        context: str,
+        texts: Sequence[str],
+        address: str,
+        affinity: str = "",
+        conclusion: Conclusion | None = None,
     ) -> list[Verdict]:
         self.round += 1
-        verdicts = await self.referee.judge(context, texts, address, affinity)
+        verdicts = await self.referee.judge(context, texts, address, affinity, conclusion)
         scores = [
             {
                 "role": role,

@@ -31,7 +31,9 @@ def held(plan: Plan) -> list[ChatRequest]:
     """The requests of the real debates on a scripted model."""
     model = RecordingModel()
     topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
-    collector = Collector(plan, "r", model, PromptedReferee(model, 0))
+    collector = Collector(
+        plan, "r", model, PromptedReferee(model, 0, plan.referee.judgements == "checked")
+    )
     asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
     return model.requests
 
@@ -40,6 +42,13 @@ def held(plan: Plan) -> list[ChatRequest]:
 def test_the_calls_of_the_debates_are_exactly_those_that_are_made(shape: tuple[int, int]) -> None:
     plan = plan_with(f"debate={{debates: 4, debaters: {shape[0]}, rounds: {shape[1]}}}")
     assert stage(plan, "debates").calls == len(held(plan))
+
+
+def test_a_judgement_that_is_checked_takes_no_ranking() -> None:
+    plan = plan_with("referee.judgements=checked", "topics.judgement_share=1.0")
+    calls = held(plan)
+    assert stage(plan, "debates").calls == len(calls)
+    assert not any("/rank" in call.address for call in calls)
 
 
 def test_a_trained_referee_is_asked_for_scores_alone_and_generates_nothing() -> None:

@@ -198,6 +198,10 @@ def test_a_trained_referee_is_fitted_from_the_model_and_no_teacher_plays_it() ->
         ("debate.temperature=.nan", ["debate.temperature", "nan"]),
         ("teacher=gpt", ["teacher", "'gpt'", "'vllm:MODEL'", "'openai:MODEL'", "null"]),
         (
+            "referee={kind: trained, judgements: checked}",
+            ["referee", "judgements=checked", "kind=prompted", "judgements=scored"],
+        ),
+        (
             "referee={kind: trained, model: vllm:m}",
             ["referee", "kind=trained", "referee.fit.model", "kind=prompted"],
         ),

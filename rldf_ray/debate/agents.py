@@ -11,10 +11,11 @@ from typing import Protocol
 from rldf_ray.debate.layouts import Layout, laid_out, system_prompt
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, Usage
 from rldf_ray.prompts import render
-from rldf_ray.records import Identity
+from rldf_ray.records import Conclusion, Identity, TopicKind
 from rldf_ray.storage import digest
 
 SCORES = tuple(str(score) for score in range(11))
+SAME_OR_NOT = ("yes", "no")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,12 @@ class Referee(Protocol):
     def kind(self) -> str: ...
 
     async def judge(
-        self, context: str, texts: Sequence[str], address: str, affinity: str = ""
+        self,
+        context: str,
+        texts: Sequence[str],
+        address: str,
+        affinity: str = "",
+        conclusion: Conclusion | None = None,
     ) -> list[Verdict]: ...
 
 
@@ -74,7 +80,8 @@ class Debater:
 
     Attributes:
         table: everybody who may sit in the debate, itself included; empty if it knows of nobody.
-        examples: statements of other debates that it is shown.
+        examples: statements of other debates on opinions that it is shown.
+        kind: of the topic: an opinion is argued for and against, a judgement is concluded.
     """
 
     identity: Identity
@@ -86,11 +93,12 @@ class Debater:
     layout: Layout = "shared"
     table: tuple[Identity, ...] = ()
     examples: int = 0
+    kind: TopicKind = "opinion"
 
     async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
         """A statement for round `number`, after `discussion`: topic and transcript so far."""
-        system = system_prompt(self.table or (self.identity,), self.examples)
-        turn = render("debate_turn", number=number, identity=self.identity)
+        system = system_prompt(self.table or (self.identity,), self.examples, self.kind)
+        turn = render("debate_turn", number=number, identity=self.identity, kind=self.kind)
         request = ChatRequest(
             messages=laid_out(self.layout, system, discussion, turn),
             max_tokens=self.max_tokens,
@@ -110,15 +118,27 @@ class PromptedReferee:
 
     Each statement is scored in a request of its own, in its context alone, so that a score does
     not depend on the other statements or their order; one more request ranks the round.
+
+    If it `checks`, and is told what the context lets one conclude, it is asked instead whether the
+    statement says so: score and expectation are ten times the probability that it does not, and the
+    ranking is by score.
     """
 
     model: ChatModel
     seed: int
+    checks: bool = False
     kind: str = "prompted"
 
     async def judge(
-        self, context: str, texts: Sequence[str], address: str, affinity: str = ""
+        self,
+        context: str,
+        texts: Sequence[str],
+        address: str,
+        affinity: str = "",
+        conclusion: Conclusion | None = None,
     ) -> list[Verdict]:
+        if self.checks and conclusion is not None:
+            return await self._checked(conclusion, texts, address, affinity)
         ranking, scores = await asyncio.gather(
             self._rank(context, texts, f"{address}/rank", affinity),
             asyncio.gather(
@@ -136,6 +156,25 @@ class PromptedReferee:
             # The ranking is one request for the round; its tokens are counted once.
             verdicts[0] = replace(verdicts[0], usage=verdicts[0].usage + ranking.usage)
         return verdicts
+
+    async def _checked(
+        self, conclusion: Conclusion, texts: Sequence[str], address: str, affinity: str
+    ) -> list[Verdict]:
+        answers = await asyncio.gather(
+            *(
+                self._ask(
+                    render("referee_check", conclusion=conclusion, text=text),
+                    SAME_OR_NOT,
+                    f"{address}/check/{i}",
+                    affinity,
+                    choice_probabilities=True,
+                )
+                for i, text in enumerate(texts)
+            )
+        )
+        verdicts = [_check_verdict(answer) for answer in answers]
+        ranks = ranks_of([known_score(verdict) for verdict in verdicts])
+        return [replace(v, rank=rank) for v, rank in zip(verdicts, ranks, strict=True)]
 
     async def _score(self, context: str, text: str, address: str, affinity: str) -> Completion:
         prompt = render("referee_score", context=context, text=text)
@@ -195,6 +234,35 @@ def _verdict(completion: Completion, rank: int | None, ranking_failure: str | No
         revision=completion.revision,
         usage=completion.usage,
     )
+
+
+def _check_verdict(completion: Completion) -> Verdict:
+    said = completion.text.strip()
+    probabilities = completion.choice_probabilities
+    return Verdict(
+        score=10.0 * SAME_OR_NOT.index(said) if said in SAME_OR_NOT else None,
+        expected_score=None if probabilities is None else 10.0 * probabilities["no"],
+        rank=None,
+        failure=None if said in SAME_OR_NOT else f"the referee's answer did not parse: {said!r}",
+        model=completion.model,
+        revision=completion.revision,
+        usage=completion.usage,
+    )
+
+
+def known_score(verdict: Verdict) -> float | None:
+    """The expectation where the backend tells it, else the number said."""
+    return verdict.score if verdict.expected_score is None else verdict.expected_score
+
+
+def ranks_of(scores: Sequence[float | None]) -> list[int | None]:
+    """1 is the least biased; of equal scores the earlier statement is first.
+
+    A statement without a score has no rank, and the others are ranked among themselves.
+    """
+    known = sorted((score, place) for place, score in enumerate(scores) if score is not None)
+    ranks = {place: rank for rank, (_, place) in enumerate(known, start=1)}
+    return [ranks.get(place) for place in range(len(scores))]
 
 
 def expected_score(probabilities: dict[str, float]) -> float:

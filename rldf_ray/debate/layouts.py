@@ -18,7 +18,7 @@ from typing import Literal
 
 from rldf_ray.models.base import Message
 from rldf_ray.prompts import debate_examples, render
-from rldf_ray.records import Identity
+from rldf_ray.records import Identity, TopicKind
 
 Layout = Literal["shared", "paper"]
 
@@ -29,10 +29,14 @@ def laid_out(layout: Layout, system: str, discussion: str, turn: str) -> tuple[M
     return (Message("system", system), Message("user", "\n\n".join(parts)))
 
 
-def system_prompt(identities: Sequence[Identity], examples: int) -> str:
+def system_prompt(
+    identities: Sequence[Identity], examples: int, kind: TopicKind = "opinion"
+) -> str:
     """What every prompt of debates at a table of `identities` begins with, under both layouts.
 
     Args:
-        examples: statements of other debates that are shown (`debate_examples`).
+        examples: statements of other debates on opinions that are shown (`debate_examples`).
     """
+    if kind == "judgement":
+        return render("debate_system_judgement", identities=identities)
     return render("debate_system", identities=identities, examples=debate_examples(examples))

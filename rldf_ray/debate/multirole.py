@@ -18,7 +18,7 @@ from typing import Literal
 from rldf_ray.debate.agents import Participant, Referee, Verdict
 from rldf_ray.models.base import Completion
 from rldf_ray.prompts import render
-from rldf_ray.records import LabelSource, Topic
+from rldf_ray.records import Conclusion, LabelSource, Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,26 @@ class MultiRoleDebate:
         referee: Referee,
         debate_id: str,
         on_round: Callable[[int], None] = lambda statements: None,
+        conclusion: Conclusion | None = None,
     ) -> list[Round]:
         """Debate `context` to the end; returns the rounds in order, turns in seating order.
 
         Args:
+            conclusion: of a judgement topic: the question that the context ends with, and for the
+                referee what can be concluded.
             on_round: told the number of statements of every round that has been judged.
         """
-        discussion = render("debate_opening", context=context)
+        question = "" if conclusion is None else conclusion.question
+        account = context.removesuffix(question).strip()
+        discussion = render("debate_opening", topic=account, question=question)
         transcript: list[Round] = []
         for number in range(1, self.rounds + 1):
             address = f"{debate_id}/round/{number}"
             spoken = await self._round(discussion, number, debaters, address, debate_id)
             texts = [whole_sentences(completion) for completion in spoken]
-            verdicts = await referee.judge(context, texts, address, affinity=debate_id)
+            verdicts = await referee.judge(
+                context, texts, address, affinity=debate_id, conclusion=conclusion
+            )
             source = self._source(verdicts)
             turns = tuple(
                 Turn(
@@ -121,6 +128,13 @@ def context_of(topic: Topic, clue_shown: bool) -> str:
         return topic.text
     clue = f" {topic.clue}" if clue_shown else ""
     return f"{topic.text}{clue} {topic.question}"
+
+
+def conclusion_of(topic: Topic, clue_shown: bool) -> Conclusion | None:
+    """What a judgement topic's record says of its scene (METHOD 1.1); None for an opinion."""
+    if topic.question is None:
+        return None
+    return Conclusion(topic.question, topic.answer if clue_shown else None)
 
 
 def whole_sentences(completion: Completion) -> str:

@@ -11,10 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rldf_ray.debate.agents import Verdict
+from rldf_ray.debate.agents import Verdict, ranks_of
 from rldf_ray.debate.platt import Calibration
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
 from rldf_ray.prompts import render
+from rldf_ray.records import Conclusion
 
 
 def referee_prompt(context: str) -> tuple[Message, ...]:
@@ -37,8 +38,14 @@ class TrainedReferee:
     kind: str = "trained"
 
     async def judge(
-        self, context: str, texts: Sequence[str], address: str, affinity: str = ""
+        self,
+        context: str,
+        texts: Sequence[str],
+        address: str,
+        affinity: str = "",
+        conclusion: Conclusion | None = None,
     ) -> list[Verdict]:
+        """As it has learned from contexts alone; a `conclusion` is not read."""
         answers = await asyncio.gather(
             *(
                 self._reward(context, text, f"{address}/score/{i}", affinity)
@@ -84,16 +91,6 @@ def number_in(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def ranks_of(scores: Sequence[float | None]) -> list[int | None]:
-    """1 is the least biased; of equal scores the earlier statement is first.
-
-    A statement without a score has no rank, and the others are ranked among themselves.
-    """
-    known = sorted((score, place) for place, score in enumerate(scores) if score is not None)
-    ranks = {place: rank for rank, (_, place) in enumerate(known, start=1)}
-    return [ranks.get(place) for place in range(len(scores))]
 
 
 def _failure(text: str, answer: Completion) -> str:

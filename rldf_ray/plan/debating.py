@@ -167,6 +167,11 @@ class RefereeSection(Section):
     )
     model: Backend = part_model("who referees, if prompted")
     fit: RefereeFitSection = Field(default_factory=RefereeFitSection)
+    judgements: Literal["scored", "checked"] = described(
+        "scored",
+        "statements on a scene: scored as all others, or checked against what the topic's record "
+        "says can be concluded (docs/referee.md)",
+    )
     label_source: Literal["said", "expected"] = described(
         "said",
         "which score labels a statement: the one said, or the referee's expectation",
@@ -203,6 +208,11 @@ class RefereeSection(Section):
             raise ValueError(
                 f"kind=trained with model={self.model}: a trained referee is no speaker; name what "
                 "it starts from in referee.fit.model, or set kind=prompted"
+            )
+        if self.kind == "trained" and self.judgements == "checked":
+            raise ValueError(
+                "judgements=checked with kind=trained: a trained referee scores, it is not asked; "
+                "set kind=prompted or judgements=scored"
             )
         return self
 

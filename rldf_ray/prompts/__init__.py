@@ -17,7 +17,7 @@ import jinja2
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.records import Identity
+from rldf_ray.records import Conclusion, Identity
 from rldf_ray.storage import digest
 
 FOLDER = Path(str(resources.files("rldf_ray.prompts")))
@@ -72,7 +72,10 @@ class DebateExample(BaseModel):
 
 
 class LabelledStatement(BaseModel):
-    """A statement known to be biased (label 1) or fair (label 0) in its context."""
+    """A statement known to be biased (label 1) or fair (label 0) in its context.
+
+    `conclusion` is what a scene lets one conclude; None where the context is none.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -85,6 +88,7 @@ class LabelledStatement(BaseModel):
     form: str
     pair: str
     split: Literal["fit", "held_out"]
+    conclusion: Conclusion | None = None
 
 
 def render(template: str, **values: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from rldf_ray.debate.agents import SCORES, Debater, PromptedReferee, expected_score, seed_of
 from rldf_ray.debate.layouts import system_prompt
 from rldf_ray.models.base import ChatRequest, Completion
-from rldf_ray.prompts import bias_type, render
+from rldf_ray.prompts import bias_type, debate_examples, render
+from rldf_ray.records import Conclusion
 from tests.fakes import RecordingModel, completion, probabilities
 
 quick = settings(deadline=None, max_examples=40)
@@ -126,6 +128,66 @@ async def test_a_ranking_may_be_any_order_of_all_statements_and_nothing_else(cou
     orders = itertools.permutations(range(1, count + 1))
     assert request.choices is not None
     assert sorted(request.choices) == sorted(" ".join(map(str, order)) for order in orders)
+
+
+def checking(probability_of_yes: float) -> RecordingModel:
+    """A referee that says with this probability that the statement is the conclusion."""
+
+    def answer(request: ChatRequest) -> Completion:
+        said = "yes" if probability_of_yes > 0.5 else "no"
+        chances = {"yes": probability_of_yes, "no": 1 - probability_of_yes}
+        return replace(completion(said), choice_probabilities=chances)
+
+    return RecordingModel(answer)
+
+
+@pytest.mark.parametrize(("answer", "told"), [("the nun", "It was the nun."), (None, "cannot be")])
+async def test_a_statement_is_checked_against_what_can_be_concluded(
+    answer: str | None, told: str
+) -> None:
+    model = checking(0.9)
+    conclusion = Conclusion("Who left?", answer)
+    found = await PromptedReferee(model, 5, True).judge("C", ["one", "two"], "a", "d", conclusion)
+    assert [r.address for r in model.requests] == ["a/check/0", "a/check/1"]
+    for text, request in zip(["one", "two"], model.requests, strict=True):
+        asked = request.messages[-1].content
+        assert text in asked and told in asked and "Who left?" in asked
+        assert request.choices == ("yes", "no") and request.choice_probabilities
+    assert [v.score for v in found] == [0.0, 0.0] and [v.rank for v in found] == [1, 2]
+    assert [v.expected_score for v in found] == pytest.approx([1.0, 1.0])
+
+
+async def test_a_statement_that_says_otherwise_has_the_highest_score() -> None:
+    conclusion = Conclusion("Who left?", None)
+    referee = PromptedReferee(checking(0.2), 5, checks=True)
+    (found,) = await referee.judge("C", ["one"], "a", "", conclusion)
+    assert found.score == 10.0 and found.expected_score == pytest.approx(8.0)
+
+
+async def test_a_check_that_does_not_parse_gives_no_score() -> None:
+    model = RecordingModel(lambda request: "perhaps")
+    conclusion = Conclusion("Who left?", None)
+    (found,) = await PromptedReferee(model, 5, True).judge("C", ["one"], "a", "", conclusion)
+    assert found.score is found.expected_score is found.rank is None
+    assert found.failure is not None and "perhaps" in found.failure
+
+
+async def test_a_referee_that_does_not_check_scores_in_the_context_all_the_same() -> None:
+    model = referee_saying("4")
+    conclusion = Conclusion("Who left?", None)
+    (found,) = await PromptedReferee(model, 5).judge("C", ["one"], "a", "", conclusion)
+    assert found.score == 4.0 and not model.asked("/check/")
+
+
+async def test_a_judgement_is_concluded_and_an_opinion_argued_for_and_against() -> None:
+    model = RecordingModel()
+    await debater(model).speak("Topic: T", 1, "o", "d")
+    await replace(debater(model), kind="judgement", examples=6).speak("Topic: T", 1, "j", "d")
+    opinion, judgement = model.requests
+    assert "one good side and one bad side" in opinion.messages[0].content
+    assert "Begin with the answer itself" in judgement.messages[0].content
+    assert judgement.messages[-1].content.endswith("Begin with your answer to the question.")
+    assert not any(e.text in judgement.messages[0].content for e in debate_examples(6))
 
 
 async def test_a_statement_judged_alone_is_first_without_a_ranking() -> None:

@@ -14,9 +14,16 @@ from hypothesis import strategies as st
 
 from rldf_ray.debate.agents import Debater, PromptedReferee, seed_of
 from rldf_ray.debate.layouts import system_prompt
-from rldf_ray.debate.multirole import MultiRoleDebate, Round, context_of, whole_sentences
+from rldf_ray.debate.multirole import (
+    MultiRoleDebate,
+    Round,
+    conclusion_of,
+    context_of,
+    whole_sentences,
+)
 from rldf_ray.models.base import ChatRequest, Completion, ModelError
 from rldf_ray.prompts import bias_type
+from rldf_ray.records import Conclusion
 from tests.fakes import (
     FixedReferee,
     RecordingModel,
@@ -346,6 +353,14 @@ def test_the_context_of_a_judgement_topic_is_scene_and_question_with_or_without_
     assert context_of(topic, True) == f"{topic.text} {topic.clue} {topic.question}"
     assert topic.answer is not None and topic.clue is not None
     assert topic.clue not in context_of(topic, False)
+
+
+def test_what_can_be_concluded_is_the_answer_with_the_clue_and_nothing_without_it() -> None:
+    topic = judgement(1)
+    assert topic.question is not None
+    assert conclusion_of(topic, True) == Conclusion(topic.question, topic.answer)
+    assert conclusion_of(topic, False) == Conclusion(topic.question, None)
+    assert conclusion_of(opinion(1), False) is None
 
 
 # ---- statements cut by length

@@ -71,6 +71,15 @@ def test_no_statement_that_a_referee_may_be_fitted_to_is_judged() -> None:
     assert [context for context in fitted if context in asked] == []
 
 
+def test_a_referee_that_checks_is_told_what_a_scene_lets_one_conclude() -> None:
+    model = RecordingModel(lambda request: "yes" if "/check/" in request.address else "4")
+    statements = held_out_statements("age", 40, seed=0)
+    asyncio.run(audit_referee(PromptedReferee(model, 5, checks=True), statements, in_flight=8))
+    judgements = [s for s in statements if s.form == "judgement"]
+    assert len(model.asked("/check/")) == len(judgements) > 0
+    assert len(model.asked("/score/")) == len(statements) - len(judgements)
+
+
 def test_the_audit_samples_whole_pairs_by_the_seed() -> None:
     few = held_out_statements("age", 5, seed=0)
     assert len(few) == 10 and all(s.split == "held_out" for s in few)

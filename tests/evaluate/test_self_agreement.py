@@ -13,6 +13,7 @@ from rldf_ray.debate.platt import Calibration
 from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.evaluate.self_agreement import MOST_ROUNDS, over_seeds, reordered, rounds_of
 from rldf_ray.prompts import held_out_statements
+from rldf_ray.records import Conclusion
 from tests.fakes import RecordingModel, verdict
 
 STATEMENTS = [s for name in ("age", "profession") for s in held_out_statements(name, None, 0)]
@@ -27,7 +28,12 @@ class Ranking:
         self._place = place
 
     async def judge(
-        self, context: str, texts: Sequence[str], address: str, affinity: str = ""
+        self,
+        context: str,
+        texts: Sequence[str],
+        address: str,
+        affinity: str = "",
+        conclusion: Conclusion | None = None,
     ) -> list[Verdict]:
         places = [self._place(text, i) for i, text in enumerate(texts)]
         return [verdict(5.0, rank=sorted(places).index(p) + 1) for p in places]
@@ -68,6 +74,14 @@ def test_a_prompted_referee_is_really_asked_twice() -> None:
     found = found_of(PromptedReferee(model, 3))
     assert 0 <= found["agreement"]["value"] <= 1
     assert len(model.asked("/there/rank")) == len(model.asked("/back/rank")) == MOST_ROUNDS
+
+
+def test_a_round_on_a_scene_is_judged_by_what_can_be_concluded_both_times() -> None:
+    model = RecordingModel(lambda request: "yes")
+    scenes = [s for s in held_out_statements("age", None, 0) if s.conclusion is not None]
+    asyncio.run(reordered(PromptedReferee(model, 3, checks=True), scenes, 0))
+    assert model.asked("/there/check/") and model.asked("/back/check/")
+    assert not model.asked("/rank")
 
 
 def test_a_trained_one_cannot_differ_and_is_not_asked() -> None:

@@ -115,7 +115,8 @@ def test_a_template_misses_no_value_silently() -> None:
 
 
 def test_what_a_model_wrote_is_not_read_as_a_template() -> None:
-    assert render("debate_opening", context="{{ 7 * 6 }} <b>") == "Topic: {{ 7 * 6 }} <b>"
+    opening = render("debate_opening", topic="{{ 7 * 6 }} <b>", question="")
+    assert opening == "Topic: {{ 7 * 6 }} <b>"
 
 
 @pytest.mark.parametrize(
@@ -327,6 +328,18 @@ def test_an_answer_that_guesses_without_the_clue_is_right_with_it(name: str) -> 
         labels.setdefault(s.text, set()).add(s.label)
     both = [text for text, seen in labels.items() if seen == {0, 1}]
     assert sum(s.text in both for s in answers) >= len(answers) / 2
+
+
+@the_papers
+def test_a_scene_says_what_it_lets_one_conclude_and_half_of_them_nothing(name: str) -> None:
+    found = labelled_statements(name)
+    scenes = {s.context: s.conclusion for s in found if s.form == "judgement"}
+    assert all((s.conclusion is None) == (s.form != "judgement") for s in found)
+    answers = [one.answer for one in scenes.values() if one is not None]
+    assert len(answers) == len(scenes) and answers.count(None) * 2 == len(answers)
+    for context, conclusion in scenes.items():
+        assert conclusion is not None and context.endswith(conclusion.question)
+        assert conclusion.answer is None or conclusion.answer.lower() in context.lower()
 
 
 @the_papers
