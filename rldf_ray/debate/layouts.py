@@ -38,5 +38,5 @@ def system_prompt(
         examples: statements of other debates on opinions that are shown (`debate_examples`).
     """
     if kind == "judgement":
-        return render("debate_system_judgement", identities=identities)
+        return render("debate_system_judgement")
     return render("debate_system", identities=identities, examples=debate_examples(examples))
