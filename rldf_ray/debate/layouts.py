@@ -8,7 +8,8 @@ but the last paragraph, for every debater and into the next round; under `paper`
 first as the paper's prompt does, little more than the system prompt. Who may debate is the same in
 all debates of a bias type, so their lives stand in the system prompt, and a turn is a few words
 long. All of them stand there, however many debate: so a first round is the beginning of the first
-round of a larger table, and a sweep over the number of roles need not hold it again.
+round of a larger table, and a sweep over the number of roles need not hold it again. On a judgement
+topic nobody's life stands there: small models spoke of it instead of the account.
 """
 
 from __future__ import annotations
