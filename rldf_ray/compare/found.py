@@ -173,6 +173,8 @@ def _notes(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> 
     ]
     if settings.mode in RANKED and number > 1:
         found.append("Default ranks without drawing anything, so its repeats are equal.")
+    if plan.referee.judgements == "checked":
+        found.append("Of statements on scenes the referee was told what can be concluded.")
     if pairs is not None:
         found.append(f"Every reward model was given {pairs} pairs, the fewest any source had.")
     if items.why_no_bias_scores:
