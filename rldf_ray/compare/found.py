@@ -177,8 +177,8 @@ def _notes(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> 
         found.append("Of statements on scenes the referee was told what can be concluded.")
     if pairs is not None:
         found.append(
-            f"Every reward model was given {pairs} pairs: the fewest that a source had, of those the "
-            "plan takes."
+            f"Every reward model was given {pairs} pairs: the fewest that a source had, of those "
+            "the plan takes."
         )
     if items.why_no_bias_scores:
         found.append(f"No bias scores: {items.why_no_bias_scores}.")
