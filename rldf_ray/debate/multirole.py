@@ -132,8 +132,9 @@ def context_of(topic: Topic, clue_shown: bool) -> str:
 
 def conclusion_of(topic: Topic, clue_shown: bool) -> Conclusion | None:
     """What a judgement topic's record says of its scene (METHOD 1.1); None for an opinion."""
-    if topic.question is None:
+    if topic.kind == "opinion":
         return None
+    assert topic.question is not None
     return Conclusion(topic.question, topic.answer if clue_shown else None)
 
 
