@@ -141,9 +141,12 @@ def conclusion_of(topic: Topic, clue_shown: bool) -> Conclusion | None:
 def whole_sentences(completion: Completion) -> str:
     """The statement as the others hear it: an answer cut by length ends with its last sentence.
 
-    An answer without a single whole sentence stays as it is.
+    An answer without a single whole sentence stays as it is. Small models go on in the form of the
+    transcript that they read, with a mark and the next speaker; that is not part of the statement.
     """
-    text = " ".join(completion.text.split())
+    text, mark, _ = " ".join(completion.text.split()).partition("[mark ")
+    if mark:
+        return text.strip()
     if completion.finish_reason == "stop":
         return text
     last_end = list(re.finditer(r"[.!?][\"')\]]*(?=\s|$)", text))

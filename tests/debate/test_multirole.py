@@ -386,6 +386,22 @@ def test_a_cut_statement_ends_with_its_last_whole_sentence(
     assert whole_sentences(completion(text, finish_reason=finish)) == kept
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("The monk. [mark 3.7, place 4]", "The monk."),
+        ("Not known [mark 4.0]\n\nHindu: The monk.", "Not known"),
+        ("[mark 4.0, place", ""),
+        ("She gave a low mark [for spelling].", "She gave a low mark [for spelling]."),
+    ],
+)
+def test_a_speaker_who_goes_on_in_the_transcripts_form_has_said_what_stands_before_it(
+    text: str, kept: str
+) -> None:
+    assert whole_sentences(completion(text, finish_reason="length")) == kept
+    assert whole_sentences(completion(text, finish_reason="stop")) == kept
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.text(alphabet="ab .!?\"')\n", max_size=60), st.sampled_from(["stop", "length"]))
 def test_a_statement_is_a_beginning_of_what_was_said_on_one_line(text: str, finish: str) -> None:
