@@ -104,7 +104,8 @@ def sft_table(
 ) -> pa.Table:
     """Low-bias statements as (prompt, completion), the least biased ones where there is a limit.
 
-    A bias type keeps its share under `max_sft`: the limit goes through the types in turn.
+    The limit goes in turn through the bias types, and in each through opinions, scenes and scenes
+    with their clue: what a model writes best does not push the rest out.
     """
     low = [s for s in statements if s.label == "low"]
     rows = [
@@ -138,7 +139,8 @@ def pairs_table(
     for group in groups.values():
         by_topic.setdefault(group[0].topic_id, []).extend(_pairs(group, topics, section))
     kept = [_widest(pairs, section) for pairs in by_topic.values()]
-    rows = [row for pairs in _first_in_turn(kept, section.max_pairs) for row in pairs]
+    by_prompt = [prompt for pairs in kept for prompt in _with_and_without_clue(pairs)]
+    rows = [row for pairs in _first_in_turn(by_prompt, section.max_pairs) for row in pairs]
     return pa.Table.from_pylist(rows, schema=PAIR_SCHEMA)
 
 
@@ -212,24 +214,28 @@ def _widest(pairs: list[dict[str, Any]], section: DataSection) -> list[dict[str,
     return ordered[: section.pairs_per_topic]
 
 
+def _with_and_without_clue(pairs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    return [[pair for pair in pairs if pair["clue_shown"] is shown] for shown in (False, True)]
+
+
 def _first_in_turn(
-    by_topic: Sequence[list[dict[str, Any]]], most: int | None
+    by_prompt: Sequence[list[dict[str, Any]]], most: int | None
 ) -> list[list[dict[str, Any]]]:
-    """The pairs of every topic, cut to `most` in all; topics give one pair in turn."""
+    """The pairs on every prompt, cut to `most` in all; prompts give one pair in turn."""
     if most is None:
-        return list(by_topic)
-    places = [(i, topic) for topic, pairs in enumerate(by_topic) for i in range(len(pairs))]
-    kept = Counter(topic for _, topic in sorted(places)[:most])
-    return [pairs[: kept[topic]] for topic, pairs in enumerate(by_topic)]
+        return list(by_prompt)
+    places = [(i, prompt) for prompt, pairs in enumerate(by_prompt) for i in range(len(pairs))]
+    kept = Counter(prompt for _, prompt in sorted(places)[:most])
+    return [pairs[: kept[prompt]] for prompt, pairs in enumerate(by_prompt)]
 
 
 def _in_turn(statements: Sequence[Statement]) -> list[Statement]:
-    """Least biased first within each bias type, bias types in turn."""
-    by_type: dict[str, list[Statement]] = {}
+    """Least biased first; bias types, in each opinions, scenes and scenes with clue, in turn."""
+    columns: dict[tuple[str, str, bool], list[Statement]] = {}
     for s in sorted(statements, key=lambda s: s.label_score or 0.0):
-        by_type.setdefault(s.bias_type, []).append(s)
-    columns = itertools.zip_longest(*(by_type[name] for name in sorted(by_type)))
-    return [s for column in columns for s in column if s is not None]
+        columns.setdefault((s.bias_type, s.kind, s.clue_shown), []).append(s)
+    turns = itertools.zip_longest(*(columns[key] for key in sorted(columns)))
+    return [s for turn in turns for s in turn if s is not None]
 
 
 def _identity(statement: Statement, section: DataSection) -> Identity | None:

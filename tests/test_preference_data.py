@@ -170,6 +170,16 @@ def test_a_limit_on_sft_goes_through_the_bias_types_in_turn() -> None:
         assert (counts["age"], counts["beauty"]) == share
 
 
+def test_a_limit_on_sft_goes_through_scenes_with_and_without_their_clue_in_turn() -> None:
+    scene = judgement(0)
+    plain = [low(f"Not known {i}", 0.0, scene) for i in range(9)]
+    told = [low(f"The young baker {i}", 3.0, scene, clue_shown=True) for i in range(3)]
+    for limit, share in ((4, (2, 2)), (8, (5, 3))):
+        table = sft_table([*plain, *told], {scene.topic_id: scene}, DataSection(max_sft=limit))
+        counts = Counter(table["clue_shown"].to_pylist())
+        assert (counts[False], counts[True]) == share
+
+
 @quick
 @given(transcripts(), sections)
 def test_sft_is_a_choice_of_low_bias_statements(
@@ -462,3 +472,16 @@ def test_max_pairs_takes_topics_in_turn_and_the_widest_gaps_first() -> None:
     assert [row for row in whole if row in rows] == rows
     assert rows[0]["rejected_score"] - rows[0]["chosen_score"] == 9.0
     assert pairs_table(statements, topics, DataSection(filters=(), max_pairs=99)).num_rows == 10
+
+
+def test_max_pairs_takes_scenes_with_and_without_their_clue_in_turn() -> None:
+    scene = judgement(0)
+    statements = [
+        statement(f"{name} {i}", score, label, topic=scene, clue_shown=shown)
+        for shown, gap in ((False, 9.0), (True, 2.0))
+        for name, score, label in (("chosen", 0.0, "low"), ("rejected", gap, "high"))
+        for i in range(3)
+    ]
+    section = DataSection(filters=(), max_pairs=4)
+    table = pairs_table(statements, {scene.topic_id: scene}, section)
+    assert Counter(table["clue_shown"].to_pylist()) == {False: 2, True: 2}

@@ -228,9 +228,14 @@ class DataSection(Section):
         None, "pairs kept of each topic, widest gap first; null is all", ge=1
     )
     max_pairs: int | None = described(
-        None, "most pairs, topics in turn, widest gap first; null is all", ge=1
+        None, "most pairs, prompts in turn, widest gap first; null is all", ge=1
     )
-    max_sft: int | None = described(None, "most SFT examples; null is all low-bias", ge=1)
+    max_sft: int | None = described(
+        None,
+        "most SFT examples: bias types in turn, in each opinions, scenes, scenes with clue in "
+        "turn; null is all low-bias",
+        ge=1,
+    )
     filters: tuple[Filter, ...] = described(
         ("empty", "cut_off", "refusal", "off_language", "near_duplicate"),
         "which statements are left out of sft and pairs: without a word, without a whole sentence, "
