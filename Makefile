@@ -129,7 +129,7 @@ test-all: install
 	exit $$status
 
 test-cluster: install
-	$(BIN)/python -m pytest -s -m hosts tests/cluster
+	$(BIN)/python -m pytest -s -rs -m hosts tests/cluster
 
 lint: install
 	$(BIN)/ruff check

@@ -28,6 +28,22 @@ PROGRAMS = {
     "rsync": "rsync",
 }
 
+NAMESPACES = "unshare --mount --pid --fork --kill-child --mount-proc"
+# What the hosts are made of, tried once before minutes are spent on them.
+TRIALS = (
+    "ip netns add rldf-try",
+    "ip link add rldf-tryb type bridge",
+    "ip link add rldf-tryv type veth peer name rldf-tryw",
+    "ip link set rldf-tryv master rldf-tryb",
+    "ip link set rldf-tryw netns rldf-try",
+    f"ip netns exec rldf-try {NAMESPACES} mount -t tmpfs tmpfs /mnt",
+)
+TRIALS_UNDONE = (
+    "ip link delete rldf-tryv",
+    "ip link delete rldf-tryb",
+    "ip netns delete rldf-try",
+)
+
 
 def why_not_here() -> str | None:
     """What is missing for several hosts on this machine; None if nothing is."""
@@ -36,9 +52,15 @@ def why_not_here() -> str | None:
     missing = [package for name, package in PROGRAMS.items() if shutil.which(name) is None]
     if missing:
         return f"needs {', '.join(missing)} (Debian's packages)"
-    tried = subprocess.run(["ip", "netns", "add", "rldf-try"], capture_output=True, check=False)
-    subprocess.run(["ip", "netns", "delete", "rldf-try"], capture_output=True, check=False)
-    return None if tried.returncode == 0 else "this machine allows no network namespaces"
+    try:
+        for command in TRIALS:
+            tried = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+            if tried.returncode != 0:
+                return f"this machine refuses `{command}`: {tried.stderr.strip()}"
+    finally:
+        for command in TRIALS_UNDONE:
+            subprocess.run(command.split(), capture_output=True, check=False)
+    return None
 
 
 @dataclass
@@ -58,7 +80,7 @@ class Host:
         return f"rldf-h{self.number}"
 
     def start(self) -> None:
-        inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        inside = NAMESPACES.split()
         script = ["sh", str(Path(__file__).with_name("host.sh")), str(self.folder), self.address]
         log = (self.folder / "sshd.log").open("ab")
         self.process = subprocess.Popen(
