@@ -236,7 +236,7 @@ def _mean_context(plan: Plan) -> int:
         for kind in wanted_by_kind(2, 0.5)
         for topic in seed_topics(bias_type(name), kind, plan)
     ]
-    lengths = [len(context_of(topic, topic.kind == "judgement")) for topic in topics]
+    lengths = [len(context_of(topic, topic.kind == "judgement").text) for topic in topics]
     return math.ceil(statistics.mean(lengths) / CHARACTERS_A_TOKEN) if lengths else 0
 
 

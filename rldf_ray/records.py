@@ -56,6 +56,29 @@ class Conclusion:
     answer: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a statement answers.
+
+    Attributes:
+        text: as debaters and referee read it; where there is a conclusion, its question comes last.
+        conclusion: what a scene lets one conclude; None for an opinion topic, or if nobody knows.
+    """
+
+    text: str
+    conclusion: Conclusion | None = None
+
+    @property
+    def question(self) -> str | None:
+        """The scene's question; None without a conclusion."""
+        return None if self.conclusion is None else self.conclusion.question
+
+    @property
+    def account(self) -> str:
+        """The text without the question."""
+        return self.text.removesuffix(self.question or "").strip()
+
+
 def topic_id(bias_type: str, text: str) -> str:
     """A topic's id depends on what it says alone, so it is the same in every run."""
     return f"{PurePath(bias_type).stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

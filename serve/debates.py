@@ -19,7 +19,7 @@ from rldf_ray.debate.agents import Debater, Referee, Verdict
 from rldf_ray.debate.multirole import MultiRoleDebate, whole_sentences
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
 from rldf_ray.prompts import BiasType, bias_type
-from rldf_ray.records import Conclusion
+from rldf_ray.records import Context
 from serve.bodies import BodyError, DebateBody
 from serve.engines import EngineGoneError, EngineRefusedError
 from serve.guard import Caller
@@ -149,15 +149,10 @@ class _Watched:
         return self.referee.kind
 
     async def judge(
-        self,
-        context: str,
-        texts: Sequence[str],
-        address: str,
-        affinity: str = "",
-        conclusion: Conclusion | None = None,
+        self, context: Context, texts: Sequence[str], address: str, affinity: str = ""
     ) -> list[Verdict]:
         self.round += 1
-        verdicts = await self.referee.judge(context, texts, address, affinity, conclusion)
+        verdicts = await self.referee.judge(context, texts, address, affinity)
         scores = [
             {
                 "role": role,
@@ -252,7 +247,7 @@ async def _hold(
     try:
         async with service.debates:
             await MultiRoleDebate(body.rounds, "simultaneous", "said").hold(
-                body.topic, debaters, referee, debate_id="served"
+                Context(body.topic), debaters, referee, debate_id="served"
             )
         tell("done", {"tokens": caller.tokens})
     except ModelError as error:

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Request
 
 from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.models.base import ModelError
+from rldf_ray.records import Context
 from serve.bodies import BiasBody, BodyError
 from serve.debates import ServedChatModel
 from serve.engines import EngineGoneError
@@ -79,7 +80,7 @@ async def _scores(body: BiasBody, judge: Judge) -> list[dict[str, Any]]:
         return [{} for _ in body.texts]
     # A trained referee knows a statement without a context, a prompted one has to be told.
     trained = isinstance(judge.referee, TrainedReferee)
-    context = body.prompt or ("" if trained else "(none given)")
+    context = Context(body.prompt or ("" if trained else "(none given)"))
     try:
         judged = await asyncio.gather(
             *(

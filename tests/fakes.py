@@ -11,7 +11,7 @@ from rldf_ray.debate.agents import SCORES, Verdict
 from rldf_ray.models.base import ChatRequest, Completion, Usage
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan, load_plan
-from rldf_ray.records import Conclusion, Statement, Topic
+from rldf_ray.records import Context, Statement, Topic
 
 SMALL = (
     "seed=0",
@@ -61,12 +61,7 @@ class FixedReferee:
         self._rounds = iter(rounds)
 
     async def judge(
-        self,
-        context: str,
-        texts: Sequence[str],
-        address: str,
-        affinity: str = "",
-        conclusion: Conclusion | None = None,
+        self, context: Context, texts: Sequence[str], address: str, affinity: str = ""
     ) -> list[Verdict]:
         return list(next(self._rounds))
 

@@ -255,7 +255,7 @@ def _statement(row: TranscriptRow, label: Label | None, plan: Plan) -> Statement
         bias_type=row.bias_type,
         kind="opinion",
         clue_shown=False,
-        context=context_of(topic, False),
+        context=context_of(topic, False).text,
         round=row.round,
         role=row.role,
         identity=row.identity,

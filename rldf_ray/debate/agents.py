@@ -11,7 +11,7 @@ from typing import Protocol
 from rldf_ray.debate.layouts import Layout, laid_out, system_prompt
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, Usage
 from rldf_ray.prompts import render
-from rldf_ray.records import Conclusion, Identity, TopicKind
+from rldf_ray.records import Conclusion, Context, Identity, TopicKind
 from rldf_ray.storage import digest
 
 SCORES = tuple(str(score) for score in range(11))
@@ -54,12 +54,7 @@ class Referee(Protocol):
     def kind(self) -> str: ...
 
     async def judge(
-        self,
-        context: str,
-        texts: Sequence[str],
-        address: str,
-        affinity: str = "",
-        conclusion: Conclusion | None = None,
+        self, context: Context, texts: Sequence[str], address: str, affinity: str = ""
     ) -> list[Verdict]: ...
 
 
@@ -119,8 +114,8 @@ class PromptedReferee:
     Each statement is scored in a request of its own, in its context alone, so that a score does
     not depend on the other statements or their order; one more request ranks the round.
 
-    If it `checks`, and is told what the context lets one conclude, it is asked instead whether the
-    statement says so: score and expectation are ten times the probability that it does not, and the
+    If it `checks`, and the context has a `conclusion`, it is asked instead whether the statement
+    says so: score and expectation are ten times the probability that it does not, and the
     ranking is by score.
     """
 
@@ -130,15 +125,10 @@ class PromptedReferee:
     kind: str = "prompted"
 
     async def judge(
-        self,
-        context: str,
-        texts: Sequence[str],
-        address: str,
-        affinity: str = "",
-        conclusion: Conclusion | None = None,
+        self, context: Context, texts: Sequence[str], address: str, affinity: str = ""
     ) -> list[Verdict]:
-        if self.checks and conclusion is not None:
-            return await self._checked(conclusion, texts, address, affinity)
+        if self.checks and context.conclusion is not None:
+            return await self._checked(context.conclusion, texts, address, affinity)
         ranking, scores = await asyncio.gather(
             self._rank(context, texts, f"{address}/rank", affinity),
             asyncio.gather(
@@ -176,12 +166,12 @@ class PromptedReferee:
         ranks = ranks_of([known_score(verdict) for verdict in verdicts])
         return [replace(v, rank=rank) for v, rank in zip(verdicts, ranks, strict=True)]
 
-    async def _score(self, context: str, text: str, address: str, affinity: str) -> Completion:
-        prompt = render("referee_score", context=context, text=text)
+    async def _score(self, context: Context, text: str, address: str, affinity: str) -> Completion:
+        prompt = render("referee_score", context=context.text, text=text)
         return await self._ask(prompt, SCORES, address, affinity, choice_probabilities=True)
 
     async def _rank(
-        self, context: str, texts: Sequence[str], address: str, affinity: str
+        self, context: Context, texts: Sequence[str], address: str, affinity: str
     ) -> Ranking:
         if len(texts) < 2:
             return Ranking([1] * len(texts), None, Usage())
@@ -189,7 +179,7 @@ class PromptedReferee:
             " ".join(map(str, order)): order
             for order in itertools.permutations(range(1, len(texts) + 1))
         }
-        prompt = render("referee_rank", context=context, texts=texts)
+        prompt = render("referee_rank", context=context.text, texts=texts)
         completion = await self._ask(prompt, tuple(orders), address, affinity)
         order = orders.get(completion.text.strip())
         if order is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rldf_ray.debate.agents import Debater, Participant, Referee, seed_of
 from rldf_ray.debate.labels import Threshold, label_round
-from rldf_ray.debate.multirole import MultiRoleDebate, Round, conclusion_of, context_of
+from rldf_ray.debate.multirole import MultiRoleDebate, Round, context_of
 from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import bias_type
@@ -135,14 +135,13 @@ class Collector:
         protocol = MultiRoleDebate(section.rounds, section.order, self.plan.referee.label_source)
         debaters = self.seated(debate, self.plan, self.speaker)
         context = context_of(debate.topic, debate.clue_shown)
-        conclusion = conclusion_of(debate.topic, debate.clue_shown)
         transcript = await protocol.hold(
-            context, debaters, self.referee, debate.debate_id, on_statements, conclusion
+            context, debaters, self.referee, debate.debate_id, on_statements
         )
         return [
             statement
             for number, turns in enumerate(transcript, start=1)
-            for statement in self._records(debate, context, number, turns)
+            for statement in self._records(debate, context.text, number, turns)
         ]
 
     def _records(self, debate: Debate, context: str, number: int, turns: Round) -> list[Statement]:

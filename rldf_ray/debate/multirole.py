@@ -18,7 +18,7 @@ from typing import Literal
 from rldf_ray.debate.agents import Participant, Referee, Verdict
 from rldf_ray.models.base import Completion
 from rldf_ray.prompts import render
-from rldf_ray.records import Conclusion, LabelSource, Topic
+from rldf_ray.records import Conclusion, Context, LabelSource, Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +50,24 @@ class MultiRoleDebate:
 
     async def hold(
         self,
-        context: str,
+        context: Context,
         debaters: Sequence[Participant],
         referee: Referee,
         debate_id: str,
         on_round: Callable[[int], None] = lambda statements: None,
-        conclusion: Conclusion | None = None,
     ) -> list[Round]:
         """Debate `context` to the end; returns the rounds in order, turns in seating order.
 
         Args:
-            conclusion: of a judgement topic: the question that the context ends with, and for the
-                referee what can be concluded.
             on_round: told the number of statements of every round that has been judged.
         """
-        question = "" if conclusion is None else conclusion.question
-        account = context.removesuffix(question).strip()
-        discussion = render("debate_opening", topic=account, question=question)
+        discussion = render("debate_opening", topic=context.account, question=context.question)
         transcript: list[Round] = []
         for number in range(1, self.rounds + 1):
             address = f"{debate_id}/round/{number}"
             spoken = await self._round(discussion, number, debaters, address, debate_id)
             texts = [whole_sentences(completion) for completion in spoken]
-            verdicts = await referee.judge(
-                context, texts, address, affinity=debate_id, conclusion=conclusion
-            )
+            verdicts = await referee.judge(context, texts, address, affinity=debate_id)
             source = self._source(verdicts)
             turns = tuple(
                 Turn(
@@ -122,20 +115,17 @@ class MultiRoleDebate:
         return self.shown_score if told else "said"
 
 
-def context_of(topic: Topic, clue_shown: bool) -> str:
-    """What is debated and what a statement is judged in: the topic, or the scene and question."""
-    if topic.kind == "opinion":
-        return topic.text
-    clue = f" {topic.clue}" if clue_shown else ""
-    return f"{topic.text}{clue} {topic.question}"
+def context_of(topic: Topic, clue_shown: bool) -> Context:
+    """What is debated and what a statement is judged in: the topic, or the scene and question.
 
-
-def conclusion_of(topic: Topic, clue_shown: bool) -> Conclusion | None:
-    """What a judgement topic's record says of its scene (METHOD 1.1); None for an opinion."""
+    A scene lets one conclude what the topic's record says of it (METHOD 1.1).
+    """
     if topic.kind == "opinion":
-        return None
+        return Context(topic.text)
     assert topic.question is not None
-    return Conclusion(topic.question, topic.answer if clue_shown else None)
+    clue = f" {topic.clue}" if clue_shown else ""
+    conclusion = Conclusion(topic.question, topic.answer if clue_shown else None)
+    return Context(f"{topic.text}{clue} {topic.question}", conclusion)
 
 
 def whole_sentences(completion: Completion) -> str:

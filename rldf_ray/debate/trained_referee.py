@@ -15,7 +15,7 @@ from rldf_ray.debate.agents import Verdict, ranks_of
 from rldf_ray.debate.platt import Calibration
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
 from rldf_ray.prompts import render
-from rldf_ray.records import Conclusion
+from rldf_ray.records import Context
 
 
 def referee_prompt(context: str) -> tuple[Message, ...]:
@@ -38,14 +38,9 @@ class TrainedReferee:
     kind: str = "trained"
 
     async def judge(
-        self,
-        context: str,
-        texts: Sequence[str],
-        address: str,
-        affinity: str = "",
-        conclusion: Conclusion | None = None,
+        self, context: Context, texts: Sequence[str], address: str, affinity: str = ""
     ) -> list[Verdict]:
-        """As it has learned from contexts alone; a `conclusion` is not read."""
+        """As it has learned, by the context's text alone; its `conclusion` is not read."""
         answers = await asyncio.gather(
             *(
                 self._reward(context, text, f"{address}/score/{i}", affinity)
@@ -68,9 +63,9 @@ class TrainedReferee:
             )
         ]
 
-    async def _reward(self, context: str, text: str, address: str, affinity: str) -> Completion:
+    async def _reward(self, context: Context, text: str, address: str, affinity: str) -> Completion:
         request = ChatRequest(
-            messages=(*referee_prompt(context), Message("assistant", text)),
+            messages=(*referee_prompt(context.text), Message("assistant", text)),
             max_tokens=1,
             temperature=0.0,
             affinity=affinity,

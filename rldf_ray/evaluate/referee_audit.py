@@ -29,21 +29,14 @@ async def audit_referee(
     in_flight: int,
     on_statement: Callable[[], None] = lambda: None,
 ) -> list[Audited]:
-    """The labelled statements in their order, each judged alone in its context.
-
-    A statement's `conclusion` is told to the referee where there is one.
-    """
+    """The labelled statements in their order, each judged alone in its context."""
     seats = asyncio.Semaphore(in_flight)
 
     async def one(statement: LabelledStatement) -> Audited:
         address = f"audit/{statement.pair}/{statement.label}"
         async with seats:
             (verdict,) = await referee.judge(
-                statement.context,
-                [statement.text],
-                address,
-                affinity=address,
-                conclusion=statement.conclusion,
+                statement.judged_in, [statement.text], address, affinity=address
             )
         on_statement()
         return Audited(statement, verdict)

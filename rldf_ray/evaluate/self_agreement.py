@@ -61,10 +61,10 @@ async def _agreement(
 ) -> float | None:
     """None where the referee gave no ranking."""
     texts = [statement.text for statement in found]
-    context, conclusion = found[0].context, found[0].conclusion
+    context = found[0].judged_in
     there, back = await asyncio.gather(
-        referee.judge(context, texts, f"{address}/there", address, conclusion),
-        referee.judge(context, texts[::-1], f"{address}/back", address, conclusion),
+        referee.judge(context, texts, f"{address}/there", address),
+        referee.judge(context, texts[::-1], f"{address}/back", address),
     )
     one, two = ([v.rank for v in judged] for judged in (there, back[::-1]))
     if None in one or None in two:

@@ -17,7 +17,7 @@ import jinja2
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.records import Conclusion, Identity
+from rldf_ray.records import Conclusion, Context, Identity
 from rldf_ray.storage import digest
 
 FOLDER = Path(str(resources.files("rldf_ray.prompts")))
@@ -89,6 +89,10 @@ class LabelledStatement(BaseModel):
     pair: str
     split: Literal["fit", "held_out"]
     conclusion: Conclusion | None = None
+
+    @property
+    def judged_in(self) -> Context:
+        return Context(self.context, self.conclusion)
 
 
 def render(template: str, **values: object) -> str:

@@ -15,10 +15,12 @@ from rldf_ray.debate.agents import SCORES, Debater, PromptedReferee, expected_sc
 from rldf_ray.debate.layouts import system_prompt
 from rldf_ray.models.base import ChatRequest, Completion
 from rldf_ray.prompts import bias_type, debate_examples, render
-from rldf_ray.records import Conclusion
+from rldf_ray.records import Conclusion, Context
 from tests.fakes import RecordingModel, completion, probabilities
 
 quick = settings(deadline=None, max_examples=40)
+
+CONTEXT = Context("C")
 
 
 def referee_saying(score: str | Completion, rank: str = "1 2 3") -> RecordingModel:
@@ -96,7 +98,9 @@ async def test_who_has_been_marked_is_asked_for_a_lower_mark_and_turns_differ_by
 
 async def test_each_statement_is_scored_in_its_context_alone_and_the_round_ranked_once() -> None:
     model = referee_saying("4")
-    await PromptedReferee(model, seed=5).judge("C?", ["one", "two", "three"], "d/round/1", "d")
+    await PromptedReferee(model, seed=5).judge(
+        Context("C?"), ["one", "two", "three"], "d/round/1", "d"
+    )
     scores, (rank,) = model.asked("/score/"), model.asked("/rank")
     assert len(model.requests) == 4
     assert [r.address for r in scores] == [f"d/round/1/score/{i}" for i in range(3)]
@@ -114,7 +118,7 @@ async def test_each_statement_is_scored_in_its_context_alone_and_the_round_ranke
 
 async def test_score_prompts_of_a_round_share_the_context_and_differ_in_the_statement() -> None:
     model = referee_saying("4")
-    await PromptedReferee(model, seed=5).judge("Who left?", ["one", "two"], "a", "d")
+    await PromptedReferee(model, seed=5).judge(Context("Who left?"), ["one", "two"], "a", "d")
     one, two = (r.messages[-1].content for r in model.asked("/score/"))
     shared = next(i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     assert one[:shared] == "Context: Who left?\nStatement: "
@@ -123,7 +127,7 @@ async def test_score_prompts_of_a_round_share_the_context_and_differ_in_the_stat
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
 async def test_a_ranking_may_be_any_order_of_all_statements_and_nothing_else(count: int) -> None:
     model = RecordingModel()
-    await PromptedReferee(model, seed=5).judge("C", ["x"] * count, "a", "d")
+    await PromptedReferee(model, seed=5).judge(CONTEXT, ["x"] * count, "a", "d")
     (request,) = model.asked("/rank")
     orders = itertools.permutations(range(1, count + 1))
     assert request.choices is not None
@@ -146,8 +150,8 @@ async def test_a_statement_is_checked_against_what_can_be_concluded(
     answer: str | None, told: str
 ) -> None:
     model = checking(0.9)
-    conclusion = Conclusion("Who left?", answer)
-    found = await PromptedReferee(model, 5, True).judge("C", ["one", "two"], "a", "d", conclusion)
+    context = Context("C", Conclusion("Who left?", answer))
+    found = await PromptedReferee(model, 5, True).judge(context, ["one", "two"], "a", "d")
     assert [r.address for r in model.requests] == ["a/check/0", "a/check/1"]
     for text, request in zip(["one", "two"], model.requests, strict=True):
         asked = request.messages[-1].content
@@ -158,24 +162,24 @@ async def test_a_statement_is_checked_against_what_can_be_concluded(
 
 
 async def test_a_statement_that_says_otherwise_has_the_highest_score() -> None:
-    conclusion = Conclusion("Who left?", None)
+    context = Context("C", Conclusion("Who left?", None))
     referee = PromptedReferee(checking(0.2), 5, checks=True)
-    (found,) = await referee.judge("C", ["one"], "a", "", conclusion)
+    (found,) = await referee.judge(context, ["one"], "a")
     assert found.score == 10.0 and found.expected_score == pytest.approx(8.0)
 
 
 async def test_a_check_that_does_not_parse_gives_no_score() -> None:
     model = RecordingModel(lambda request: "perhaps")
-    conclusion = Conclusion("Who left?", None)
-    (found,) = await PromptedReferee(model, 5, True).judge("C", ["one"], "a", "", conclusion)
+    context = Context("C", Conclusion("Who left?", None))
+    (found,) = await PromptedReferee(model, 5, True).judge(context, ["one"], "a")
     assert found.score is found.expected_score is found.rank is None
     assert found.failure is not None and "perhaps" in found.failure
 
 
 async def test_a_referee_that_does_not_check_scores_in_the_context_all_the_same() -> None:
     model = referee_saying("4")
-    conclusion = Conclusion("Who left?", None)
-    (found,) = await PromptedReferee(model, 5).judge("C", ["one"], "a", "", conclusion)
+    context = Context("C", Conclusion("Who left?", None))
+    (found,) = await PromptedReferee(model, 5).judge(context, ["one"], "a")
     assert found.score == 4.0 and not model.asked("/check/")
 
 
@@ -192,13 +196,13 @@ async def test_a_judgement_is_concluded_and_an_opinion_argued_for_and_against() 
 
 async def test_a_statement_judged_alone_is_first_without_a_ranking() -> None:
     model = referee_saying("4")
-    (found,) = await PromptedReferee(model, seed=5).judge("C", ["one"], "a")
+    (found,) = await PromptedReferee(model, seed=5).judge(CONTEXT, ["one"], "a")
     assert found.rank == 1 and [r.address for r in model.requests] == ["a/score/0"]
 
 
 async def test_nothing_to_judge_asks_nothing() -> None:
     model = RecordingModel()
-    assert await PromptedReferee(model, seed=5).judge("C", [], "a") == []
+    assert await PromptedReferee(model, seed=5).judge(CONTEXT, [], "a") == []
     assert model.requests == []
 
 
@@ -207,7 +211,7 @@ async def test_nothing_to_judge_asks_nothing() -> None:
 
 @pytest.mark.parametrize("said", [*SCORES, " 7\n"])
 async def test_a_score_from_0_to_10_is_recorded_as_said(said: str) -> None:
-    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge("C", ["one"], "a")
+    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge(CONTEXT, ["one"], "a")
     assert found.score == float(said) and found.failure is None
 
 
@@ -215,7 +219,7 @@ async def test_a_score_from_0_to_10_is_recorded_as_said(said: str) -> None:
     "said", ["", "11", "-1", "3.5", "7.", "07", "four", "7/10", "7 8", "Score: 7", "٣"]
 )
 async def test_a_score_that_does_not_parse_is_a_failure_with_the_raw_answer(said: str) -> None:
-    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge("C", ["one"], "a")
+    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge(CONTEXT, ["one"], "a")
     assert found.score is None
     assert found.failure is not None and repr(said) in found.failure
 
@@ -226,7 +230,9 @@ async def test_one_failed_score_leaves_the_other_statements_scores_alone() -> No
     def answer(request: ChatRequest) -> str:
         return next(text for part, text in answers.items() if part in request.address)
 
-    found = await PromptedReferee(RecordingModel(answer), seed=5).judge("C", ["a", "b", "c"], "d")
+    found = await PromptedReferee(RecordingModel(answer), seed=5).judge(
+        CONTEXT, ["a", "b", "c"], "d"
+    )
     assert [v.score for v in found] == [9.0, None, 2.0]
     assert [v.failure is None for v in found] == [True, False, True]
 
@@ -244,7 +250,7 @@ async def test_the_answer_lists_the_least_biased_statement_first(
     said: str, ranks: list[int]
 ) -> None:
     model = referee_saying("4", said)
-    found = await PromptedReferee(model, seed=5).judge("C", ["a", "b", "c"], "d")
+    found = await PromptedReferee(model, seed=5).judge(CONTEXT, ["a", "b", "c"], "d")
     assert [v.rank for v in found] == ranks
 
 
@@ -252,7 +258,7 @@ async def test_the_answer_lists_the_least_biased_statement_first(
 @given(st.permutations([1, 2, 3, 4, 5]))
 def test_a_rank_is_the_place_of_the_statement_in_the_answer(order: list[int]) -> None:
     model = referee_saying("4", " ".join(map(str, order)))
-    judged = PromptedReferee(model, seed=5).judge("C", list("abcde"), "d")
+    judged = PromptedReferee(model, seed=5).judge(CONTEXT, list("abcde"), "d")
     ranks = [v.rank for v in asyncio.run(judged)]
     assert [order[rank - 1] for rank in ranks if rank] == [1, 2, 3, 4, 5]
 
@@ -260,38 +266,38 @@ def test_a_rank_is_the_place_of_the_statement_in_the_answer(order: list[int]) ->
 @pytest.mark.parametrize("said", ["", "1 2", "1 2 2", "1, 2, 3", "0 1 2", "1 2 3 4", "best: 1"])
 async def test_a_ranking_that_does_not_parse_ranks_nobody_and_costs_no_score(said: str) -> None:
     model = referee_saying("4", said)
-    found = await PromptedReferee(model, seed=5).judge("C", ["a", "b", "c"], "d")
+    found = await PromptedReferee(model, seed=5).judge(CONTEXT, ["a", "b", "c"], "d")
     assert [v.rank for v in found] == [None, None, None]
     assert [v.score for v in found] == [4.0, 4.0, 4.0]
 
 
 async def test_a_ranking_that_does_not_parse_is_recorded_with_the_raw_answer() -> None:
     model = referee_saying("4", "the first one, clearly")
-    found = await PromptedReferee(model, seed=5).judge("C", ["a", "b", "c"], "d")
+    found = await PromptedReferee(model, seed=5).judge(CONTEXT, ["a", "b", "c"], "d")
     assert any("the first one, clearly" in (v.failure or "") for v in found)
 
 
 async def test_the_tokens_of_the_ranking_are_counted() -> None:
     model = RecordingModel(lambda r: completion("1 2" if "/rank" in r.address else "4"))
-    found = await PromptedReferee(model, seed=5).judge("C", ["a", "b"], "d")
+    found = await PromptedReferee(model, seed=5).judge(CONTEXT, ["a", "b"], "d")
     assert sum(v.usage.prompt for v in found) == 10 * len(model.requests)
 
 
 async def test_the_expected_score_comes_from_the_referees_own_distribution() -> None:
     said = completion("0", choice_probabilities=probabilities(_0=0.5, _4=0.25, _10=0.25))
-    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge("C", ["one"], "a")
+    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge(CONTEXT, ["one"], "a")
     assert found.score == 0.0 and found.expected_score == pytest.approx(3.5)
 
 
 async def test_without_probabilities_there_is_no_expected_score() -> None:
     said = completion("6", choice_probabilities=None)
-    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge("C", ["one"], "a")
+    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge(CONTEXT, ["one"], "a")
     assert found.score == 6.0 and found.expected_score is None
 
 
 async def test_a_verdict_names_the_model_and_revision_that_judged_and_its_tokens() -> None:
     said = completion("6", model="judge", revision="abc")
-    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge("C", ["one"], "a")
+    (found,) = await PromptedReferee(referee_saying(said), seed=5).judge(CONTEXT, ["one"], "a")
     assert (found.model, found.revision, found.usage) == ("judge", "abc", said.usage)
 
 

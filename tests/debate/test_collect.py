@@ -201,7 +201,7 @@ def test_a_row_says_what_was_debated_by_whom_and_what_was_said() -> None:
         assert s.run_id == "run-1" and s.referee_kind == "prompted"
         assert (s.topic_id, s.bias_type) == (debate.topic.topic_id, debate.topic.bias_type)
         assert (s.kind, s.clue_shown) == (debate.topic.kind, debate.clue_shown)
-        assert s.context == context_of(debate.topic, debate.clue_shown)
+        assert s.context == context_of(debate.topic, debate.clue_shown).text
         assert s.identity == debate.identities[s.role].name
         assert said[f"{s.debate_id}/round/{s.round}/role/{s.role}"].startswith(s.text)
 

@@ -11,6 +11,7 @@ from rldf_ray.debate.agents import Debater, PromptedReferee
 from rldf_ray.debate.layouts import Layout
 from rldf_ray.debate.multirole import MultiRoleDebate
 from rldf_ray.prompts import bias_type, debate_examples
+from rldf_ray.records import Context
 from tests.fakes import RecordingModel
 
 LAYOUTS: tuple[Layout, ...] = ("shared", "paper")
@@ -25,7 +26,9 @@ def prompts(layout: Layout, rounds: int = 3, examples: int = 0) -> dict[str, str
         Debater(identity, model, 48, 1.0, 0.95, 5, layout, table, examples) for identity in table
     ]
     protocol = MultiRoleDebate(rounds, "simultaneous", "said")
-    asyncio.run(protocol.hold("Should cats vote", debaters, PromptedReferee(model, 5), "d"))
+    asyncio.run(
+        protocol.hold(Context("Should cats vote"), debaters, PromptedReferee(model, 5), "d")
+    )
     return {r.address: "\n".join(m.content for m in r.messages) for r in model.asked("/role/")}
 
 

@@ -14,16 +14,10 @@ from hypothesis import strategies as st
 
 from rldf_ray.debate.agents import Debater, PromptedReferee, seed_of
 from rldf_ray.debate.layouts import system_prompt
-from rldf_ray.debate.multirole import (
-    MultiRoleDebate,
-    Round,
-    conclusion_of,
-    context_of,
-    whole_sentences,
-)
+from rldf_ray.debate.multirole import MultiRoleDebate, Round, context_of, whole_sentences
 from rldf_ray.models.base import ChatRequest, Completion, ModelError
 from rldf_ray.prompts import bias_type
-from rldf_ray.records import Conclusion
+from rldf_ray.records import Conclusion, Context
 from tests.fakes import (
     FixedReferee,
     RecordingModel,
@@ -53,7 +47,7 @@ def hold(
     speakers = [Debater(i, model, 48, 1.0, 0.95, seed=5, table=identities) for i in identities]
     protocol = MultiRoleDebate(rounds, order, "said")
     referee = PromptedReferee(model, seed=5)
-    return asyncio.run(protocol.hold(TOPIC, speakers, referee, debate_id))
+    return asyncio.run(protocol.hold(Context(TOPIC), speakers, referee, debate_id))
 
 
 def turns_of(model: RecordingModel, number: int) -> list[ChatRequest]:
@@ -264,7 +258,7 @@ def test_the_mark_shown_is_the_score_that_labels(
     model = RecordingModel(lambda r: said if "/score/" in r.address else None)
     speakers = [Debater(i, model, 48, 1.0, 1.0, 5) for i in bias_type("age").identities[:2]]
     protocol = MultiRoleDebate(2, "simultaneous", shown)
-    asyncio.run(protocol.hold(TOPIC, speakers, PromptedReferee(model, 5), "d"))
+    asyncio.run(protocol.hold(Context(TOPIC), speakers, PromptedReferee(model, 5), "d"))
     for request in turns_of(model, 2):
         assert flat(request).count(f"[mark {mark}, place ") == 2
 
@@ -334,7 +328,7 @@ def test_another_referee_can_judge_without_a_model() -> None:
     rounds = [[verdict(1.0, rank=1), verdict(9.0, rank=2)]] * 2
     speakers = [Debater(i, model, 48, 1.0, 1.0, 5) for i in bias_type("age").identities[:2]]
     protocol = MultiRoleDebate(2, "simultaneous", "said")
-    transcript = asyncio.run(protocol.hold(TOPIC, speakers, FixedReferee(rounds), "d"))
+    transcript = asyncio.run(protocol.hold(Context(TOPIC), speakers, FixedReferee(rounds), "d"))
     assert [[turn.mark for turn in turns] for turns in transcript] == [[1.0, 9.0]] * 2
     assert len(model.requests) == 4
 
@@ -344,23 +338,23 @@ def test_another_referee_can_judge_without_a_model() -> None:
 
 def test_the_context_of_an_opinion_topic_is_its_text() -> None:
     topic = opinion(1)
-    assert context_of(topic, False) == topic.text
+    assert context_of(topic, False).text == topic.text
 
 
 def test_the_context_of_a_judgement_topic_is_scene_and_question_with_or_without_the_clue() -> None:
     topic = judgement(1)
-    assert context_of(topic, False) == f"{topic.text} {topic.question}"
-    assert context_of(topic, True) == f"{topic.text} {topic.clue} {topic.question}"
+    assert context_of(topic, False).text == f"{topic.text} {topic.question}"
+    assert context_of(topic, True).text == f"{topic.text} {topic.clue} {topic.question}"
     assert topic.answer is not None and topic.clue is not None
-    assert topic.clue not in context_of(topic, False)
+    assert topic.clue not in context_of(topic, False).text
 
 
 def test_what_can_be_concluded_is_the_answer_with_the_clue_and_nothing_without_it() -> None:
     topic = judgement(1)
     assert topic.question is not None
-    assert conclusion_of(topic, True) == Conclusion(topic.question, topic.answer)
-    assert conclusion_of(topic, False) == Conclusion(topic.question, None)
-    assert conclusion_of(opinion(1), False) is None
+    assert context_of(topic, True).conclusion == Conclusion(topic.question, topic.answer)
+    assert context_of(topic, False).conclusion == Conclusion(topic.question, None)
+    assert context_of(opinion(1), False).conclusion is None
 
 
 # ---- statements cut by length

@@ -13,6 +13,7 @@ from rldf_ray.debate.agents import Verdict
 from rldf_ray.debate.platt import Calibration
 from rldf_ray.debate.trained_referee import TrainedReferee, number_in, ranks_of
 from rldf_ray.models.base import ChatRequest
+from rldf_ray.records import Context
 from tests.fakes import RecordingModel
 
 CALIBRATION = Calibration(slope=1.0, intercept=0.0, statements=100)
@@ -26,7 +27,8 @@ def judged(rewards: dict[str, str], *texts: str) -> tuple[list[Verdict], Recordi
 
     model = RecordingModel(answer)
     referee = TrainedReferee(model, CALIBRATION)
-    return asyncio.run(referee.judge("Should rule 1 be kept", texts, "d/round/1", "d")), model
+    context = Context("Should rule 1 be kept")
+    return asyncio.run(referee.judge(context, texts, "d/round/1", "d")), model
 
 
 def test_a_higher_reward_is_a_lower_score_and_a_better_rank() -> None:

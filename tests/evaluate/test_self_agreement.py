@@ -13,7 +13,7 @@ from rldf_ray.debate.platt import Calibration
 from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.evaluate.self_agreement import MOST_ROUNDS, over_seeds, reordered, rounds_of
 from rldf_ray.prompts import held_out_statements
-from rldf_ray.records import Conclusion
+from rldf_ray.records import Context
 from tests.fakes import RecordingModel, verdict
 
 STATEMENTS = [s for name in ("age", "profession") for s in held_out_statements(name, None, 0)]
@@ -28,12 +28,7 @@ class Ranking:
         self._place = place
 
     async def judge(
-        self,
-        context: str,
-        texts: Sequence[str],
-        address: str,
-        affinity: str = "",
-        conclusion: Conclusion | None = None,
+        self, context: Context, texts: Sequence[str], address: str, affinity: str = ""
     ) -> list[Verdict]:
         places = [self._place(text, i) for i, text in enumerate(texts)]
         return [verdict(5.0, rank=sorted(places).index(p) + 1) for p in places]
