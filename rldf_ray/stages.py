@@ -176,7 +176,7 @@ def sft(run: Run) -> Facts:
 
 
 def reward(run: Run) -> Facts:
-    """Preference pairs -> reward/model."""
+    """Preference pairs -> reward/model, fitted from pi_SFT or from the plan's model."""
     from rldf_ray.train.reward import held_out_topics, train_reward
 
     topics_of_pairs = run.folder.read_table("data/pairs.parquet")["topic_id"].to_pylist()
@@ -185,8 +185,17 @@ def reward(run: Run) -> Facts:
     return {
         "pairs": len(topics_of_pairs) - number,
         "held_out_pairs": number,
-        **train_in_folder(run, "reward", train_reward, {"model": run.plan.model}),
+        **train_in_folder(run, "reward", train_reward, _reward_start(run)),
     }
+
+
+def _reward_start(run: Run) -> dict[str, str]:
+    if run.plan.reward.start == "model":
+        return {"model": run.plan.model}
+    if run.plan.train.lora.rank:
+        # PPO computes all its adapters on one base, so pi_SFT is the base and its adapter here too.
+        return {"model": run.plan.model, "adapter": run.folder.address("sft/adapter")}
+    return {"model": run.folder.address("sft/model")}
 
 
 def ppo(run: Run) -> Facts:

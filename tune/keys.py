@@ -56,8 +56,9 @@ def sft_key(plan: Plan, folder: RunFolder) -> str:
 
 
 def reward_key(plan: Plan, folder: RunFolder) -> str:
-    """Of the reward model of the pairs that lie in `folder`."""
-    return _training_key(plan, folder, "pairs", "sft")
+    """Of the reward model of the pairs that lie in `folder`, and of pi_SFT if it begins as that."""
+    pairs = _training_key(plan, folder, "pairs", "sft")
+    return digest(pairs, sft_key(plan, folder)) if plan.reward.start == "sft" else pairs
 
 
 def _training_key(plan: Plan, folder: RunFolder, table: str, other: str) -> str:

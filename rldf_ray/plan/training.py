@@ -18,6 +18,11 @@ class SFTSection(Section):
 
 
 class RewardSection(Section):
+    start: Literal["sft", "model"] = described(
+        "sft",
+        "what it is fitted from: pi_SFT, or the plan's model as it is",
+        source="METHOD 3 (choice)",
+    )
     learning_rate: float = described(3e-5, "peak learning rate", source="paper 4.1", gt=0)
     batch_size: int = described(32, "pairs an optimizer step", source="paper 4.1", ge=1)
     micro_batch: int = described(8, "pairs a forward pass of one worker", ge=1)

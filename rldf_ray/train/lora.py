@@ -38,6 +38,24 @@ def lora_config(section: LoraSection, layers: int, *, scores: bool) -> Any:
     )
 
 
+def begin_as(model: Any, folder: Path) -> None:
+    """Give the model's new adapter the weights of a trained one; what that lacks stays as it is.
+
+    Raises:
+        ValueError: the trained adapter has weights that the new one does not.
+    """
+    from peft import get_peft_model_state_dict, load_peft_weights, set_peft_model_state_dict
+
+    own = get_peft_model_state_dict(model)
+    trained = load_peft_weights(str(folder), device="cpu")
+    if unknown := sorted(trained.keys() - own.keys()):
+        raise ValueError(
+            f"{folder}: this adapter does not fit the model's: {unknown[:3]}; "
+            "train.lora has to be what it was trained with"
+        )
+    set_peft_model_state_dict(model, own | trained)
+
+
 def adapters_in_engines(placement: Placement, section: LoraSection) -> bool:
     """Whether PPO's engines hold the base and are sent adapters, or are sent the policy merged.
 

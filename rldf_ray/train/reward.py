@@ -14,6 +14,9 @@ from rldf_ray.train.worker import OnProgress, TrainJob, run_training
 def train_reward(job: TrainJob, on_progress: OnProgress) -> list[dict[str, Any]]:
     """Fit a reward model on `folders["data"]`/pairs.parquet into `folders["out"]`/model.
 
+    It begins as `folders["model"]` with a new score head; where adapters are trained, the adapter
+    begins as that of `folders["adapter"]`, if there is one.
+
     Topics are held out by hash; the accuracy on their pairs is logged as `eval_accuracy`. The
     plan's `reward` says how, or `extra["fit"]` in its place (`train/referee_fit.py`).
 
@@ -40,7 +43,7 @@ def _loop(config: dict[str, Any]) -> None:
 
     from rldf_ray.models.reward_score import closing_ids
     from rldf_ray.train.layers import lower_layers
-    from rldf_ray.train.lora import lora_config, save_trained
+    from rldf_ray.train.lora import begin_as, lora_config, save_trained
     from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
     from rldf_ray.train.worker import (
         dtype_of,
@@ -86,6 +89,8 @@ def _loop(config: dict[str, Any]) -> None:
         if fit
         else lora_config(job.plan.train.lora, model.config.num_hidden_layers, scores=True),
     )
+    if "adapter" in job.folders:
+        begin_as(trainer.model, Path(job.folders["adapter"]))
     trainer.add_callback(SkipReduction(trainer, job.plan.train))
     trainer.train(resume_from_checkpoint=last_checkpoint(job))
     if len(test):

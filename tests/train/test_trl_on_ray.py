@@ -21,6 +21,7 @@ from rldf_ray.train.reward import train_reward
 from rldf_ray.train.sft import train_sft
 from rldf_ray.train.worker import TrainJob, log_step
 from tests.train.cluster_jobs import weights_in
+from tests.train.conftest import with_adapters
 from tests.train.tiny import CPU, WORDS, tiny_job
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
@@ -93,11 +94,16 @@ def test_sft_with_an_adapter_leaves_it_beside_the_merged_model(
         torch.testing.assert_close(adapted[name], weight)
 
 
-@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize(
+    ("rank", "begun"), [(0, False), (4, False), (4, True)], ids=["full", "adapter", "SFT's adapter"]
+)
 def test_reward_model_learns_on_two_workers(
-    ray: None, folders: dict[str, str], tmp_path: Path, rank: int
+    ray: None, folders: dict[str, str], tmp_path: Path, rank: int, begun: bool
 ) -> None:
     out = tmp_path / "reward-job"
+    if begun:
+        trained = with_adapters(folders, layers=1.0)["sft"]
+        folders = folders | {"adapter": str(Path(trained).parent / "adapter")}
     history = train_reward(
         job_of(
             folders,
