@@ -30,6 +30,13 @@ class RewardSection(Section):
     max_length: int = described(
         2048, "longest side, cut on the right", unit="tokens", source="paper 4.1", ge=16
     )
+    centre: float = described(
+        0.0,
+        "weight of (R(good) + R(bad))^2 in the loss, without which rewards on two prompts do not "
+        "compare, and PPO learns from what a prompt is worth until the critic knows",
+        source="Eisenstein et al. 2023, eq. 2",
+        ge=0,
+    )
     held_out_share: float = described(0.1, "share of topics kept to measure accuracy", ge=0, lt=1)
 
 

@@ -60,7 +60,7 @@ def _loop(config: dict[str, Any]) -> None:
     closing = closing_ids(tokenizer)
     arguments = RewardConfig(
         max_length=section.max_length,
-        center_rewards_coefficient=fit.centre if fit else None,
+        center_rewards_coefficient=section.centre or None,
         **trainer_arguments(job, section),
     )
     model = AutoModelForSequenceClassification.from_pretrained(

@@ -111,6 +111,7 @@ def test_reward_model_learns_on_two_workers(
             "train={workers: 2, zero_stage: 1}",
             "train.dtype=float32",
             f"train.lora.rank={rank}",
+            f"reward.centre={0.02 if begun else 0}",
             "reward.epochs=4",
         ),
         ignore,
