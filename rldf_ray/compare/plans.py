@@ -53,6 +53,16 @@ def sampling(plan: Plan) -> Plan:
     )
 
 
+def spoken(source: Plan) -> Plan:
+    """The plan that makes the data of `source`: the same, however that data is trained on.
+
+    So what was debated serves another comparison of the same plan with other training settings.
+    """
+    sections = (source.sft, source.reward, source.ppo)
+    sft, reward, ppo = (type(section)() for section in sections)
+    return source.model_copy(update={"sft": sft, "reward": reward, "ppo": ppo})
+
+
 def trained(source: Plan, seed: int, pairs: int | None) -> Plan:
     """The plan that trains on the data of `source` with a seed of its own and so many pairs."""
     data = source.data.model_copy(update={"max_pairs": pairs})

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rldf_ray import pipeline
 from rldf_ray.compare.method import Method, Training
-from rldf_ray.compare.plans import trained
+from rldf_ray.compare.plans import spoken, trained
 from rldf_ray.console import Story
 from rldf_ray.pipeline import Stage
 from rldf_ray.plan import Plan
@@ -68,7 +68,7 @@ def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
             taken |= dict.fromkeys(("referee", "audit"), audited[referee])
         writer, audited[referee] = writer or name, audited.get(referee, name)
         stages = tuple(stage for stage in SPEAKING if stage not in taken)
-        found[name] = PlannedRun(name, training.source, stages, taken, training.stages_of)
+        found[name] = PlannedRun(name, spoken(training.source), stages, taken, training.stages_of)
     return list(found.values())
 
 
@@ -92,7 +92,7 @@ def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) ->
 
 def data_run_name(training: Training) -> str:
     """The folder of a source's debates."""
-    return f"data/{_slug(training.source)}"
+    return f"data/{_slug(spoken(training.source))}"
 
 
 def training_run_name(training: Training, repeat: int, pairs: int | None) -> str:

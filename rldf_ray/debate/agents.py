@@ -77,6 +77,7 @@ class Debater:
         table: everybody who may sit in the debate, itself included; empty if it knows of nobody.
         examples: statements of other debates on opinions that it is shown.
         kind: of the topic: an opinion is argued for and against, a judgement is concluded.
+        wording: which way to say that something is not known it is told of first.
     """
 
     identity: Identity
@@ -89,10 +90,12 @@ class Debater:
     table: tuple[Identity, ...] = ()
     examples: int = 0
     kind: TopicKind = "opinion"
+    wording: int = 0
 
     async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
         """A statement for round `number`, after `discussion`: topic and transcript so far."""
-        system = system_prompt(self.table or (self.identity,), self.examples, self.kind)
+        table = self.table or (self.identity,)
+        system = system_prompt(table, self.examples, self.kind, self.wording)
         turn = render("debate_turn", number=number, identity=self.identity, kind=self.kind)
         request = ChatRequest(
             messages=laid_out(self.layout, system, discussion, turn),

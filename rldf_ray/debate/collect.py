@@ -78,6 +78,7 @@ def debaters_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Debater]
             bias_type(debate.topic.bias_type).identities,
             section.examples,
             debate.topic.kind,
+            seed_of(plan.seed, f"{debate.debate_id}/wording"),
         )
         for identity in debate.identities
     ]

@@ -23,6 +23,10 @@ from rldf_ray.records import Identity, TopicKind
 
 Layout = Literal["shared", "paper"]
 
+# Small models say the first of the ways they are told of, and what is learnt from one wording alone
+# does not reach another; so each debate is told of another one first.
+UNKNOWN = ("Not known", "Unknown", "Cannot be determined", "Not enough information")
+
 
 def laid_out(layout: Layout, system: str, discussion: str, turn: str) -> tuple[Message, ...]:
     """The messages of one turn, after `discussion`: topic and transcript so far."""
@@ -31,13 +35,15 @@ def laid_out(layout: Layout, system: str, discussion: str, turn: str) -> tuple[M
 
 
 def system_prompt(
-    identities: Sequence[Identity], examples: int, kind: TopicKind = "opinion"
+    identities: Sequence[Identity], examples: int, kind: TopicKind = "opinion", wording: int = 0
 ) -> str:
     """What every prompt of debates at a table of `identities` begins with, under both layouts.
 
     Args:
         examples: statements of other debates on opinions that are shown (`debate_examples`).
+        wording: on a judgement topic, which of `UNKNOWN` stands first.
     """
     if kind == "judgement":
-        return render("debate_system_judgement")
+        first = wording % len(UNKNOWN)
+        return render("debate_system_judgement", unknown=UNKNOWN[first:] + UNKNOWN[:first])
     return render("debate_system", identities=identities, examples=debate_examples(examples))

@@ -133,6 +133,17 @@ def test_seeds_differ_between_repeats_and_debates_do_not(
         assert manifest is not None and manifest["taken_from"] == source
 
 
+def test_debates_serve_a_comparison_with_other_training_settings(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    everything(methods_of(plan_with(), None, ("openai:a",)), tmp_path, repeats=1)
+    before = Counter(stage for _, stage in pipeline.done)
+    again = methods_of(plan_with("ppo.beta=0.3", "reward.centre=0.1"), None, ("openai:a",))
+    everything(again, tmp_path, repeats=1)
+    more = Counter(stage for _, stage in pipeline.done) - before
+    assert more == {"data": 3, "sft": 3, "reward": 3, "ppo": 3}
+
+
 def test_a_fitted_referee_is_taken_whole_by_the_next_run_that_asks_it(tmp_path: Path) -> None:
     planned = data_runs(methods_of(plan_with("referee.kind=trained"), None, ("openai:a",)))
     first, *others = planned

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.debate.agents import SCORES, Debater, PromptedReferee, expected_score, seed_of
-from rldf_ray.debate.layouts import system_prompt
+from rldf_ray.debate.layouts import UNKNOWN, system_prompt
 from rldf_ray.models.base import ChatRequest, Completion
 from rldf_ray.prompts import bias_type, debate_examples, render
 from rldf_ray.records import Conclusion, Context
@@ -192,6 +192,17 @@ async def test_a_judgement_is_concluded_and_an_opinion_argued_for_and_against() 
     assert "Begin with the answer itself" in judgement.messages[0].content
     assert judgement.messages[-1].content.endswith("Begin with your answer to the question.")
     assert not any(e.text in judgement.messages[0].content for e in debate_examples(6))
+
+
+async def test_debates_are_told_of_the_ways_to_say_unknown_in_another_order() -> None:
+    model = RecordingModel()
+    for wording in range(5):
+        told = replace(debater(model), kind="judgement", wording=wording)
+        await told.speak("Topic: T", 1, str(wording), "d")
+    prompts = [request.messages[0].content for request in model.requests]
+    first = [prompt.partition("otherwise ")[2].split('"')[1] for prompt in prompts]
+    assert first == [*UNKNOWN, UNKNOWN[0]]
+    assert all(prompt.count(f'"{way}"') == 1 for prompt in prompts for way in UNKNOWN)
 
 
 async def test_a_statement_judged_alone_is_first_without_a_ranking() -> None:

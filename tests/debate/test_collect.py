@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rldf_ray.debate.agents import PromptedReferee, Verdict, seed_of
-from rldf_ray.debate.collect import Collector, plan_debates
+from rldf_ray.debate.collect import Collector, debaters_of, plan_debates
+from rldf_ray.debate.layouts import UNKNOWN
 from rldf_ray.debate.multirole import context_of
 from rldf_ray.debate.topics import seed_topics
 from rldf_ray.models.base import ChatRequest, Completion, ModelError
@@ -110,6 +111,16 @@ def test_only_topics_of_the_debate_split_are_debated() -> None:
     kept_out = [opinion(90, split="ppo"), judgement(91, split="eval")]
     found = debates_of(60, [*kept_out, *mixed_topics()])
     assert {debate.topic.split for debate in found} == {"debate"}
+
+
+def test_a_debate_has_one_wording_and_debates_have_all_of_them() -> None:
+    plan = plan_with()
+    found = [
+        {d.wording % len(UNKNOWN) for d in debaters_of(debate, plan, RecordingModel())}
+        for debate in debates_of(240, mixed_topics(5))
+    ]
+    assert all(len(wordings) == 1 for wordings in found)
+    assert min(Counter(w for (w,) in found).values()) > 240 / len(UNKNOWN) / 2
 
 
 @pytest.mark.parametrize("number", range(1, 8))
