@@ -29,7 +29,7 @@ def referee(run: Run) -> Facts:
     kept = [s for s in statements if s.topic in topics]
     folders = {
         "model": plan.referee.fit.model or plan.model,
-        "data": run.folder.address("labelled"),
+        "data": run.folder.shared("labelled"),
     }
     facts = train_in_folder(run, "referee", train_reward, folders, {"fit": plan.referee.fit})
     calibration = _calibrated(run, kept)

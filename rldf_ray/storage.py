@@ -61,6 +61,12 @@ class RunFolder:
         """Where all machines of a cluster find `name`: an address, or a path they share."""
         return self.mirror.store.address_of(name) if self.mirror else str(self.root / name)
 
+    def shared(self, name: str) -> str:
+        """The address of `name`, where all machines find what has been written there so far."""
+        if self.mirror:
+            self.mirror.publish(name)
+        return self.address(name)
+
     def fetched(self, name: str) -> Path:
         """Where `name` lies on this machine, as the store has it now."""
         return self.mirror.fetch(name) if self.mirror else self.root / name

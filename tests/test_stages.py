@@ -9,12 +9,40 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rldf_ray import stages
+from rldf_ray import referee_stage, stages
 from rldf_ray.console import Story
+from rldf_ray.object_store import ObjectStore
 from rldf_ray.placement import Placement
 from rldf_ray.stages import Run
 from rldf_ray.storage import RunFolder
 from tests.fakes import plan_with
+from tests.s3_server import as_environment, s3_server
+
+PLACEMENT = Placement("cpu", 1, 1, 0, 1, 1, 0, 1)
+SPEAKERS: Any = None  # nobody speaks in these stages
+
+
+class Begun(Exception):
+    """Training would begin now."""
+
+
+def test_a_referee_in_a_bucket_is_fitted_to_pairs_that_workers_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train_in_folder(run: Run, *given: Any) -> Any:
+        _, _, folders, _ = given
+        found = ObjectStore(folders["data"]).list()
+        assert list(found) == ["pairs.parquet"]
+        raise Begun
+
+    monkeypatch.setattr(referee_stage, "train_in_folder", train_in_folder)
+    with s3_server("bucket") as (url, _):
+        for name, value in (as_environment(url) | {"RLDF_CACHE": str(tmp_path)}).items():
+            monkeypatch.setenv(name, value)
+        folder = RunFolder.at("s3://bucket/run")
+        run = Run(plan_with("referee.kind=trained"), folder, PLACEMENT, Story(), "id", SPEAKERS)
+        with folder.locked(), pytest.raises(Begun):
+            referee_stage.referee(run)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +71,6 @@ def test_the_reward_model_begins_as_the_plan_says(
     folder = RunFolder(tmp_path)
     folder.write_table("data/pairs.parquet", pa.table({"topic_id": ["a", "b"]}))
     plan = plan_with("model=embedded", *overrides)
-    placement = Placement("cpu", 1, 1, 0, 1, 1, 0, 1)
-    speakers: Any = None
-    assert stages.reward(Run(plan, folder, placement, Story(), "id", speakers))["pairs"] == 2
+    assert stages.reward(Run(plan, folder, PLACEMENT, Story(), "id", SPEAKERS))["pairs"] == 2
     inside = {name: found.removeprefix(f"{tmp_path}/") for name, found in given[0].items()}
     assert inside == begins_as
