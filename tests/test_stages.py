@@ -22,7 +22,7 @@ PLACEMENT = Placement("cpu", 1, 1, 0, 1, 1, 0, 1)
 SPEAKERS: Any = None  # nobody speaks in these stages
 
 
-class Begun(Exception):
+class BegunError(Exception):
     """Training would begin now."""
 
 
@@ -33,7 +33,7 @@ def test_a_referee_in_a_bucket_is_fitted_to_pairs_that_workers_find(
         _, _, folders, _ = given
         found = ObjectStore(folders["data"]).list()
         assert list(found) == ["pairs.parquet"]
-        raise Begun
+        raise BegunError
 
     monkeypatch.setattr(referee_stage, "train_in_folder", train_in_folder)
     with s3_server("bucket") as (url, _):
@@ -41,7 +41,7 @@ def test_a_referee_in_a_bucket_is_fitted_to_pairs_that_workers_find(
             monkeypatch.setenv(name, value)
         folder = RunFolder.at("s3://bucket/run")
         run = Run(plan_with("referee.kind=trained"), folder, PLACEMENT, Story(), "id", SPEAKERS)
-        with folder.locked(), pytest.raises(Begun):
+        with folder.locked(), pytest.raises(BegunError):
             referee_stage.referee(run)
 
 
