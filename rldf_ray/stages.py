@@ -343,13 +343,11 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
     """Each model's answers to held-out prompts, scored by the reward model."""
     import ray
 
-    from rldf_ray.evaluate.held_out import answer_prompts, score_answers
+    from rldf_ray.evaluate.held_out import answer_prompts, held_out_rows, score_answers
 
     section, placement = run.plan.evaluate, run.placement
     rows = run.folder.read_table("data/prompts.parquet").to_pylist()
-    prompts = [row for row in rows if row["split"] == "eval"]
-    prompts = sorted(prompts, key=lambda row: row["prompt_id"].partition("-")[2])
-    prompts = prompts[: section.held_out_prompts]
+    prompts = held_out_rows(rows, section.held_out_prompts)
     answers: dict[str, Any] = {}
     with (
         run.story.bar("held-out answers", len(prompts) * len(folders)) as bar,

@@ -20,7 +20,7 @@ from rldf_ray.compare.method import Method
 from rldf_ray.compare.runs import data_runs
 from rldf_ray.compare.thinking import Scene
 from rldf_ray.console import Story
-from rldf_ray.evaluate.held_out import answer_prompts
+from rldf_ray.evaluate.held_out import answer_prompts, held_out_rows
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.placement import place
@@ -54,10 +54,7 @@ def held_out_prompts(plan: Plan, methods: Sequence[Method], out: Path) -> Prompt
     if not sources:
         return []
     table = RunFolder(out / "runs" / sources[0].name).read_table("data/prompts.parquet")
-    rows = [row for row in table.to_pylist() if row["split"] == "eval"]
-    # Ids end with a hash of the text, so the first ones are a sample over all bias types.
-    rows.sort(key=lambda row: row["prompt_id"].partition("-")[2])
-    return rows[: plan.evaluate.held_out_prompts]
+    return held_out_rows(table.to_pylist(), plan.evaluate.held_out_prompts)
 
 
 def answer_freely(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,20 @@ ANSWER_SCHEMA = pa.schema(
         ("tokens", pa.int64()),
     ]
 )
+
+
+def held_out_rows(rows: Iterable[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    """At most so many of the prompts that nothing is trained on, the bias types in turn.
+
+    Ids end with a hash of the text, so within a bias type the first ones are a sample of its kinds.
+    """
+    kept = [row for row in rows if row["split"] == "eval"]
+    kept.sort(key=lambda row: str(row["prompt_id"]).partition("-")[2])
+    by_type: dict[str, list[dict[str, Any]]] = {}
+    for name in sorted({row["bias_type"] for row in kept}):
+        by_type[name] = [row for row in kept if row["bias_type"] == name]
+    turns = zip_longest(*by_type.values())
+    return [row for turn in turns for row in turn if row is not None][:most]
 
 
 async def answer_prompts(
