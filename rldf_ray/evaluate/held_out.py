@@ -37,10 +37,9 @@ def held_out_rows(rows: Iterable[dict[str, Any]], most: int | None) -> list[dict
     Ids end with a hash of the text, so within a bias type the first ones are a sample of its kinds.
     """
     kept = [row for row in rows if row["split"] == "eval"]
-    kept.sort(key=lambda row: str(row["prompt_id"]).partition("-")[2])
     by_type: dict[str, list[dict[str, Any]]] = {}
-    for name in sorted({row["bias_type"] for row in kept}):
-        by_type[name] = [row for row in kept if row["bias_type"] == name]
+    for row in sorted(kept, key=lambda row: (row["bias_type"], row["prompt_id"].partition("-")[2])):
+        by_type.setdefault(row["bias_type"], []).append(row)
     turns = zip_longest(*by_type.values())
     return [row for turn in turns for row in turn if row is not None][:most]
 
