@@ -151,10 +151,10 @@ def _engine_gb(plan: Plan, parameters: float) -> float:
 def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
     """GB that PPO takes on a worker's GPU before activations, and weights on an engine's GPU.
 
-    A worker has its part of actor and critic (weights, gradients, Adam's moments and, below
-    float32, a float32 copy of the weights), which ZeRO 1, 2, 3 split over all workers one after
-    the other, and reference and reward model whole. Offload keeps the optimizer's part in RAM.
-    With adapters all four share one frozen base; what the adapters take is small beside it.
+    A worker has its part of actor and critic, if there is one (weights, gradients, Adam's moments
+    and, below float32, a float32 copy of the weights), which ZeRO 1, 2, 3 split over all workers
+    one after the other, and reference and reward model whole. Offload keeps the optimizer's part
+    in RAM. With adapters all four share one frozen base; what the adapters take is small beside it.
     """
     train, size = plan.train, BYTES[plan.ppo.dtype]
     engine = _engine_gb(plan, parameters)
@@ -167,7 +167,7 @@ def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
         (size, train.zero_stage == 3),
     )
     trained = sum(part / (train.workers if split else 1) for part, split in parts)
-    return (2 * trained + 2 * size) * parameters / 1e9, engine
+    return (plan.ppo.models_trained * trained + 2 * size) * parameters / 1e9, engine
 
 
 def _check_gpu_memory(

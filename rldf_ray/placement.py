@@ -156,8 +156,8 @@ def _too_few_cpus(engines: int, workers: int, resources: Resources) -> str:
 def memory_needed_gib(plan: Plan, parameters: float) -> float:
     """Peak resident memory of PPO, the hungriest stage, GiB, over all processes (an estimate).
 
-    Actor and critic take weights, gradients and two Adam moments (16 bytes a parameter in either
-    precision, as bfloat16 keeps float32 copies); reference and reward model
+    Actor and critic, if there is one, take weights, gradients and two Adam moments (16 bytes a
+    parameter in either precision, as bfloat16 keeps float32 copies); reference and reward model
     weights alone; with adapters all four share one set of weights, and the adapters' own are
     small beside it. Engines take weights and KV cache; each process a base of libraries.
     """
@@ -165,7 +165,8 @@ def memory_needed_gib(plan: Plan, parameters: float) -> float:
     if plan.train.lora.rank:
         trained, frozen = 0.0, parameters * size
     else:
-        trained, frozen = 2 * parameters * 16, 2 * parameters * size
+        trained = plan.ppo.models_trained * parameters * 16
+        frozen = 2 * parameters * size
     engine = parameters * BYTES[plan.engines.dtype] / 2**30 + plan.engines.kv_cache_gib + 1.2
     base = 1.5 + 0.8 * plan.train.workers
     return (trained + frozen) / 2**30 + plan.engines.count * engine + base

@@ -65,12 +65,12 @@ def test_memory_of_a_worker_is_split_as_zero_says() -> None:
     """By hand, 1e9 parameters in bf16: 2 trained models of 2 + 2 + 12 bytes, 2 frozen of 2."""
     batch = "batch_size: 8, micro_batch: 1"
 
-    def worker(train: str) -> float:
+    def worker(train: str, answers: int = 1) -> float:
         plan = plan_with(
             f"train={{workers: 4, {train}}}",
             f"sft={{{batch}}}",
             f"reward={{{batch}}}",
-            "ppo={batch_size: 4, micro_batch: 1}",
+            f"ppo={{batch_size: 4, micro_batch: 1, answers_per_prompt: {answers}}}",
         )
         return gpu_memory_gb(plan, 1e9)[0]
 
@@ -79,6 +79,8 @@ def test_memory_of_a_worker_is_split_as_zero_says() -> None:
     assert worker("zero_stage: 2") == pytest.approx(2 * (2 + 0.5 + 3) + 4)
     assert worker("zero_stage: 3") == pytest.approx(2 * 4 + 4)
     assert worker("zero_stage: 3, offload: true") == pytest.approx(2 * 1 + 4)
+    # No critic: one model is trained.
+    assert worker("zero_stage: 2", answers=4) == pytest.approx(2 + 0.5 + 3 + 4)
 
 
 def test_missing_gpus_are_counted() -> None:

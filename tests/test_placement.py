@@ -152,6 +152,12 @@ def test_memory_counts_trained_and_frozen_weights_of_ppo() -> None:
         asked = plan_with(f"ppo.dtype={dtype}", "engines={dtype: bfloat16}")
         grown = memory_needed_gib(asked, 2e9) - memory_needed_gib(asked, 1e9)
         assert grown == pytest.approx((2 * 16 + 2 * size + 2) * 1e9 / 2**30)
+        alone = asked.model_copy(
+            update={"ppo": asked.ppo.model_copy(update={"answers_per_prompt": 4})}
+        )
+        assert memory_needed_gib(asked, 1e9) - memory_needed_gib(alone, 1e9) == pytest.approx(
+            16 * 1e9 / 2**30
+        )
 
 
 def test_memory_counts_a_shared_base_once() -> None:

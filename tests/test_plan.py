@@ -242,6 +242,10 @@ def test_a_trained_referee_is_fitted_from_the_model_and_no_teacher_plays_it() ->
             ["ppo.rollout_batch=6", "multiple of", "ppo.batch_size=4"],
         ),
         (
+            "ppo={rollout_batch: 8, batch_size: 4, episodes: 16, answers_per_prompt: 3}",
+            ["ppo.rollout_batch=8", "multiple of", "ppo.answers_per_prompt=3", "train.workers=1"],
+        ),
+        (
             "ppo={rollout_batch: 16, batch_size: 4, episodes: 65}",
             ["ppo.episodes=65", "multiple of", "ppo.rollout_batch=16"],
         ),

@@ -166,6 +166,13 @@ class Plan(Section):
                 f"ppo.rollout_batch={self.ppo.rollout_batch} must be a multiple of "
                 f"ppo.batch_size={self.ppo.batch_size}"
             )
+        asked = self.ppo.answers_per_prompt * self.train.workers
+        if self.ppo.rollout_batch % asked:
+            raise ValueError(
+                f"ppo.rollout_batch={self.ppo.rollout_batch} must be a multiple of "
+                f"ppo.answers_per_prompt={self.ppo.answers_per_prompt} times "
+                f"train.workers={self.train.workers}"
+            )
         if self.ppo.episodes % self.ppo.rollout_batch:
             raise ValueError(
                 f"ppo.episodes={self.ppo.episodes} must be a multiple of "

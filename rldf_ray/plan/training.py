@@ -43,6 +43,13 @@ class RewardSection(Section):
 class PPOSection(Section):
     episodes: int = described(5120, "answers generated and trained on in all", ge=1)
     rollout_batch: int = described(64, "answers generated at once by one policy", ge=1)
+    answers_per_prompt: int = described(
+        1,
+        "answers to a prompt in a rollout; with more than 1, the mean reward of a prompt's other "
+        "answers is an answer's baseline, and there is no critic",
+        source="Ahmadian et al. 2024",
+        ge=1,
+    )
     batch_size: int = described(4, "answers an optimizer step", source="paper 4.1", ge=1)
     micro_batch: int = described(4, "answers a forward pass of one worker", ge=1)
     epochs: int = described(1, "passes over one rollout", source="paper 4.1", ge=1)
@@ -114,6 +121,26 @@ class PPOSection(Section):
         "precision of policy, reference, critic and rollouts; bfloat16 alone moves the ratios of "
         "small models further than an update does, so they want float32",
     )
+
+    @property
+    def has_critic(self) -> bool:
+        """Whether advantages are taken against a critic, not against other answers."""
+        return self.answers_per_prompt == 1
+
+    @property
+    def models_trained(self) -> int:
+        """The actor, and the critic if there is one."""
+        return 2 if self.has_critic else 1
+
+    @model_validator(mode="after")
+    def _warms_up_a_critic_it_has(self) -> PPOSection:
+        if self.value_warmup and not self.has_critic:
+            raise ValueError(
+                f"value_warmup={self.value_warmup} with answers_per_prompt="
+                f"{self.answers_per_prompt}: no critic is trained then; set value_warmup=0, or "
+                "answers_per_prompt=1"
+            )
+        return self
 
     @model_validator(mode="after")
     def _kl_has_the_right_gradient(self) -> PPOSection:

@@ -1,13 +1,15 @@
-"""PPO with a critic (METHOD 3): E[R] - beta KL(pi || pi_SFT), one reward at an answer's end.
+"""PPO (METHOD 3): E[R] - beta KL(pi || pi_SFT), one reward at an answer's end.
 
     prompts -> engines (pi_old) -> rollouts -> reward model -> one reward an answer
                   ^                    |-> actor, critic, reference: logprobs, values, KL
                   |                    v
             weight sync <- actor, critic <- clipped losses <- advantages (GAE)
 
-Old log-probabilities are recomputed by the trainer in the batches it trains with, truncated
-importance weights stand for the difference between engine and trainer, and every optimizer step
-takes one mean over all its tokens, whatever the sharding. docs/ppo.md has every formula.
+With `ppo.answers_per_prompt` above 1 there is no critic: a prompt's answers are each other's
+baseline. Old log-probabilities are recomputed by the trainer in the batches it trains with,
+truncated importance weights stand for the difference between engine and trainer, and every
+optimizer step takes one mean over all its tokens, whatever the sharding. docs/ppo.md has every
+formula.
 """
 
 from __future__ import annotations

@@ -91,11 +91,10 @@ def rollout_figures(
         "prompt_tokens": found["prompt_tokens"],
         "engine_mismatch_mean": found["mismatch"] / tokens,
         "engine_mismatch_max": found["mismatch_max"],
-        **_explained_variance(made),
     }
 
 
-def _explained_variance(made: Sequence[Experience]) -> dict[str, float]:
+def explained_variance(made: Sequence[Experience]) -> dict[str, float]:
     """Of the critic's values before the update; absent where all returns are equal."""
     moments = torch.stack(
         [ppo_math.explained_moments(e.old_values, e.returns, e.batch.mask) for e in made]
@@ -104,20 +103,25 @@ def _explained_variance(made: Sequence[Experience]) -> dict[str, float]:
     return {"explained_variance": share} if math.isfinite(share) else {}
 
 
-def update_figures(policy: ppo_math.Stats, value: ppo_math.Stats) -> dict[str, float]:
-    """Token means of one optimizer step, from sums over its tokens on this worker."""
-    p, v = reduced(policy), reduced(value)
-    count = p["tokens"]
+def actor_figures(policy: ppo_math.Stats) -> dict[str, float]:
+    """Token means of the actor's optimizer step, from sums over its tokens on this worker."""
+    sums = reduced(policy)
+    count = sums["tokens"]
     return {
-        "policy_loss": p["loss"] / count,
-        "value_loss": v["loss"] / count,
-        "ratio_mean": p["ratio"] / count,
-        "ratio_max": p["ratio_max"],
-        "clip_fraction": p["clipped"] / count,
-        "value_clip_fraction": v["clipped"] / count,
-        "kl_old": p["kl_k3"] / count,
-        "entropy": p["entropy"] / count,
+        "policy_loss": sums["loss"] / count,
+        "ratio_mean": sums["ratio"] / count,
+        "ratio_max": sums["ratio_max"],
+        "clip_fraction": sums["clipped"] / count,
+        "kl_old": sums["kl_k3"] / count,
+        "entropy": sums["entropy"] / count,
     }
+
+
+def critic_figures(value: ppo_math.Stats) -> dict[str, float]:
+    """Token means of the critic's optimizer step, from sums over its tokens on this worker."""
+    sums = reduced(value)
+    count = sums["tokens"]
+    return {"value_loss": sums["loss"] / count, "value_clip_fraction": sums["clipped"] / count}
 
 
 def mean_of_updates(updates: Sequence[dict[str, float]]) -> dict[str, float]:

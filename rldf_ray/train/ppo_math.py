@@ -113,6 +113,20 @@ def kl_estimate(logprobs: Tensor, ref_logprobs: Tensor, kind: KLKind) -> Tensor:
     raise ValueError(f"unknown KL estimate {kind!r}")
 
 
+def leave_one_out(rewards: Tensor, answers: int) -> Tensor:
+    """Rewards less the mean reward of the other answers to their prompt: [B] -> [B], detached.
+
+    Kool et al. 2019 and Ahmadian et al. 2024 (arXiv:2402.14740), section 2.2: what a prompt is
+    worth drops out, and as an answer is no part of its own baseline, no gradient is biased.
+
+    Args:
+        rewards: those of the `answers` (at least 2) to a prompt stand one after the other.
+    """
+    by_prompt = _wide(rewards.detach()).reshape(-1, answers)
+    others = (by_prompt.sum(1, keepdim=True) - by_prompt) / (answers - 1)
+    return (by_prompt - others).flatten()
+
+
 def bandit_rewards(score: Tensor, kl: Tensor, mask: Tensor, beta: float) -> Tensor:
     """-beta * kl on every response token, plus score [B] on the last of each row: -> [B, T].
 

@@ -24,7 +24,7 @@ class PPOModels:
 
     Attributes:
         actor: DeepSpeed engine of a causal language model.
-        critic: DeepSpeed engine of a token classifier with one label.
+        critic: DeepSpeed engine of a token classifier with one label; None without a critic.
         reference: the frozen causal language model.
         reward: scores whole answers.
         policy: the actor's weights as engines load them; a collective.
@@ -42,40 +42,51 @@ class PPOModels:
 
 
 def full_models(job: TrainJob) -> PPOModels:
-    """Four models of their own, all parameters of actor and critic trained."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForTokenClassification
+    """Models of their own, all parameters of actor and critic trained."""
+    from transformers import AutoModelForCausalLM
 
     section, device = job.plan.ppo, job.placement.device
     dtype = dtype_of(section)
     actor = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
     reference = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
-    # The critic begins as the reward model, which already tells good from bad endings.
-    critic_config = AutoConfig.from_pretrained(job.folders["reward"], num_labels=1)
-    critic_config.classifier_dropout = 0.0
-    critic = AutoModelForTokenClassification.from_pretrained(
-        job.folders["reward"], config=critic_config, dtype=dtype
-    )
-    if job.plan.train.gradient_checkpointing:
-        # transformers recomputes in training mode only; these models have no dropout.
-        for model in (actor, critic):
-            model.gradient_checkpointing_enable()
-            model.train()
     reference.eval().requires_grad_(False).to(device)
     reward = RewardModel(job.folders["reward"], device, job.plan.reward.max_length)
-    engine = training_engine(job, actor, section.learning_rate)
+    engine = training_engine(job, _recomputing(job, actor), section.learning_rate)
 
     def save(policy: Policy, out: Path) -> None:
         save_model(actor, reward.tokenizer, policy.weights, out / "model")
 
     return PPOModels(
         engine,
-        training_engine(job, critic, section.critic_learning_rate),
+        _critic(job) if section.has_critic else None,
         reference,
         reward,
         lambda: Policy(full_weights(engine.module)),
         save,
         save,
     )
+
+
+def _critic(job: TrainJob) -> Any:
+    """Begins as the reward model, which already tells good from bad endings."""
+    from transformers import AutoConfig, AutoModelForTokenClassification
+
+    section, folder = job.plan.ppo, job.folders["reward"]
+    config = AutoConfig.from_pretrained(folder, num_labels=1)
+    config.classifier_dropout = 0.0
+    critic = AutoModelForTokenClassification.from_pretrained(
+        folder, config=config, dtype=dtype_of(section)
+    )
+    return training_engine(job, _recomputing(job, critic), section.critic_learning_rate)
+
+
+def _recomputing(job: TrainJob, model: Any) -> Any:
+    """The model, made to recompute activations where the plan says so."""
+    if job.plan.train.gradient_checkpointing:
+        # transformers recomputes in training mode only; these models have no dropout.
+        model.gradient_checkpointing_enable()
+        model.train()
+    return model
 
 
 def training_engine(job: TrainJob, model: Any, learning_rate: float) -> Any:
@@ -109,7 +120,7 @@ def accumulation(job: TrainJob) -> int:
 
 @dataclass(frozen=True)
 class Pass:
-    """A forward pass of policy and critic over a micro-batch, each [B, T-1]."""
+    """A forward pass of policy and critic over a micro-batch, each [B, T-1]; values 0 without."""
 
     logprobs: Tensor
     entropy: Tensor
@@ -144,7 +155,9 @@ def logprobs_and_entropy(model: Any, batch: Batch, temperature: float) -> tuple[
     return pad(logprobs, (first, 0)), pad(entropy, (first, 0))
 
 
-def values_of(critic: Any, batch: Batch) -> Tensor:
-    """The critic's value before every next token, [B, T-1]."""
+def values_of(critic: Any | None, batch: Batch) -> Tensor:
+    """The critic's value before every next token, [B, T-1]; 0 where there is none."""
+    if critic is None:
+        return torch.zeros_like(batch.engine_logprobs)
     values: Tensor = critic(input_ids=batch.ids[:, :-1]).logits[..., 0]
     return values.float()

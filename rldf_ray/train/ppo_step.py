@@ -23,9 +23,11 @@ from rldf_ray.train import ppo_math
 from rldf_ray.train.collectives import all_reduce
 from rldf_ray.train.ppo_figures import (
     Experience,
+    actor_figures,
+    critic_figures,
+    explained_variance,
     mean_of_updates,
     rollout_figures,
-    update_figures,
 )
 from rldf_ray.train.ppo_models import (
     Pass,
@@ -60,7 +62,8 @@ class PPO:
 
     @property
     def engines(self) -> dict[str, Any]:
-        return {"actor": self.models.actor, "critic": self.models.critic}
+        critic = {"critic": self.models.critic} if self.section.has_critic else {}
+        return {"actor": self.models.actor, **critic}
 
     def state_dict(self) -> dict[str, Any]:
         """What the step carries beside the engines' weights and optimizers."""
@@ -94,6 +97,8 @@ class PPO:
         passes = self._passes(batches)
         experience, kl = self._experience(batches, passes, self._shaped(scores))
         figures = {**rollout_figures(rollouts, scores, kl, experience), "beta": self.beta.beta}
+        if self.section.has_critic:
+            figures |= explained_variance(experience)
         updates = self._updates(experience, passes)
         self.beta.update(figures["kl"], self.section.rollout_batch)
         self.steps_done += 1
@@ -102,7 +107,7 @@ class PPO:
         return {**figures, **mean_of_updates(updates), **first, "updates": len(updates)}, kl
 
     def _shaped(self, scores: Tensor) -> Tensor:
-        """Rewards as PPO sees them: normalised and clipped where the plan says so."""
+        """Rewards as PPO sees them: normalised, clipped, against other answers' as planned."""
         section, scores = self.section, scores.to(self.device)
         if section.reward_normalise:
             everything = torch.ones_like(scores, dtype=torch.bool)
@@ -110,6 +115,8 @@ class PPO:
             scores = self.reward_scale(scores)
         if section.reward_clip is not None:
             scores = scores.clamp(-section.reward_clip, section.reward_clip)
+        if not section.has_critic:
+            scores = ppo_math.leave_one_out(scores, section.answers_per_prompt)
         return scores
 
     def _batches(self, rollouts: Sequence[Rollout]) -> list[Batch]:
@@ -160,13 +167,15 @@ class PPO:
         kl = ppo_math.kl_estimate(old, ref, section.kl_estimator)
         beta = self.beta.beta if section.kl_in == "reward" else 0.0
         rewards = ppo_math.bandit_rewards(reward, kl, mask, beta)
-        return ppo_math.gae(rewards, values, mask, section.gamma, section.lam)
+        # Without values to go by, an advantage is all the reward that is to come.
+        lam = section.lam if section.has_critic else 1.0
+        return ppo_math.gae(rewards, values, mask, section.gamma, lam)
 
     def _updates(
         self, experience: Sequence[Experience], passes: Sequence[Pass]
     ) -> list[dict[str, float]]:
         """`epochs` passes over a rollout, or fewer where `stop_kl` ends them."""
-        kept = [p for p in passes if p.values.requires_grad]
+        kept = [p for p in passes if p.logprobs.requires_grad or p.values.requires_grad]
         updates: list[dict[str, float]] = []
         for epoch in range(self.section.epochs):
             order = list(range(0, len(experience), self._accumulation))
@@ -196,11 +205,11 @@ class PPO:
                 (forward.logprobs, forward.entropy) if forward else self._policy(e.batch)
             )
             policy.append(self._train_actor(e, logprobs, entropy, scale))
-            values = forward.values if forward else values_of(self.models.critic, e.batch)
-            value.append(self._train_critic(e, values, scale))
-        return update_figures(
-            reduce(ppo_math.join_stats, policy), reduce(ppo_math.join_stats, value)
-        )
+            if self.section.has_critic:
+                values = forward.values if forward else values_of(self.models.critic, e.batch)
+                value.append(self._train_critic(e, values, scale))
+        of_critic = critic_figures(reduce(ppo_math.join_stats, value)) if value else {}
+        return {**actor_figures(reduce(ppo_math.join_stats, policy)), **of_critic}
 
     def _train_actor(
         self, e: Experience, logprobs: Tensor, entropy: Tensor, scale: Tensor

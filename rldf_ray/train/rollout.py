@@ -60,12 +60,12 @@ class Batch:
         )
 
 
-def prompt_order(prompts: int, episodes: int, seed: int) -> list[int]:
-    """Which prompt each episode answers: every prompt once in a shuffled pass, pass after pass."""
+def prompt_order(prompts: int, asked: int, seed: int) -> list[int]:
+    """Which prompt is asked when: every prompt once in a shuffled pass, pass after pass."""
     generator = np.random.default_rng(seed)
-    passes = -(-episodes // prompts)
+    passes = -(-asked // prompts)
     order = np.concatenate([generator.permutation(prompts) for _ in range(passes)])
-    return [int(i) for i in order[:episodes]]
+    return [int(i) for i in order[:asked]]
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,15 @@ class RolloutSource:
     ) -> None:
         self._model, self._section, self._seed = model, section, seed
         self._rank, self._workers, self._prompts = rank, workers, prompts
-        self._order = prompt_order(len(prompts.train), section.episodes, seed)
+        asked = section.episodes // section.answers_per_prompt
+        self._order = prompt_order(len(prompts.train), asked, seed)
         self._thread = ThreadPoolExecutor(1)
         self._begun: dict[int, Future[Answers]] = {}
 
     def prompts_of(self, step: int) -> list[list[dict[str, str]]]:
         """This worker's prompts of a step, in the order of its rollouts."""
-        return [self._prompts.train[self._order[episode]] for episode in self._episodes(step)]
+        each = self._section.answers_per_prompt
+        return [self._prompts.train[self._order[e // each]] for e in self._episodes(step)]
 
     def of(self, step: int) -> Answers:
         """Answers to the prompts of `step` and to the held-out ones, by the engines' policy."""
@@ -168,9 +170,12 @@ class RolloutSource:
         )
         return rollouts[: len(addresses)], rollouts[len(addresses) :]
 
-    def _episodes(self, step: int) -> range:
-        first = step * self._section.rollout_batch
-        return range(first + self._rank, first + self._section.rollout_batch, self._workers)
+    def _episodes(self, step: int) -> list[int]:
+        """This worker's; all answers to a prompt are one worker's, one after the other."""
+        each = self._section.answers_per_prompt
+        prompts = self._section.rollout_batch // each
+        asked = range(step * prompts + self._rank, (step + 1) * prompts, self._workers)
+        return [prompt * each + answer for prompt in asked for answer in range(each)]
 
 
 async def generate(

@@ -199,7 +199,9 @@ def shared_models(job: TrainJob) -> PPOModels:
 
     return PPOModels(
         training_engine(job, Actor(shared), section.learning_rate),
-        training_engine(job, Critic(shared), section.critic_learning_rate),
+        training_engine(job, Critic(shared), section.critic_learning_rate)
+        if section.has_critic
+        else None,
         lambda **inputs: shared.language("reference", **inputs),
         reward,
         shared.policy if adapters_in_engines(job.placement, job.plan.train.lora) else shared.merged,

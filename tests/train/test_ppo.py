@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("alone")
 
 
 def weights_of(ppo: PPO) -> dict[str, torch.Tensor]:
-    models = {"actor": ppo.models.actor.module, "critic": ppo.models.critic.module}
+    models = {name: engine.module for name, engine in ppo.engines.items()}
     return {
         f"{name}.{key}": value.detach().clone()
         for name, model in models.items()
@@ -120,6 +120,39 @@ def test_value_warmup_trains_the_critic_alone(folders: dict[str, str]) -> None:
     assert moved(warm, weights_of(ppo), "actor")
 
 
+def test_answers_to_a_prompt_are_each_others_baseline(folders: dict[str, str]) -> None:
+    """What a prompt is worth moves nothing, and there is no critic to learn it."""
+    rollouts, found = random_rollouts(4), []
+    for worth in (0.0, 50.0):
+        ppo = PPO(tiny_job(folders, "ppo.answers_per_prompt=2"))
+        scores = torch.tensor([1.0, -1.0, 0.5, 0.0]) + torch.tensor([worth, worth, 0.0, 0.0])
+        figures, _ = ppo.step(rollouts, scores)
+        found.append((figures, weights_of(ppo)))
+    (figures, weights), (_, other) = found
+    assert ppo.engines.keys() == {"actor"}
+    assert figures["first_ratio_max"] == 1.0 and figures["reward"] == pytest.approx(0.125)
+    assert not figures.keys() & {"value_loss", "value_clip_fraction", "explained_variance"}
+    for name in weights:
+        torch.testing.assert_close(weights[name], other[name], rtol=0, atol=1e-5)
+
+
+def test_without_a_critic_every_token_of_an_answer_has_its_whole_reward(
+    folders: dict[str, str],
+) -> None:
+    job = tiny_job(folders, "ppo.answers_per_prompt=4", "ppo.whiten_advantages=false", "ppo.lam=0")
+    ppo, rewards = PPO(job), torch.tensor([1.0, -2.0, 0.0, 3.0])
+    # Actor and reference are the same model at the start: there is no KL in it.
+    (made,), _ = experience_of(ppo, random_rollouts(4), ppo._shaped(rewards))
+    for row, others in enumerate([1 / 3, 4 / 3, 2 / 3, -1 / 3]):
+        found = made.advantages[row][made.batch.mask[row]]
+        torch.testing.assert_close(found, torch.full_like(found, float(rewards[row]) - others))
+
+
+def test_a_critic_that_is_not_there_cannot_be_warmed_up() -> None:
+    with pytest.raises(PlanError, match=r"value_warmup=2 with answers_per_prompt=4.*no critic"):
+        plan_with("ppo={answers_per_prompt: 4, value_warmup: 2}")
+
+
 def test_stop_kl_ends_the_updates_of_a_rollout(folders: dict[str, str]) -> None:
     options = ("ppo.epochs=6", "ppo.learning_rate=0.03")
     free, _ = PPO(tiny_job(folders, *options)).step(random_rollouts(4), scores_of(4))
@@ -173,9 +206,9 @@ def test_k1_in_the_loss_is_refused() -> None:
         plan_with("ppo.kl_in=loss")
 
 
-@pytest.mark.parametrize("kl_in", ["reward", "loss"])
+@pytest.mark.parametrize(("kl_in", "answers"), [("reward", 1), ("loss", 1), ("reward", 8)])
 def test_a_tiny_model_learns_the_liked_word_and_no_more_than_beta_allows(
-    folders: dict[str, str], kl_in: str
+    folders: dict[str, str], kl_in: str, answers: int
 ) -> None:
     """The optimum is pi_ref * exp(r / beta): the liked word's probability settles there."""
     liked, prompt, beta = 9, (4, 20, 21, 5), 0.5
@@ -184,7 +217,7 @@ def test_a_tiny_model_learns_the_liked_word_and_no_more_than_beta_allows(
         "ppo={episodes: 64, rollout_batch: 64, batch_size: 64, micro_batch: 64, dtype: float32, "
         "learning_rate: 0.003, critic_learning_rate: 0.01, epochs: 2, "
         f"beta: {beta}, kl_in: {kl_in}, kl_estimator: {'k1' if kl_in == 'reward' else 'k2'}, "
-        "whiten_advantages: false}",
+        f"whiten_advantages: false, answers_per_prompt: {answers}}}",
     )
     ppo, generator = PPO(job), torch.Generator().manual_seed(5)
 
@@ -234,6 +267,24 @@ def test_workers_answer_every_prompt_once_between_them() -> None:
     for step in (0, 1):
         assert shares(1, step) == shares(2, step) == shares(4, step)
         assert len(shares(4, step)) == 4
+
+
+def test_all_answers_to_a_prompt_are_one_workers() -> None:
+    prompts = Prompts.split(prompt_rows(5), 0)
+    section = plan_with(
+        "ppo={episodes: 16, rollout_batch: 8, batch_size: 4, answers_per_prompt: 2}"
+    ).ppo
+    asked: list[str] = []
+    for step in (0, 1):
+        shares = []
+        for rank in (0, 1):
+            source = RolloutSource(None, prompts, section, 0, rank, 2)  # type: ignore[arg-type]
+            share = [p[0]["content"] for p in source.prompts_of(step)]
+            assert share[::2] == share[1::2] and len(share) == 4
+            shares.append(share[::2])
+        asked += [p for both in zip(*shares, strict=True) for p in both]
+    # A pass over all prompts before any is asked again.
+    assert len(asked) == 8 and len(set(asked[:5])) == 5
 
 
 def test_sampled_answers_can_be_read_beside_their_rewards(tmp_path: Path) -> None:

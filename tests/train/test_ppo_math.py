@@ -622,6 +622,25 @@ def test_bandit_reaches_the_optimum_from_samples_with_a_learned_value() -> None:
     assert value.item() == pytest.approx(soft, abs=0.05)
 
 
+def test_leave_one_out_by_hand() -> None:
+    rewards = f64([1.0, 2.0, 6.0, 5.0, 5.0, 5.0])
+    close(ppo.leave_one_out(rewards, 3), f64([1 - 4, 2 - 3.5, 6 - 1.5, 0, 0, 0]))
+
+
+def test_leave_one_out_gives_the_gradient_without_a_baseline_on_average() -> None:
+    """All pairs of arms, each with its probability: exact, so no room for a biased baseline."""
+    logits = REF.clone().requires_grad_()
+    logp = torch.log_softmax(logits, 0)
+    (plain,) = torch.autograd.grad((logp.exp() * SCORES).sum(), logits, retain_graph=True)
+    first, second = torch.meshgrid(torch.arange(6), torch.arange(6), indexing="ij")
+    arms = torch.stack([first.flatten(), second.flatten()], 1)
+    advantages = ppo.leave_one_out(SCORES[arms].flatten(), 2).reshape(-1, 2)
+    chance = logp.detach()[arms].sum(1).exp()
+    surrogate = (chance * (advantages * logp[arms]).mean(1)).sum()
+    (found,) = torch.autograd.grad(surrogate, logits)
+    close(found, plain)
+
+
 def test_two_token_answers_with_a_gap_reach_the_optimum_over_sequences() -> None:
     """Per-token KL, one score at the end, lambda 1, and a token in between that is not ours."""
     n = 3

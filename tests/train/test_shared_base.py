@@ -111,6 +111,17 @@ def test_a_step_moves_actor_and_critic_and_nothing_else(adapters: dict[str, str]
     assert {n for n, p in shared._peft.named_parameters() if p.grad is not None} <= changed
 
 
+def test_a_step_without_a_critic_moves_the_actor_and_nothing_else(
+    adapters: dict[str, str],
+) -> None:
+    ppo = PPO(tiny_job(adapters, LORA, "ppo.answers_per_prompt=2"))
+    shared = ppo.models.actor.module._shared[0]
+    before = {n: p.detach().clone() for n, p in shared._peft.named_parameters()}
+    ppo.step(random_rollouts(4), torch.linspace(-1, 1, 4))
+    changed = {n for n, p in shared._peft.named_parameters() if not torch.equal(p, before[n])}
+    assert changed == {n for n in before if ".actor." in n}
+
+
 def test_the_policy_is_exported_as_adapter_and_as_merged_model(
     adapters: dict[str, str], tmp_path: Path
 ) -> None:
