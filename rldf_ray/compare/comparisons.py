@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLES = 10_000
+# What methods are held against. RLAIF differs from RLDF in the debate alone.
+BASELINES = ("default", "sft", "rlaif")
 
 Cluster = tuple[str, str]
 Right = Mapping[str, float]
@@ -53,7 +55,9 @@ class Comparison:
 def compare_all(
     rows: Sequence[Mapping[str, Any]], methods: Sequence[str], seed: int
 ) -> list[Comparison]:
-    """Every method against Default and against SFT: overall, ambiguous and disambiguated items.
+    """Every method against the baselines: overall, ambiguous and disambiguated items.
+
+    A baseline is held against those before it.
 
     Args:
         rows: of items.parquet; every method has the same items.
@@ -62,10 +66,10 @@ def compare_all(
     """
     pairs = [
         (method, against)
-        for against in ("default", "sft")
+        for number, against in enumerate(BASELINES)
         if against in methods
         for method in methods
-        if method not in (against, "default")
+        if method not in BASELINES[: number + 1]
     ]
     found: list[Comparison] = []
     for condition in ("all", "ambig", "disambig"):

@@ -112,9 +112,9 @@ def test_other_items_are_refused() -> None:
         compare(found, "a", "b", "all", 0)
 
 
-def test_every_method_is_held_against_default_and_sft_and_adjusted_by_condition() -> None:
+def test_every_method_is_held_against_the_baselines_and_adjusted_by_condition() -> None:
     draw = random.Random(1)
-    methods = ("default", "cot", "sft", "rldf_self")
+    methods = ("default", "cot", "sft", "rlaif", "rldf_self")
     answered: list[Row] = []
     for method in methods:
         answered += rows(method, {i: [draw.random() < 0.5] for i in range(80)})
@@ -123,9 +123,13 @@ def test_every_method_is_held_against_default_and_sft_and_adjusted_by_condition(
     assert pairs == [
         ("cot", "default"),
         ("sft", "default"),
+        ("rlaif", "default"),
         ("rldf_self", "default"),
         ("cot", "sft"),
+        ("rlaif", "sft"),
         ("rldf_self", "sft"),
+        ("cot", "rlaif"),
+        ("rldf_self", "rlaif"),
     ]
     assert {c.condition: c.n for c in found} == {"all": 80, "ambig": 40, "disambig": 40}
     for condition in ("all", "ambig", "disambig"):
