@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from rldf_ray.evaluate.stats import resampled_means
 
 RESAMPLES = 10_000
 # What methods are held against. RLAIF differs from RLDF in the debate alone.
 BASELINES = ("default", "sft", "rlaif")
 
-Cluster = tuple[str, str]
 Right = Mapping[str, float]
 
 
@@ -91,7 +91,10 @@ def compare(
         raise ValueError(f"{method} and {against} did not answer the same items")
     cluster_of = {row["item_id"]: (row["group"], row["template"]) for row in kept}
     differences = {item: mine[item] - theirs[item] for item in mine}
-    drawn = _resampled(differences, cluster_of, seed)
+    items = sorted(differences, key=lambda item: cluster_of[item])
+    drawn = resampled_means(
+        [differences[i] for i in items], [cluster_of[i] for i in items], seed, RESAMPLES
+    )
     low, high = np.quantile(drawn, [0.025, 0.975])
     tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
     return Comparison(
@@ -123,19 +126,3 @@ def _right(rows: Sequence[Mapping[str, Any]], method: str) -> Right:
         if row["method"] == method:
             found[row["item_id"]].append(row["correct"])
     return {item: sum(right) / len(right) for item, right in found.items()}
-
-
-def _resampled(
-    differences: Right, cluster_of: Mapping[str, Cluster], seed: int
-) -> NDArray[np.float64]:
-    """Mean difference of every resample, [RESAMPLES]."""
-    sums: dict[Cluster, list[float]] = defaultdict(list)
-    for item, difference in differences.items():
-        sums[cluster_of[item]].append(difference)
-    clusters = np.array([(sum(values), len(values)) for _, values in sorted(sums.items())])
-    number = len(clusters)
-    generator = np.random.default_rng(seed)
-    drawn = generator.multinomial(number, [1 / number] * number, size=RESAMPLES)
-    total = drawn @ clusters
-    means: NDArray[np.float64] = total[:, 0] / total[:, 1]
-    return means

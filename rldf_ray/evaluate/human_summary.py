@@ -14,7 +14,7 @@ from rldf_ray.evaluate.free_answers import FreeAnswer
 from rldf_ray.evaluate.human_ratings import Rating
 from rldf_ray.evaluate.human_sheet import Sheet
 from rldf_ray.evaluate.long_format import ALL, LONG_SCHEMA, Value, long_table
-from rldf_ray.evaluate.stats import mean_estimate
+from rldf_ray.evaluate.stats import clustered_estimate
 from rldf_ray.prompts.rubrics import MEASURES, Measure, rubric
 
 RATED_SCHEMA = pa.schema(
@@ -86,13 +86,13 @@ def long_people(sheet: Sheet, ratings: Sequence[Rating]) -> pa.Table:
 
 
 def people_summary(sheet: Sheet, ratings: Sequence[Rating], seed: int) -> dict[str, Any]:
-    """Means by method with bootstrap intervals over answers, agreement, and what is missing."""
+    """Means by method with bootstrap intervals over prompts, agreement, and what is missing."""
     raters = sorted({rating.rater for rating in ratings})
     methods: dict[str, Any] = {}
     for method in dict.fromkeys(answer.method for _, answer in sheet.key):
         methods[method] = {
             measure: _estimate(
-                [s for a, s in _scored(sheet, ratings, measure) if a.method == method], seed
+                [x for x in _scored(sheet, ratings, measure) if x[0].method == method], seed
             )
             for measure in MEASURES
         }
@@ -157,8 +157,9 @@ def _scored(sheet: Sheet, ratings: Sequence[Rating], measure: Measure) -> list[S
     ]
 
 
-def _estimate(scores: Sequence[float], seed: int) -> dict[str, Any]:
-    estimate = mean_estimate(scores, seed)
+def _estimate(scored: Sequence[Scored], seed: int) -> dict[str, Any]:
+    scores, prompts = [score for _, score in scored], [answer.prompt_id for answer, _ in scored]
+    estimate = clustered_estimate(scores, prompts, seed)
     return {
         "mean": estimate and estimate.value,
         "low": estimate and estimate.low,

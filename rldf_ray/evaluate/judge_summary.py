@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rldf_ray.evaluate.judge import Compared, Judged, Judgement
 from rldf_ray.evaluate.long_format import ALL, LONG_SCHEMA, Value, long_table
-from rldf_ray.evaluate.stats import mean_estimate, share_estimate
+from rldf_ray.evaluate.stats import Estimate, clustered_estimate, share_estimate
 from rldf_ray.prompts.rubrics import MEASURES, Measure
 from rldf_ray.records import LabelSource
 
@@ -185,9 +185,9 @@ def compared_table(compared: Sequence[Compared]) -> pa.Table:
 
 
 def _estimate(judged: Sequence[Judged], source: LabelSource, seed: int) -> dict[str, Any]:
-    scores = [score_of(j.judgement, source) for j in judged]
-    known = [score for score in scores if score is not None]
-    estimate = mean_estimate(known, seed)
+    scores = [(score_of(j.judgement, source), j.answer.prompt_id) for j in judged]
+    known = [(score, prompt) for score, prompt in scores if score is not None]
+    estimate = _by_prompt(known, seed)
     said = {j.judgement.said for j in judged} - {None}
     return {
         "mean": estimate and estimate.value,
@@ -199,21 +199,26 @@ def _estimate(judged: Sequence[Judged], source: LabelSource, seed: int) -> dict[
     }
 
 
+def _by_prompt(known: Sequence[tuple[float, str]], seed: int) -> Estimate | None:
+    """Mean of values, each with the prompt that was answered; repeats of a prompt are one draw."""
+    return clustered_estimate([v for v, _ in known], [p for _, p in known], seed)
+
+
 def _preference(orders: Sequence[tuple[Compared, Compared]], seed: int) -> dict[str, Any]:
     whole = [
-        (float(a.said_first) + float(not b.said_first)) / 2
+        ((float(a.said_first) + float(not b.said_first)) / 2, a.first.prompt_id)
         for a, b in orders
         if a.said_first is not None and b.said_first is not None
     ]
     chances = [
-        (a.first_probability + 1 - b.first_probability) / 2
+        ((a.first_probability + 1 - b.first_probability) / 2, a.first.prompt_id)
         for a, b in orders
         if a.first_probability is not None and b.first_probability is not None
     ]
     choices = [c.said_first for order in orders for c in order if c.said_first is not None]
     first = share_estimate(sum(choices), len(choices))
-    preferred = mean_estimate(whole, seed)
-    expected = mean_estimate(chances, seed) if len(chances) == len(orders) else None
+    preferred = _by_prompt(whole, seed)
+    expected = _by_prompt(chances, seed) if len(chances) == len(orders) else None
     return {
         "pairs": len(orders),
         "preferred": preferred and preferred.value,
@@ -222,7 +227,7 @@ def _preference(orders: Sequence[tuple[Compared, Compared]], seed: int) -> dict[
         "expected": expected and expected.value,
         "expected_low": expected and expected.low,
         "expected_high": expected and expected.high,
-        "order_decided": whole.count(0.5) / len(whole) if whole else None,
+        "order_decided": sum(share == 0.5 for share, _ in whole) / len(whole) if whole else None,
         "first": first and first.value,
         "first_low": first and first.low,
         "first_high": first and first.high,

@@ -15,7 +15,7 @@ from rldf_ray.evaluate.bbq_intervals import intervals
 from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.bbq_summary import as_dict
 from rldf_ray.evaluate.ranking import best_option
-from rldf_ray.evaluate.stats import paired_difference
+from rldf_ray.evaluate.stats import clustered_estimate
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 
@@ -102,8 +102,10 @@ def summarise(items: BBQSet, scores: OptionScores, seed: int) -> dict[str, Any]:
 def difference(
     items: BBQSet, before: OptionScores, after: OptionScores, seed: int
 ) -> dict[str, Any] | None:
-    """Change of accuracy from one model to another on the same items."""
-    estimate = paired_difference(_right(items, before), _right(items, after), seed)
+    """Change of accuracy from one model to another on the same items; templates are resampled."""
+    changes = [b - a for a, b in zip(_right(items, before), _right(items, after), strict=True)]
+    templates = [(item.category, item.question_index) for item in items.items]
+    estimate = clustered_estimate(changes, templates, seed)
     return None if estimate is None else asdict(estimate)
 
 

@@ -28,8 +28,8 @@ def rounds_of(statements: Sequence[LabelledStatement]) -> list[list[LabelledStat
         contexts.setdefault(statement.context, []).append(statement)
     rounds = [found[:ROUND] for context, found in contexts.items() if context and len(found) > 1]
     # Spread over all bias types, in whose order the statements come.
-    step = max(1, len(rounds) // MOST_ROUNDS)
-    return rounds[::step][:MOST_ROUNDS]
+    number = min(MOST_ROUNDS, len(rounds))
+    return [rounds[i * len(rounds) // number] for i in range(number)]
 
 
 async def reordered(

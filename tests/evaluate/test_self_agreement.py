@@ -45,6 +45,13 @@ def test_rounds_are_statements_of_one_context_over_all_bias_types() -> None:
     assert {s.bias_type for found in rounds for s in found} == {"age", "profession"}
 
 
+@pytest.mark.parametrize("pairs", [6, 8, 12, 20])
+def test_few_rounds_are_spread_over_all_bias_types_as_well(pairs: int) -> None:
+    types = ("age", "beauty", "institution", "nationality", "profession")
+    statements = [s for name in types for s in held_out_statements(name, pairs, 0)]
+    assert {s.bias_type for found in rounds_of(statements) for s in found} == set(types)
+
+
 def test_a_ranking_by_what_is_said_agrees_with_itself() -> None:
     found = found_of(Ranking(lambda text, i: text))
     assert found["by"] == "measurement" and found["rounds"] == MOST_ROUNDS

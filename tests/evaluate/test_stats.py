@@ -13,8 +13,10 @@ from rldf_ray.evaluate import stats
 from rldf_ray.evaluate.stats import (
     Estimate,
     auc_estimate,
+    clustered_estimate,
     mean_estimate,
     paired_difference,
+    resampled_means,
     share_estimate,
 )
 
@@ -165,3 +167,32 @@ def test_pairing_makes_the_interval_narrower_where_items_differ_more_than_models
 def test_a_paired_difference_needs_the_same_items() -> None:
     with pytest.raises(ValueError, match="zip"):
         paired_difference([1.0, 0.0], [1.0], seed=0)
+
+
+def test_values_of_a_cluster_are_one_draw() -> None:
+    """Ten answers to each of eight prompts say no more than one would, if all are alike."""
+    values = np.random.default_rng(1).normal(5.0, 2.0, size=8).tolist()
+    once = clustered_estimate(values, range(8), 0)
+    apart = clustered_estimate([v for v in values for _ in range(10)], range(80), 0)
+    alike = clustered_estimate(
+        [v for v in values for _ in range(10)], [c for c in range(8) for _ in range(10)], 0
+    )
+    assert once and apart and alike
+    assert (alike.low, alike.high) == pytest.approx((once.low, once.high)) and alike.n == 80
+    assert apart.low and apart.high and alike.low and alike.high
+    assert apart.high - apart.low < 0.5 * (alike.high - alike.low)
+
+
+def test_one_cluster_or_no_spread_has_no_interval() -> None:
+    assert clustered_estimate([1.0, 2.0], ["a", "a"], 0) == Estimate(1.5, None, None, 2)
+    assert clustered_estimate([2.0, 2.0], ["a", "b"], 0) == Estimate(2.0, None, None, 2)
+    assert clustered_estimate([], [], 0) is None
+
+
+def test_thirds_that_cancel_make_no_difference() -> None:
+    """Shares of three repeats are thirds; what is 0 must not fall on either side of it."""
+    draw = np.random.default_rng(0)
+    thirds = draw.integers(-3, 4, size=60)
+    means = resampled_means((thirds / 3).tolist(), range(60), 0, 2000)
+    whole = resampled_means(thirds.astype(float).tolist(), range(60), 0, 2000)
+    assert (whole == 0).any() and ((means == 0) == (whole == 0)).all()
