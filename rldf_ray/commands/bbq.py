@@ -95,12 +95,17 @@ def bbq(
     """BBQ's accuracy and bias scores of a model, or of predictions made elsewhere."""
     if (model is None) == (predictions is None):
         raise PlanError("rldf eval bbq: needed is either MODEL or --predictions FILE, not both")
+    if predictions is not None and items is not None:
+        raise PlanError(
+            "rldf eval bbq: --items draws what a model is asked; with --predictions allowed is "
+            "--only FILE, which names the items to score"
+        )
     from rldf_ray.commands import bbq_work as work
     from rldf_ray.evaluate.bbq_hub import bbq_folder
     from rldf_ray.storage import RunFolder
 
     if predictions is not None:
-        evaluation = work.scored(predictions, bbq_folder(bbq_), variant.value, seed)
+        evaluation = work.scored(predictions, bbq_folder(bbq_), variant.value, seed, only)
         target = RunFolder(out or work.default_out(predictions.stem, "predictions"))
     else:
         request = work.Request(

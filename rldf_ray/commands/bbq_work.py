@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rldf_ray.commands.endpoint_answers import remembering
 from rldf_ray.console import Story, table_console
 from rldf_ray.evaluate.asking import Asked, Mode
 from rldf_ray.evaluate.bbq_data import BBQError, BBQSet, Key, load_bbq
@@ -28,9 +29,8 @@ from rldf_ray.evaluate.bbq_models import (
 from rldf_ray.evaluate.bbq_predictions import read_predictions, read_subset
 from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
 from rldf_ray.evaluate.bbq_variants import FIGURES, Variant
-from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Endpoint
-from rldf_ray.storage import Journal, RunFolder
+from rldf_ray.storage import RunFolder
 
 OnAnswers = Callable[[int], None]
 
@@ -72,10 +72,12 @@ def read_items(folder: Path, number: int | None, seed: int, only: Path | None) -
     return replace(found, items=tuple(item for item in found.items if item.key in wanted))
 
 
-def scored(path: Path, folder: Path, variant: Variant, seed: int) -> Evaluation:
-    """Predictions of a file as an evaluation."""
+def scored(
+    path: Path, folder: Path, variant: Variant, seed: int, only: Path | None = None
+) -> Evaluation:
+    """Predictions of a file as an evaluation, of the items that `only` names if it is given."""
 
-    given = read_predictions(path, folder)
+    given = read_predictions(path, folder, only)
     answers = {
         key: Answer(prediction, text=given.texts.get(key))
         for key, prediction in given.predictions.items()
@@ -91,7 +93,7 @@ def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
     story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
     with story.bar("BBQ items", len(items.items)) as bar:
         if request.model.startswith(ENDPOINT):
-            answers = _from_endpoint(request, items, asked, out, bar.advance)
+            answers = _from_endpoint(request, items, asked, out, story, bar.advance)
         else:
             answers = _from_folder(request, items, asked, bar.advance)
     return Evaluation(request.model, request.mode, request.variant, items, answers, request.seed)
@@ -113,20 +115,18 @@ def _from_folder(
 
 
 def _from_endpoint(
-    request: Request, items: BBQSet, asked: Sequence[Asked], out: RunFolder, on_answers: OnAnswers
+    request: Request,
+    items: BBQSet,
+    asked: Sequence[Asked],
+    out: RunFolder,
+    story: Story,
+    on_answers: OnAnswers,
 ) -> Mapping[Key, Answer]:
 
-    from rldf_ray.models.openai_http import OpenAIModel
-
-    model = OpenAIModel(request.model.removeprefix(ENDPOINT), request.endpoint)
-    journal = Journal(out.path("journal/calls.jsonl"))
-    try:
-        remembered = JournaledModel(model, journal)
+    with remembering(request.model, request.endpoint, out, story) as model:
         return asyncio.run(
-            ask_endpoint(remembered, items.items, asked, request.mode, request.seed, on_answers)
+            ask_endpoint(model, items.items, asked, request.mode, request.seed, on_answers)
         )
-    finally:
-        journal.close()
 
 
 def default_out(model: str, mode: str) -> Path:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.commands.bbq_work import default_out as bbq_out
+from rldf_ray.commands.endpoint_answers import remembering
 from rldf_ray.console import Story, table_console
 from rldf_ray.evaluate.asking import Mode
 from rldf_ray.evaluate.bbq_models import ENDPOINT, DType, check_mode
@@ -26,9 +27,8 @@ from rldf_ray.evaluate.multirole_predictions import (
     written_queries,
 )
 from rldf_ray.evaluate.multirole_summary import OUTCOMES, MultiroleEvaluation
-from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Endpoint
-from rldf_ray.storage import Journal, RunFolder
+from rldf_ray.storage import RunFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,10 @@ def evaluate(request: Request, data: Path, number: int, out: RunFolder) -> Multi
                 tokens=request.tokens,
                 on_answers=bar.advance,
             )
-        from rldf_ray.models.openai_http import OpenAIModel
-
-        model = OpenAIModel(request.model.removeprefix(ENDPOINT), request.endpoint)
-        journal = Journal(out.path("journal/calls.jsonl"))
-        try:
+        with remembering(request.model, request.endpoint, out, story) as model:
             return asyncio.run(
                 evaluate_model(
-                    JournaledModel(model, journal),
+                    model,
                     queries,
                     mode=request.mode,
                     seed=request.seed,
@@ -105,8 +101,6 @@ def evaluate(request: Request, data: Path, number: int, out: RunFolder) -> Multi
                     on_answers=bar.advance,
                 )
             )
-        finally:
-            journal.close()
 
 
 def default_out(model: str, mode: str) -> Path:

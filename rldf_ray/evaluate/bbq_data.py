@@ -138,6 +138,12 @@ def load_bbq(
     items: list[BBQItem] = []
     for category, path in sorted(files.items()):
         rows = _sample(_read_items(path, category), limit_per_category, seed)
+        if not rows:
+            raise BBQError(
+                f"{path}: no balanced sample of {limit_per_category} items can be drawn, as no "
+                "question has both polarities, each without and with the sentence that settles "
+                "it; leave the limit out, or the category"
+            )
         items += [replace(item, target_loc=targets.get(item.key)) for item in rows]
     return BBQSet(
         items=tuple(items),

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -55,8 +55,11 @@ class Predicted:
     missing: int
 
 
-def read_predictions(path: Path, bbq: Path) -> Predicted:
+def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predicted:
     """Predictions of `path` for the items of `bbq`; only the categories in the file are read.
+
+    Args:
+        only: a file of `rldf eval bbq-hard`; other items are left out.
 
     Raises:
         FileNotFoundError: no such file or folder.
@@ -84,6 +87,11 @@ def read_predictions(path: Path, bbq: Path) -> Predicted:
             problems[number] = f"a second line about {row.category} {row.example_id}"
         given.setdefault(key, row)
     _refuse(path, problems)
+    if only is not None:
+        wanted = set(read_subset(only, load_bbq(bbq)))
+        items = replace(items, items=tuple(i for i in items.items if i.key in wanted))
+        by_key = {item.key: item for item in items.items}
+        given = {key: row for key, row in given.items() if key in wanted}
     texts = {key: r.prediction for key, r in given.items() if isinstance(r.prediction, str)}
     parsed: dict[Key, Prediction] = {
         key: match_answer(row.prediction, by_key[key])

@@ -30,12 +30,18 @@ class JournaledModel:
 
     Args:
         earlier: asked before the model is; what it knows is not written to the journal.
+        address: where the model is, if its name alone does not say which it is.
     """
 
     def __init__(
-        self, model: ChatModel, journal: Journal, earlier: EarlierCalls | None = None
+        self,
+        model: ChatModel,
+        journal: Journal,
+        earlier: EarlierCalls | None = None,
+        address: str | None = None,
     ) -> None:
         self._model = model
+        self._known_as = model.name if address is None else f"{model.name} at {address}"
         self._journal = journal
         self._earlier = earlier
         self.reused = 0
@@ -48,7 +54,7 @@ class JournaledModel:
         return self._model.name
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
-        request_digest = digest(self.name, msgspec.to_builtins(request))
+        request_digest = digest(self._known_as, msgspec.to_builtins(request))
         remembered = self._remembered(request.address, request_digest)
         if remembered is not None:
             self.reused += 1

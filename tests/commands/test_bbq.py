@@ -48,6 +48,17 @@ def test_predictions_are_scored_on_the_categories_in_the_file(rldf: Rldf, tmp_pa
     assert [row["prediction"] for row in rows][:2] == [None, ITEMS[1].label]
 
 
+def test_predictions_are_scored_on_the_items_that_a_file_names(rldf: Rldf, tmp_path: Path) -> None:
+    named = [*right("Age")[2:12], *right("Beauty")[:4]]
+    (tmp_path / "hard.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named))
+    path = given(tmp_path, *right("Age")[:8])
+    options = ("--bbq", str(SCENES), "--only", str(tmp_path / "hard.jsonl"), "--json")
+    status, out, _ = rldf("eval", "bbq", "--predictions", path, *options)
+    summary = json.loads(out)
+    assert status == 0 and summary["set"]["items"] == 10 and summary["missing"] == 4
+    assert summary["overall"]["accuracy"] == pytest.approx(6 / 10)
+
+
 def test_tables_show_every_row_and_the_rows_of_reference(rldf: Rldf, tmp_path: Path) -> None:
     path = given(tmp_path, *right("Age"), *right("Beauty"))
     options = ("--bbq", str(SCENES), "--out", str(tmp_path / "here"), "--variant", "helm")
@@ -68,6 +79,7 @@ def test_tables_show_every_row_and_the_rows_of_reference(rldf: Rldf, tmp_path: P
         (["embedded", "--bbq", "nowhere"], ["nowhere is not a folder"]),
         (["openai:m", "--bbq", str(SCENES)], ["--mode letter"]),
         (["embedded", "--bbq", str(SCENES), "--mode", "generate"], ["--mode rank"]),
+        (["--predictions", "x.jsonl", "--items", "8", "--bbq", str(SCENES)], ["--only FILE"]),
     ],
 )
 def test_a_wrong_request_is_one_message(arguments: list[str], parts: list[str], rldf: Rldf) -> None:
@@ -140,7 +152,9 @@ def test_an_endpoint_that_always_says_a_is_seen_and_not_asked_twice(
     assert "shown as A" in summary["positions"]["verdict"]
     first = summary["reference"]["always_first"]["accuracy"]
     assert summary["overall"]["accuracy"] == pytest.approx(first)
-    assert rldf(*words)[:2] == (0, out) and len(AlwaysA.asked) == 20
+    status, again, said = rldf(*words)
+    assert (status, again) == (0, out) and len(AlwaysA.asked) == 20
+    assert "20 answers were given before" in said and "another --out" in said
     table = pq.read_table(tmp_path / f"runs/bbq/openai-m-{mode}/eval/bbq.parquet")
     assert set(table["text"].to_pylist()) == {"A."}
 

@@ -305,6 +305,13 @@ def test_a_limit_too_small_to_balance(tmp_path: Path, limit: int) -> None:
         load_bbq(tmp_path, limit_per_category=limit)
 
 
+def test_a_category_that_no_balanced_sample_can_be_drawn_from_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "Age.jsonl", [row(i) for i in range(40) if i % 4 < 2])
+    assert len(load_bbq(tmp_path).items) == 20
+    with pytest.raises(ValueError, match=r"Age\.jsonl: no balanced sample of 8 items"):
+        load_bbq(tmp_path, limit_per_category=8)
+
+
 @pytest.mark.parametrize("bad", [(0, 3), (0, "old"), ("first", 1), (0, -1)])
 def test_a_broken_target_row(tmp_path: Path, bad: tuple[object, ...]) -> None:
     write(tmp_path / "Age.jsonl", [row()])
