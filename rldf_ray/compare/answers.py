@@ -43,7 +43,8 @@ class Asking:
 
     Attributes:
         folder: the model that answers, as `resolve_model` takes it.
-        weights: what stands for its weights in the hash: a model's name, or a run's plan and stage.
+        weights: what stands for its weights in the hash: a model's name, or a run's stage and
+            when it finished.
         seed: of the repeat.
     """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import policy_as_speaker
-from rldf_ray.compare.runs import LEARNING, data_run_name, training_run_name
+from rldf_ray.compare.runs import DEBATED, LEARNING, data_run_name, training_run_name
 from rldf_ray.plan import Plan
 from rldf_ray.storage import RunFolder
 
@@ -59,7 +59,9 @@ def cost_of(
         return Cost(thought_tokens=thought_tokens)
     made = RunFolder(out / "runs" / data_run_name(training))
     learnt = RunFolder(out / "runs" / training_run_name(training, repeat, pairs))
-    manifests = [_manifest(made, stage) for stage in ("topics", "debates")]
+    # A referee is fitted where it is trained.
+    spoken = [made.manifest("referee"), *(_manifest(made, s) for s in DEBATED)]
+    manifests = [manifest for manifest in spoken if manifest is not None]
     manifests += [_manifest(learnt, stage) for stage in LEARNING[training.last]]
     report = learnt.read_json("report.json")
     paid = [m["paid_tokens"] for m in manifests if m.get("paid_tokens")]

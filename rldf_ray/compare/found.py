@@ -83,7 +83,7 @@ def found_in(
         each = tokens / len(items.items)
         costs[asking.method.name].append(cost_of(asking.method, asking.repeat, pairs, each, out))
     titles = {method.name: method.title for method in methods}
-    results += [*multirole.results, *given_rows(settings.figures, list(titles))]
+    results += [*multirole.results, *given_rows(settings, list(titles))]
     every_item = [*answered, *multirole.items]
     kept.write_table("items.parquet", pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
     kept.write_table("results.parquet", pa.Table.from_pylist(results, schema=RESULT_SCHEMA))

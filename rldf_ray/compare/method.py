@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from rldf_ray.compare import methods as folder
 from rldf_ray.compare.thinking import Think
 from rldf_ray.pipeline import STAGES, Stage
 from rldf_ray.plan import Plan, PlanError
+from rldf_ray.plan.debating import Backend
 
 Last = Literal["sft", "ppo"]
 
@@ -71,13 +74,29 @@ def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str])
     wrong = [name for name in names or () if name not in known]
     if wrong:
         raise PlanError(f"--method {', '.join(wrong)}: allowed are {', '.join(known)}")
+    for teacher in teachers:
+        _check_backend(teacher)
     found = []
     for name in names or known:
         rows = _module(name).rows(plan, teachers)
         if names and not rows:
             raise PlanError(f"--method {name}: {_module(name).NEEDS}")
         found += rows
+    asked = {method.training.source.teacher for method in found if method.training is not None}
+    idle = [teacher for teacher in teachers if teacher not in asked]
+    if idle:
+        raise PlanError(
+            f"--teacher {', '.join(idle)}: none of the methods asked for debates with a teacher of "
+            "its own; add --method rldf_teacher"
+        )
     return list({method.name: method for method in found}.values())
+
+
+def _check_backend(teacher: str) -> None:
+    try:
+        TypeAdapter(Backend).validate_python(teacher)
+    except ValidationError as error:
+        raise PlanError(f"--teacher {teacher}: {error.errors()[0]['msg']}") from error
 
 
 def _module(name: str) -> Any:

@@ -6,6 +6,7 @@ Topics are written by the same model in all of them, so they are the same topics
 from __future__ import annotations
 
 from rldf_ray.plan import Plan
+from rldf_ray.plan.debating import RefereeSection
 
 
 def own_teacher(plan: Plan) -> str | None:
@@ -27,12 +28,14 @@ def debating(plan: Plan, teacher: str | None) -> Plan:
         teacher: None is the model itself (self-reflection).
     """
     name = "self" if teacher is None else f"teacher-{teacher}"
+    referee = _own_referee(plan) if teacher == own_teacher(plan) else plan.referee
     return plan.model_copy(
         update={
             "name": f"{plan.name}-{name}",
             "teacher": teacher,
             "topics": _same_writer(plan),
             "debate": plan.debate.model_copy(update={"model": None}),
+            "referee": referee,
         }
     )
 
@@ -48,6 +51,7 @@ def sampling(plan: Plan) -> Plan:
             "teacher": own_teacher(plan),
             "topics": _same_writer(plan),
             "debate": plan.debate.model_copy(update={"model": policy_as_speaker(plan)}),
+            "referee": _own_referee(plan),
             "data": plan.data.model_copy(update={"pairing": "same_topic"}),
         }
     )
@@ -67,6 +71,13 @@ def trained(source: Plan, seed: int, pairs: int | None) -> Plan:
     """The plan that trains on the data of `source` with a seed of its own and so many pairs."""
     data = source.data.model_copy(update={"max_pairs": pairs})
     return source.model_copy(update={"seed": seed, "data": data})
+
+
+def _own_referee(plan: Plan) -> RefereeSection:
+    """Who referees in the plan, by name: it stays so whoever debates."""
+    if plan.referee.kind == "trained":
+        return plan.referee
+    return plan.referee.model_copy(update={"model": plan.speaker_of("referee")})
 
 
 def _same_writer(plan: Plan) -> object:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rldf_ray.compare.answers import Asking
+from rldf_ray.compare.settings import Settings
 from rldf_ray.evaluate.bbq_data import BBQItem
 from rldf_ray.evaluate.bbq_score import Score, score
 from rldf_ray.plan import PlanError
@@ -107,14 +108,17 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
     return found
 
 
-def given_rows(paths: Sequence[str], methods: Sequence[str]) -> Rows:
+def given_rows(settings: Settings, methods: Sequence[str]) -> Rows:
     """Figures of these methods that another evaluation left, such as a judge's or people's.
 
     Raises:
-        PlanError: a file is not there, has other columns, or no row about any of the methods.
+        PlanError: a file is not there, has other columns, no row about any of the methods, or rows
+            that the comparison measures itself or that were given already.
     """
     found: Rows = []
-    for path in paths:
+    measured = {BBQ} if settings.multirole is None else {BBQ, MULTIROLE}
+    seen: set[tuple[object, ...]] = set()
+    for path in settings.figures:
         if not Path(path).is_file():
             raise PlanError(f"--figures {path}: no such file")
         table = pq.read_table(path)
@@ -130,8 +134,25 @@ def given_rows(paths: Sequence[str], methods: Sequence[str]) -> Rows:
                 f"--figures {path}: it is about {sorted({row['method'] for row in rows})}; needed: "
                 f"some of {list(methods)}"
             )
+        if own := sorted({row["set"] for row in mine} & measured):
+            raise PlanError(
+                f"--figures {path}: it has rows of the set {', '.join(own)}, which the comparison "
+                "measures itself; allowed are other sets, such as a judge's (answers) or people's"
+            )
+        for about in map(_about, mine):
+            if about in seen:
+                raise PlanError(
+                    f"--figures {path}: a second figure for {about}; give the figures of one judge "
+                    "and of one group of people at a time"
+                )
+            seen.add(about)
         found += mine
     return found
+
+
+def _about(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """What a figure is a figure of."""
+    return tuple(row[name] for name in ("method", "repeat", "set", "group", "measure"))
 
 
 def _figures(one: Score) -> Iterator[tuple[str, float, int]]:

@@ -53,23 +53,32 @@ class PlannedRun:
     stages_of: Mapping[str, Stage] = field(repr=False, compare=False)
 
 
-def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
-    """A run for every distinct source of data, in the order of the methods."""
-    found: dict[str, PlannedRun] = {}
-    writer: str | None = None
-    audited: dict[str, str] = {}  # referee -> the run that fits and audits it
-    for training in _trainings(methods):
-        name = data_run_name(training)
-        if name in found:
-            continue
-        referee = training.source.speaker_of("referee")
-        taken = {} if writer is None else {"topics": writer}
-        if referee in audited:
-            taken |= dict.fromkeys(("referee", "audit"), audited[referee])
-        writer, audited[referee] = writer or name, audited.get(referee, name)
+def data_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
+    """A run for every distinct source of data, in the order of the methods.
+
+    One writes the topics, and one fits and audits a referee, for all others: who has done it
+    already in OUT, or else the first.
+    """
+    trainings = {data_run_name(training): training for training in _trainings(methods)}
+    asking: dict[str, list[str]] = {}  # referee -> the runs that ask it
+    for name, training in trainings.items():
+        asking.setdefault(training.source.speaker_of("referee"), []).append(name)
+    writer = _first_with("topics", list(trainings), out)
+    auditor = {referee: _first_with("audit", names, out) for referee, names in asking.items()}
+    found = []
+    for name, training in trainings.items():
+        audited = auditor[training.source.speaker_of("referee")]
+        taken = {"topics": writer, "referee": audited, "audit": audited}
+        taken = {stage: run for stage, run in taken.items() if run != name}
         stages = tuple(stage for stage in SPEAKING if stage not in taken)
-        found[name] = PlannedRun(name, spoken(training.source), stages, taken, training.stages_of)
-    return list(found.values())
+        found.append(PlannedRun(name, spoken(training.source), stages, taken, training.stages_of))
+    return found
+
+
+def _first_with(stage: str, names: Sequence[str], out: Path) -> str:
+    """The first of the runs that has finished the stage, or the first of all."""
+    done = (n for n in names if RunFolder(out / "runs" / n).manifest(stage) is not None)
+    return next(done, names[0]) if names else ""
 
 
 def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) -> list[PlannedRun]:
@@ -121,9 +130,7 @@ def carry_out(planned: PlannedRun, out: Path, story: Story) -> None:
     folder = RunFolder(out / "runs" / planned.name)
     for stage, name in planned.taken.items():
         take(stage, RunFolder(out / "runs" / name), folder)
-    done = all(folder.manifest(stage) is not None for stage in planned.stages)
-    # The report is what a run writes last.
-    if done and (folder.root / "report.json").exists():
+    if finished(planned, out):
         story.say(f"{planned.name}: finished before")
         return
     story.say(f"\n{planned.name}: {', '.join(planned.stages)}")
@@ -134,6 +141,14 @@ def carry_out(planned: PlannedRun, out: Path, story: Story) -> None:
         only=planned.stages,
         stages_of=planned.stages_of,
     )
+
+
+def finished(planned: PlannedRun, out: Path) -> bool:
+    """Whether nothing is left of the run to do."""
+    folder = RunFolder(out / "runs" / planned.name)
+    done = all(folder.manifest(stage) is not None for stage in planned.stages)
+    # The report is what a run writes last.
+    return done and (folder.root / "report.json").exists()
 
 
 def take(stage: str, source: RunFolder, folder: RunFolder) -> None:

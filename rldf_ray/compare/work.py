@@ -16,6 +16,7 @@ from rldf_ray.compare.runs import (
     carry_out,
     data_runs,
     fewest_pairs,
+    finished,
     training_run_name,
     training_runs,
 )
@@ -23,6 +24,7 @@ from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.plan import Plan
+from rldf_ray.preflight import check_inputs
 from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage import RunFolder
 
@@ -34,7 +36,10 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         PlanError, PreflightError, StageError and the like: as a run; what finished is kept.
     """
     methods = methods_of(plan, settings.methods, settings.teachers)
-    given_rows(settings.figures, [method.name for method in methods])
+    given_rows(settings, [method.name for method in methods])
+    for planned in data_runs(methods, out.resolve()):
+        if not finished(planned, out.resolve()):
+            check_inputs(planned.plan, out)
     folder = RunFolder(out.resolve())
     with folder.locked():
         items, queries = load_items(plan), queries_of(plan, settings)
@@ -54,7 +59,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
 
 def _train(methods: Sequence[Method], settings: Settings, out: Path, story: Story) -> int | None:
     """All runs; returns the number of pairs that every reward model was given."""
-    for planned in data_runs(methods):
+    for planned in data_runs(methods, out):
         carry_out(planned, out, story)
     pairs = fewest_pairs(methods, out)
     for planned in training_runs(methods, settings.repeats, pairs):
@@ -71,6 +76,10 @@ def _askings(
             folder, weights = plan.model, plan.model
             if method.training is not None:
                 name, last = training_run_name(method.training, repeat, pairs), method.training.last
-                folder, weights = str(out / "runs" / name / last / "model"), f"{name}/{last}"
+                run = RunFolder(out / "runs" / name)
+                folder, manifest = str(run.root / last / "model"), run.manifest(last)
+                assert manifest is not None
+                # A stage that was redone has other weights in the same place.
+                weights = f"{name}/{last} of {manifest['finished_at']}"
             found.append(Asking(method, repeat, plan.seed + repeat, folder, weights))
     return found

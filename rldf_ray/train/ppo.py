@@ -111,11 +111,14 @@ def _sample(
     scores: Tensor,
     kl: Tensor,
 ) -> None:
-    """Write some of a step's answers where a sample is due."""
-    every, some = job.plan.ppo.sample_every, slice(job.plan.ppo.sample_size)
-    if every is not None and step % every == 0:
-        out = job.folders["out"]
-        append_answers(out, step + 1, prompts[some], rollouts[some], scores[some], kl[some])
+    """Write some of a step's answers where a sample is due: of as many prompts as it can have."""
+    section, out = job.plan.ppo, job.folders["out"]
+    if section.sample_every is None or step % section.sample_every:
+        return
+    order = sorted(range(len(rollouts)), key=lambda i: i % section.answers_per_prompt)
+    some = order[: section.sample_size]
+    answers = [rollouts[i] for i in some]
+    append_answers(out, step + 1, [prompts[i] for i in some], answers, scores[some], kl[some])
 
 
 def _resume(job: TrainJob, rank: int, ppo: PPO, source: RolloutSource) -> None:

@@ -42,6 +42,24 @@ def test_the_plans_own_teacher_is_the_default() -> None:
     assert names(methods_of(plan_with("teacher=openai:a"), None, ()))[-1] == "rldf_teacher-openai-a"
 
 
+@pytest.mark.parametrize("teacher", ["gpt-4", "vllm:", "scripted:soon"])
+def test_a_teacher_that_is_no_speaker_is_refused(teacher: str) -> None:
+    with pytest.raises(PlanError, match=f"--teacher {teacher}: "):
+        methods_of(plan_with(), None, (teacher,))
+
+
+def test_a_teacher_that_no_method_debates_with_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"--teacher openai:a: .*add --method rldf_teacher"):
+        methods_of(plan_with(), ["default", "rldf_self"], ("openai:a",))
+
+
+def test_the_plans_own_referee_judges_whoever_debates() -> None:
+    plan = plan_with("teacher=openai:a", "debate.model=openai:b")
+    found = methods_of(plan, ["sft", "rlaif"], ())
+    assert plan.speaker_of("referee") == "openai:a"
+    assert {m.training.source.speaker_of("referee") for m in found if m.training} == {"openai:a"}
+
+
 def test_an_unknown_method_is_refused_with_those_there_are() -> None:
     with pytest.raises(PlanError, match=r"--method dpo: allowed are default, cot"):
         methods_of(plan_with(), ["default", "dpo"], ())

@@ -18,7 +18,7 @@ from rldf_ray.compare.results import (
     item_rows,
     result_rows,
 )
-from rldf_ray.compare.settings import plan_with_items, whole_blocks
+from rldf_ray.compare.settings import Settings, plan_with_items, whole_blocks
 from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
 from rldf_ray.evaluate.multiple_choice import SCENES, load_items
@@ -91,13 +91,28 @@ def test_figures_of_other_evaluations_are_taken_in(tmp_path: Path) -> None:
     ]
     path = str(tmp_path / "long.parquet")
     pq.write_table(pa.Table.from_pylist(rows, RESULT_SCHEMA), path)
-    assert given_rows([path], ["cot"]) == rows[:1]
+    assert given_rows(Settings(figures=(path,)), ["cot"]) == rows[:1]
     with pytest.raises(
         PlanError, match=r"it is about \['cot', 'other'\]; needed: some of \['sft'\]"
     ):
-        given_rows([path], ["sft"])
+        given_rows(Settings(figures=(path,)), ["sft"])
     with pytest.raises(PlanError, match="no such file"):
-        given_rows([path + "x"], ["cot"])
+        given_rows(Settings(figures=(path + "x",)), ["cot"])
+    with pytest.raises(
+        PlanError, match=r"a second figure for \('cot', 0, 'answers', 'age', 'BS'\)"
+    ):
+        given_rows(
+            Settings(
+                figures=(
+                    path,
+                    path,
+                )
+            ),
+            ["cot"],
+        )
+    pq.write_table(pa.Table.from_pylist([rows[0] | {"set": "bbq"}], RESULT_SCHEMA), path)
+    with pytest.raises(PlanError, match="rows of the set bbq, which the comparison measures"):
+        given_rows(Settings(figures=(path,)), ["cot"])
     pq.write_table(pa.table({"method": ["cot"]}), path)
     with pytest.raises(PlanError, match="no column"):
-        given_rows([path], ["cot"])
+        given_rows(Settings(figures=(path,)), ["cot"])

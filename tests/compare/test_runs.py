@@ -54,7 +54,7 @@ def methods() -> list[Method]:
 
 
 def everything(methods: list[Method], out: Path, repeats: int = 3) -> None:
-    for planned in data_runs(methods):
+    for planned in data_runs(methods, out):
         carry_out(planned, out, Story())
     for planned in training_runs(methods, repeats, fewest_pairs(methods, out)):
         carry_out(planned, out, Story())
@@ -90,6 +90,17 @@ def test_a_method_added_later_finds_what_the_others_did(pipeline: Pipeline, tmp_
     assert len(pipeline.done) == before
 
 
+@pytest.mark.parametrize("later", [None, ["rldf_self", "rlaif"]])
+def test_topics_are_written_and_a_referee_audited_once_whichever_method_came_first(
+    later: list[str] | None, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    plan = plan_with("referee.model=openai:judge")
+    everything(methods_of(plan, ["rlaif"], ()), tmp_path)
+    everything(methods_of(plan, later, ()), tmp_path)
+    assert Counter(stage for _, stage in pipeline.done)["topics"] == 1
+    assert Counter(stage for _, stage in pipeline.done)["audit"] == 1
+
+
 @pytest.mark.parametrize(
     "die_at", ["data/debates", "data/audit", "trained/reward", "trained/sft", "trained/report"]
 )
@@ -102,7 +113,7 @@ def test_a_killed_comparison_repeats_nothing(
     pipeline.die_at = None
     everything(methods, tmp_path)
     assert set(Counter(pipeline.done).values()) == {1}
-    for planned in (*data_runs(methods), *training_runs(methods, 3, 9)):
+    for planned in (*data_runs(methods, tmp_path), *training_runs(methods, 3, 9)):
         assert (tmp_path / "runs" / planned.name / "report.json").exists()
     before = len(pipeline.done)
     everything(methods, tmp_path)
@@ -145,7 +156,8 @@ def test_debates_serve_a_comparison_with_other_training_settings(
 
 
 def test_a_fitted_referee_is_taken_whole_by_the_next_run_that_asks_it(tmp_path: Path) -> None:
-    planned = data_runs(methods_of(plan_with("referee.kind=trained"), None, ("openai:a",)))
+    methods = methods_of(plan_with("referee.kind=trained"), None, ("openai:a",))
+    planned = data_runs(methods, tmp_path)
     first, *others = planned
     assert "referee" not in first.taken
     assert {run.taken["referee"] for run in others} == {first.name}

@@ -147,6 +147,16 @@ def test_the_same_command_again_does_nothing_twice(machine: Machine, tmp_path: P
     assert second.results == first.results and second.comparisons == first.comparisons
 
 
+def test_a_model_that_was_trained_again_is_asked_again(machine: Machine, tmp_path: Path) -> None:
+    compare(tmp_path, methods=("default", "rldf_self"), repeats=1)
+    ranked = len(machine.ranked)
+    (manifest,) = (tmp_path / "runs/trained").glob("*/stages/ppo.json")
+    redone = json.loads(manifest.read_text()) | {"finished_at": "2030-01-01T00:00:00Z"}
+    manifest.write_text(json.dumps(redone))
+    compare(tmp_path, methods=("default", "rldf_self"), repeats=1)
+    assert len(machine.ranked) == ranked + 1 and machine.ranked[-1].endswith("ppo/model")
+
+
 def test_free_answers_are_left_for_a_judge(machine: Machine, tmp_path: Path) -> None:
     compare(tmp_path, repeats=2)
     path = tmp_path / "compare/free_answers.parquet"
@@ -232,8 +242,8 @@ def test_a_kill_among_the_answers_loses_none(
 def test_what_a_row_cost_is_told_in_full(machine: Machine, tmp_path: Path) -> None:
     costs = compare(tmp_path, repeats=2).costs
     assert costs["default"].generated_tokens == 0 and costs["default"].seconds == 0
-    # topics, debates, data, sft; and reward model and PPO.
-    assert costs["sft"].seconds == 8.0 and costs["rldf_self"].seconds == 12.0
+    # audit, topics, debates, data, sft; and reward model and PPO.
+    assert costs["sft"].seconds == 10.0 and costs["rldf_self"].seconds == 14.0
     assert costs["sft"].pairs == 0 and costs["rlaif"].pairs == 9
     assert costs["rldf_self"].statements == 36 and costs["rldf_self"].reward_accuracy == 0.5
     assert costs["cot"].thought_tokens > 0 == costs["rldf_self"].thought_tokens

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from rldf_ray.plan import PlanError
+from rldf_ray.train.ppo import _sample
 from rldf_ray.train.ppo_figures import Experience, append_answers
 from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource
@@ -285,6 +286,22 @@ def test_all_answers_to_a_prompt_are_one_workers() -> None:
         asked += [p for both in zip(*shares, strict=True) for p in both]
     # A pass over all prompts before any is asked again.
     assert len(asked) == 8 and len(set(asked[:5])) == 5
+
+
+def test_a_sample_is_of_as_many_prompts_as_it_can_have(
+    folders: dict[str, str], tmp_path: Path
+) -> None:
+    job = replace(
+        tiny_job(folders, "ppo.answers_per_prompt=2", "ppo.sample_size=3"),
+        folders={"out": str(tmp_path)},
+    )
+    prompts = [[{"role": "user", "content": f"q{i // 2}"}] for i in range(4)]
+    rollouts = [replace(r, text=f"answer {i}") for i, r in enumerate(random_rollouts(4))]
+    _sample(job, 0, prompts, rollouts, scores_of(4), torch.zeros(4))
+    lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    assert [x["answer"] for x in lines] == ["answer 0", "answer 2", "answer 1"]
+    assert [x["prompt"][0]["content"] for x in lines] == ["q0", "q1", "q0"]
+    assert [x["reward"] for x in lines] == pytest.approx([-1, 1 / 3, -1 / 3])
 
 
 def test_sampled_answers_can_be_read_beside_their_rewards(tmp_path: Path) -> None:
