@@ -41,7 +41,9 @@ def write_figures(results: Rows, texts: Rows, titles: Mapping[str, str], out: Pa
 
 def _radar(results: Rows, titles: Mapping[str, str], measure: str, out: Path) -> str:
     number, title = RADARS[measure]
-    lines = lines_of(results, measure, JUDGED)
+    found = lines_of(results, measure, JUDGED)
+    # In the order of the tables, as far as methods are in them.
+    lines = {name: found[name] for name in [*titles, *found] if name in found}
     if not lines:
         return f"Figure {number}: not drawn, no judge scored {measure}"
     if len(spokes_of(lines)) < LEAST_SPOKES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from rldf_ray.report.figures import MARKERS, PALETTE
 ALL = "all"
 LEAST_SPOKES = 3
 SMALLEST_WIDTH = 0.004
+LEGEND_WIDTH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ def draw_radar(lines: Lines, titles: Mapping[str, str], title: str, stem: Path) 
         for place, (method, found) in enumerate(lines.items()):
             colour = PALETTE[place % len(PALETTE)]
             _draw_line(axes, angles, [found.get(name) for name in spokes], colour, place)
-            axes.plot([], [], color=colour, marker=_marker(place), label=titles.get(method, method))
+            name = "\n".join(textwrap.wrap(titles.get(method, method), LEGEND_WIDTH))
+            axes.plot([], [], color=colour, marker=_marker(place), label=name)
         axes.set_xticks(angles, [name.replace("_", " ").capitalize() for name in spokes])
         for label, angle in zip(axes.get_xticklabels(), angles, strict=True):
             side = round(math.sin(angle), 6)

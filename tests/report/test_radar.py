@@ -74,6 +74,14 @@ def test_a_chart_names_every_method_type_and_its_centre(tmp_path: Path) -> None:
     assert "rldf_self" not in svg
 
 
+def test_a_long_name_stays_inside_the_chart(tmp_path: Path) -> None:
+    lines = lines_of(rows("Default", "rldf_self"), "CE", "answers")
+    draw_radar(lines, {"rldf_self": "RLDF teacher some-model-1.5b-instruct"}, "CE", tmp_path / "a")
+    svg = files_of(tmp_path / "a")[1].read_text()
+    assert "RLDF teacher some-" in svg and "model-1.5b-instruct" in svg
+    assert "RLDF teacher some-model" not in svg
+
+
 def test_two_types_are_no_radar(tmp_path: Path) -> None:
     lines = {"A": {"age": Spread(1.0), "beauty": Spread(2.0)}}
     with pytest.raises(ValueError, match="needs 3 bias types, found 2"):
