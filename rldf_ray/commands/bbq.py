@@ -118,9 +118,11 @@ def bbq(
             tokens,
             Endpoint(base_url=base_url, api_key_env=api_key_env),
         )
-        target = RunFolder(out or work.default_out(request.model, mode.value))
+        answers = out or work.default_out(request.model, mode.value)
+        subset = answers.with_name(f"{answers.name}-{only.stem}") if only else answers
+        target = RunFolder(out or subset)
         found = work.read_items(bbq_folder(bbq_), items, seed, only)
-        evaluation = work.evaluate(request, found, target)
+        evaluation = work.evaluate(request, found, RunFolder(answers))
     work.leave(evaluation, target, as_json)
 
 
@@ -146,9 +148,9 @@ def bbq_hard(
     endpoint = Endpoint(base_url=base_url, api_key_env=api_key_env)
     request = work.Request(model, mode.value, "paper", permute, seed, dtype.value, tokens, endpoint)
     found = work.read_items(bbq_folder(bbq_), items, seed, None)
-    folder = RunFolder(work.default_out(model, mode.value))
-    evaluation = work.evaluate(request, found, folder)
-    work.save(evaluation, folder)
+    answers = work.default_out(model, mode.value)
+    evaluation = work.evaluate(request, found, RunFolder(answers))
+    work.save(evaluation, RunFolder(answers.with_name(f"{answers.name}-hard")))
     rows = hard_items(evaluation)
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     RunFolder(out.resolve().parent).write_text(out.name, lines)

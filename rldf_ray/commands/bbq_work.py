@@ -130,8 +130,13 @@ def _from_endpoint(
 
 
 def default_out(model: str, mode: str) -> Path:
-    """`runs/bbq/NAME-MODE`, the name without what a file's name cannot hold."""
-    last = Path(model).name if not model.startswith("openai:") else model
+    """`runs/bbq/NAME-MODE`, the name without what a file's name cannot hold.
+
+    Of a folder the name is its last part, and those above it where that is "model", as all of
+    ours are.
+    """
+    parts = (model,) if model.startswith(ENDPOINT) else Path(model).parts or (model,)
+    last = "-".join(parts[-3:] if parts[-1] == "model" else parts[-1:])
     return Path("runs/bbq") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', last).strip('-.')}-{mode}"
 
 

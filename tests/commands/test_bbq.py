@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rldf_ray
+from rldf_ray.commands.bbq_work import default_out
 from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.multiple_choice import SCENES
 from tests.commands.conftest import Rldf
@@ -157,6 +158,35 @@ def test_an_endpoint_that_always_says_a_is_seen_and_not_asked_twice(
     assert "20 answers were given before" in said and "another --out" in said
     table = pq.read_table(tmp_path / f"runs/bbq/openai-m-{mode}/eval/bbq.parquet")
     assert set(table["text"].to_pylist()) == {"A."}
+
+
+def test_a_subset_leaves_the_whole_sets_result_alone(
+    endpoint: str, rldf: Rldf, tmp_path: Path
+) -> None:
+    words = ["openai:m", "--base-url", endpoint, "--bbq", str(SCENES), "--mode", "letter"]
+    assert rldf("eval", "bbq", *words, "--items", "4")[0] == 0
+    whole = (tmp_path / "runs/bbq/openai-m-letter/eval/bbq.json").read_text()
+    asked = len(AlwaysA.asked)
+    status, _, _ = rldf("eval", "bbq-hard", *words, "--items", "4", "--out", "hard.jsonl")
+    assert status == 0 and len(AlwaysA.asked) == asked
+    assert rldf("eval", "bbq", *words, "--only", "hard.jsonl")[0] == 0
+    assert (tmp_path / "runs/bbq/openai-m-letter/eval/bbq.json").read_text() == whole
+    for name in ("openai-m-letter-hard", "openai-m-letter-hard/eval/bbq.json"):
+        assert (tmp_path / "runs/bbq" / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("embedded", "embedded-rank"),
+        ("org/name-1B", "name-1B-rank"),
+        ("runs/a/model", "runs-a-model-rank"),
+        ("/data/cmp/trained/x/ppo/model", "x-ppo-model-rank"),
+        ("openai:model", "openai-model-rank"),
+    ],
+)
+def test_models_of_other_runs_have_other_folders(model: str, name: str) -> None:
+    assert default_out(model, "rank") == Path("runs/bbq") / name
 
 
 @pytest.mark.slow
