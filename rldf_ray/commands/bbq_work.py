@@ -191,6 +191,9 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         + (f", {summary['missing']} items had no prediction" if summary["missing"] else ""),
         f"95 % intervals resample {summary['set']['templates']} question templates.",
         summary["positions"]["verdict"],
+        "Places are those of the published order: a file does not say what was shown."
+        if summary["mode"] == "predictions"
+        else None,
         summary["set"]["why_no_bias_scores"],
         f"every item: {summary['written']}",
     ]

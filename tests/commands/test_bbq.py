@@ -64,7 +64,7 @@ def test_tables_show_every_row_and_the_rows_of_reference(rldf: Rldf, tmp_path: P
     path = given(tmp_path, *right("Age"), *right("Beauty"))
     options = ("--bbq", str(SCENES), "--out", str(tmp_path / "here"), "--variant", "helm")
     status, out, _ = rldf("eval", "bbq", "--predictions", path, *options)
-    assert status == 0 and "variant helm" in out
+    assert status == 0 and "variant helm" in out and "those of the published order" in out
     for row in ("Age", "Beauty", "all items", "mean of categories", "always unknown"):
         assert row in out
     assert json.loads((tmp_path / "here/eval/bbq.json").read_text())["variant"] == "helm"
