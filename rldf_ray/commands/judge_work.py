@@ -25,6 +25,7 @@ from rldf_ray.evaluate.judge import (
     pairs_against,
 )
 from rldf_ray.evaluate.judge_audit import (
+    JUDGE_SUMMARY,
     Control,
     audit_judge,
     audit_table,
@@ -232,5 +233,5 @@ def _write(summary: dict[str, Any], found: Found, folder: RunFolder) -> dict[str
     if found.compared:
         folder.write_table("eval/judge_pairs.parquet", compared_table(found.compared))
     whole = summary | {"written": str(written)}
-    folder.write_json("eval/judge.json", whole)
+    folder.write_json(f"eval/{JUDGE_SUMMARY}", whole)
     return whole

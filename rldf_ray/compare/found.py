@@ -13,6 +13,7 @@ import pyarrow as pa
 from rldf_ray.compare.answers import Asking, read_answers
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.costs import Cost, cost_of
+from rldf_ray.compare.judges import judge_notes
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.multirole import MultiroleRows
 from rldf_ray.compare.results import (
@@ -90,7 +91,7 @@ def found_in(
     comparisons = compare_all(answered, list(titles), plan.seed)
     tables = all_tables(results, titles, Path(plan.model).name, _always_unknown(items))
     means = {name: _mean(found) for name, found in costs.items()}
-    notes = _notes(plan, settings, items, pairs)
+    notes = [*_notes(plan, settings, items, pairs), *judge_notes(settings.figures, methods)]
     summary = {
         "command": " ".join(["rldf", *sys.argv[1:]]),
         "plan": plan.model_dump(mode="json"),

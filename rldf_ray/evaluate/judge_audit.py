@@ -22,6 +22,8 @@ from rldf_ray.prompts import LabelledStatement
 from rldf_ray.prompts.rubrics import MEASURES, Measure
 from rldf_ray.records import LabelSource
 
+JUDGE_SUMMARY = "judge.json"
+"""What the judge said in all, beside its parquet files."""
 LEAST = 0.75
 """AUC below which a judge is called weak, as for referees."""
 

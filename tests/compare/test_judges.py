@@ -1,0 +1,42 @@
+"""Figures of a judge come with what its audit said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rldf_ray.compare.judges import judge_notes
+from rldf_ray.compare.method import methods_of
+from tests.fakes import plan_with
+
+
+def told(folder: Path, judge: str, audit: dict[str, dict[str, str]] | None) -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / "judge.json").write_text(json.dumps({"judge": judge, "audit": audit}))
+    return str(folder / "judge_long.parquet")
+
+
+def test_a_judge_is_named_with_its_audit_and_the_rows_it_speaks_in(tmp_path: Path) -> None:
+    methods = methods_of(plan_with("teacher=openai:a"), None, ("openai:a",))
+    audit = {
+        "BS": {"verdict": "BS: the judge scores the wrong way round."},
+        "CE": {"verdict": "CE: the judge tells good from bad."},
+    }
+    first, second = judge_notes([told(tmp_path / "a", "openai:a", audit)], methods)
+    assert first == (
+        "The judge of tables 3 to 5 is openai:a. BS: the judge scores the wrong way round. "
+        "CE: the judge tells good from bad."
+    )
+    assert second == "The judge also debates or referees in the rows SFT, RLAIF, RLDF teacher a."
+
+
+def test_a_judge_without_a_part_or_an_audit(tmp_path: Path) -> None:
+    methods = methods_of(plan_with(), None, ())
+    (only,) = judge_notes([told(tmp_path / "b", "openai:z", None)], methods)
+    assert only == "The judge of tables 3 to 5 is openai:z. It was not audited."
+
+
+def test_peoples_figures_have_no_judge(tmp_path: Path) -> None:
+    assert (
+        judge_notes([str(tmp_path / "human_long.parquet")], methods_of(plan_with(), None, ())) == []
+    )
