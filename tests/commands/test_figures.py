@@ -56,7 +56,8 @@ def test_a_comparison_is_drawn_with_the_names_it_gave_its_methods(
     told = capsys.readouterr().out.replace("\n", " ")
     assert "figure-5-ce.png" in told and "no judge scored LS" in told
     svg = (tmp_path / "figures/figure-5-ce.svg").read_text()
-    assert "RLDF, self-reflection" in svg and "rldf_self" not in svg
+    # The legend may break a long name over lines, which are elements of their own.
+    assert "RLDF, self-" in svg and "reflection" in svg and "rldf_self" not in svg
 
 
 def test_a_judges_figures_that_a_comparison_has_as_well_count_once(tmp_path: Path) -> None:
