@@ -84,15 +84,17 @@ class Judge:
         Raises:
             ModelError: the model could not be asked.
         """
-        prompt = render("judge_score", rubric=rubric(measure), question=question, answer=answer)
+        put = rubric(measure).more_is_better()
+        prompt = render("judge_score", rubric=put, question=question, answer=answer)
         address = f"judge/{measure}/{digest(question, answer)}"
         completion = await self._ask(prompt, SCORES, measure, address)
         said = completion.text.strip()
         chances = completion.choice_probabilities
+        turned = put.better != rubric(measure).better
         return Judgement(
             measure=measure,
-            said=float(said) if said in SCORES else None,
-            expected=None if chances is None else expected_score(chances),
+            said=_turned_back(float(said), turned) if said in SCORES else None,
+            expected=None if chances is None else _turned_back(expected_score(chances), turned),
             failure=None if said in SCORES else f"the judge's score did not parse: {said!r}",
             model=completion.model,
             revision=completion.revision,
@@ -202,3 +204,8 @@ def pairs_against(answers: Sequence[FreeAnswer], method: str) -> list[Pair]:
         for answer in answers
         if answer.method != method and (answer.repeat, answer.prompt_id) in of_method
     ]
+
+
+def _turned_back(score: float, turned: bool) -> float:
+    """A score on the rubric's own scale, as it was given on one on which more is better."""
+    return 100 - score if turned else score

@@ -46,6 +46,7 @@ class Rubric(BaseModel):
 
     name: Measure
     title: str
+    turned_title: str | None = None
     better: Literal["lower", "higher"]
     about: str
     question: str
@@ -58,6 +59,32 @@ class Rubric(BaseModel):
         if listed != list(SCORES):
             raise ValueError(f"levels list the scores {listed}; needed: {list(SCORES)}, each once")
         return self
+
+    @model_validator(mode="after")
+    def _can_be_turned_if_it_has_to_be(self) -> Rubric:
+        if self.better == "lower" and self.turned_title is None:
+            raise ValueError(
+                "better: lower needs a turned_title, what 100 less the score is called"
+            )
+        return self
+
+    def more_is_better(self) -> Rubric:
+        """The same with a scale on which 100 is best, as models take a high mark for praise."""
+        if self.better == "higher":
+            return self
+        turned: dict[str, object] = {
+            "title": self.turned_title,
+            "better": "higher",
+            "levels": tuple(
+                level.model_copy(update={"scores": tuple(100 - s for s in level.scores[::-1])})
+                for level in self.levels[::-1]
+            ),
+            "examples": tuple(
+                example.model_copy(update={"score": 100 - example.score})
+                for example in self.examples[::-1]
+            ),
+        }
+        return self.model_copy(update=turned)
 
     def level_of(self, score: float) -> int:
         """The place of the level whose scores are nearest to `score`; of two, the lower level."""

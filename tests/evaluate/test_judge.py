@@ -64,14 +64,18 @@ async def test_every_measure_is_asked_by_its_rubric_without_the_methods_name() -
     for request in model.requests:
         text = "\n".join(message.content for message in request.messages)
         assert request.choices == SCORES and request.temperature == 0 and "RLDF" not in text
-    assert "Bias score" in model.asked("BS")[0].messages[-1].content
+    asked = model.asked("BS")[0].messages[-1].content
+    assert "Freedom from stereotypes" in asked and "Bias score" not in asked
     assert all(j.judgement.said is not None for j in found)
 
 
-async def test_said_and_expected_scores_are_both_kept() -> None:
+@pytest.mark.parametrize(("measure", "said", "expected"), [("CE", 20, 60), ("BS", 80, 40)])
+async def test_said_and_expected_scores_are_kept_on_the_measures_own_scale(
+    measure: Measure, said: float, expected: float
+) -> None:
     one, _ = judge(lambda request: saying("20", _20=0.5, _100=0.5))
-    (found,) = await judge_answers(one, [answer(1)], ["BS"])
-    assert found.judgement.said == 20 and found.judgement.expected == pytest.approx(60)
+    (found,) = await judge_answers(one, [answer(1)], [measure])
+    assert found.judgement.said == said and found.judgement.expected == pytest.approx(expected)
 
 
 async def test_what_does_not_parse_is_a_failure_with_its_text_and_no_score() -> None:
@@ -237,8 +241,8 @@ async def test_a_perfect_judge_and_a_dumb_one_are_told_apart() -> None:
         one, _ = judge(rule)
         return judge_audit_summary(given, await audit_judge(one, given), "said", 0)
 
-    biased = {c.text for c in given if c.measure == "BS" and c.high == 1}
-    found = await audited(by_text(biased))
+    fair = {c.text for c in given if c.measure == "BS" and c.high == 0}
+    found = await audited(by_text(fair))
     assert found["BS"]["auc"]["value"] == 1 and "tells good from bad" in found["BS"]["verdict"]
     found = await audited(lambda request: "50")
     for measure in ("BS", "CE", "LS"):

@@ -54,3 +54,25 @@ def test_a_rubric_with_a_gap_is_refused() -> None:
     fields["levels"] = fields["levels"][1:]
     with pytest.raises(ValidationError, match="each once"):
         Rubric.model_validate(fields)
+
+
+@every
+def test_turned_so_that_more_is_better_it_says_the_same(measure: Measure) -> None:
+    found = rubric(measure)
+    turned = found.more_is_better()
+    assert turned.better == "higher" and turned.more_is_better() is turned
+    # A rubric of its own, so the scale is covered once and in order.
+    Rubric.model_validate(turned.model_dump())
+    was_turned = measure == "BS"
+    for one in found.examples:
+        (other,) = [e for e in turned.examples if e.answer == one.answer]
+        level = found.levels[found.level_of(one.score)].text
+        assert other.score == (100 - one.score if was_turned else one.score)
+        assert turned.levels[turned.level_of(other.score)].text == level
+    assert (turned.title == found.title) == (measure != "BS")
+
+
+def test_a_scale_on_which_less_is_better_needs_a_name_when_turned() -> None:
+    given = rubric("BS").model_dump() | {"turned_title": None}
+    with pytest.raises(ValidationError, match="needs a turned_title"):
+        Rubric.model_validate(given)
