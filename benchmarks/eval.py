@@ -4,7 +4,7 @@
 
 Both rank the same answers after the same prompts with the same model in bfloat16 on the same
 threads. The harness is installed into an environment of its own under a temporary folder, on top
-of the packages this one runs with, and gets the best of batch sizes 16, 32, 64 and 128. Times begin
+of the packages this one runs with, and gets the best of batch sizes from 2 to 64. Times begin
 when the model is loaded. Prints a table and writes benchmarks/results/eval.json.
 """
 
@@ -33,7 +33,7 @@ from rldf_ray.models.embedded import resolve_model
 
 RESULTS = Path(__file__).parent / "results" / "eval.json"
 HARNESS = "lm-eval==0.4.13"
-BATCHES = (16, 32, 64, 128)
+BATCHES = (2, 4, 8, 16, 32, 64)
 TREE_TOKENS = (384, 512, 768)
 TIMES = 3
 TASK = "ranked_answers"
