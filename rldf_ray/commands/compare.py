@@ -143,7 +143,7 @@ def show(found: Found, console: Console) -> None:
     figures = (silent[name] for name in ("accuracy", "accuracy_amb", "accuracy_dis"))
     table.add_row("always unknown", *("n/a" if v is None else f"{v:.3f}" for v in figures), "", "")
     console.print(table)
-    costs = Table("", "pairs", "tokens", "seconds", "USD", "an item", "AUC", box=None)
+    costs = Table("", "pairs", "tokens", "seconds", "USD", "thought", "s an item", "AUC", box=None)
     for name, cost in found.costs.items():
         auc = "" if cost.referee_auc is None else f"{cost.referee_auc:.2f}"
         costs.add_row(
@@ -152,7 +152,8 @@ def show(found: Found, console: Console) -> None:
             str(cost.generated_tokens),
             f"{cost.seconds:.0f}",
             "unknown" if cost.usd is None else f"{cost.usd:.2f}",
-            f"{cost.thought_tokens:.0f}",
+            f"{cost.answering.thought_tokens:.0f}",
+            f"{cost.answering.seconds:.2f}",
             auc,
         )
     console.print()

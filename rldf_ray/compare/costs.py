@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,27 @@ from rldf_ray.storage import RunFolder
 
 
 @dataclass(frozen=True)
+class Answering:
+    """What an item takes a method to answer, on average.
+
+    Attributes:
+        thought_tokens: generated before the answer.
+        seconds: of wall time, of thinking and of answering; loading a model is not in it.
+    """
+
+    thought_tokens: float = 0.0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any], items: int) -> Answering:
+        """From what is kept beside a method's answers to `items` items."""
+        return cls(
+            thought_tokens=facts["tokens"]["generated"] / items,
+            seconds=(facts["think_seconds"] + facts["answer_seconds"]) / items,
+        )
+
+
+@dataclass(frozen=True)
 class Cost:
     """One method in one repeat.
 
@@ -23,7 +45,7 @@ class Cost:
         seconds: of the stages that made it.
         paid_tokens: prompt and generated tokens an endpoint charges for.
         usd: what they cost; None where something was charged and no price is known.
-        thought_tokens: generated before the answers, an item.
+        answering: what its answers took.
         referee_auc: the referee (or judge) on labelled statements; None without one.
         reward_accuracy: of the reward model on held-out pairs; None without one.
         remarks: who judges whom, where that is one model twice.
@@ -36,7 +58,7 @@ class Cost:
     seconds: float = 0.0
     paid_tokens: int = 0
     usd: float | None = 0.0
-    thought_tokens: float = 0.0
+    answering: Answering = Answering()
     referee_auc: float | None = None
     reward_accuracy: float | None = None
     remarks: tuple[str, ...] = ()
@@ -47,16 +69,12 @@ class Cost:
 
 
 def cost_of(
-    method: Method, repeat: int, pairs: int | None, thought_tokens: float, out: Path
+    method: Method, repeat: int, pairs: int | None, answering: Answering, out: Path
 ) -> Cost:
-    """From the manifests of the method's runs.
-
-    Args:
-        thought_tokens: generated before its answers, an item.
-    """
+    """From the manifests of the method's runs, and what its answers took."""
     training = method.training
     if training is None:
-        return Cost(thought_tokens=thought_tokens)
+        return Cost(answering=answering)
     made = RunFolder(out / "runs" / data_run_name(training))
     learnt = RunFolder(out / "runs" / training_run_name(training, repeat, pairs))
     # A referee is fitted where it is trained.
@@ -76,7 +94,7 @@ def cost_of(
         seconds=round(sum(m["seconds"] for m in manifests), 1),
         paid_tokens=prompt + generated,
         usd=_usd(training.source, prompt, generated),
-        thought_tokens=thought_tokens,
+        answering=answering,
         referee_auc=auc and auc["auc"],
         reward_accuracy=reward and reward["accuracy"],
         remarks=remarks_on(training),

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rldf_ray.compare.answers import Asking, read_answers
 from rldf_ray.compare.comparisons import Comparison, compare_all
-from rldf_ray.compare.costs import Cost, cost_of
+from rldf_ray.compare.costs import Answering, Cost, cost_of
 from rldf_ray.compare.judges import judge_notes
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.multirole import MultiroleRows
@@ -80,9 +80,8 @@ def found_in(
         answers = read_answers(kept, key)
         answered += item_rows(asking, answers)
         results += result_rows(asking, items.items, answers)
-        tokens = kept.read_json(f"answers/{key}.json")["tokens"]["generated"]
-        each = tokens / len(items.items)
-        costs[asking.method.name].append(cost_of(asking.method, asking.repeat, pairs, each, out))
+        took = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
+        costs[asking.method.name].append(cost_of(asking.method, asking.repeat, pairs, took, out))
     titles = {method.name: method.title for method in methods}
     results += [*multirole.results, *given_rows(settings, list(titles))]
     every_item = [*answered, *multirole.items]
@@ -155,7 +154,10 @@ def _mean(costs: Sequence[Cost]) -> Cost:
         costs[0],
         generated_tokens=round(sum(cost.generated_tokens for cost in costs) / n),
         seconds=sum(cost.seconds for cost in costs) / n,
-        thought_tokens=sum(cost.thought_tokens for cost in costs) / n,
+        answering=Answering(
+            thought_tokens=sum(cost.answering.thought_tokens for cost in costs) / n,
+            seconds=sum(cost.answering.seconds for cost in costs) / n,
+        ),
         reward_accuracy=sum(known) / len(known) if known else None,
     )
 

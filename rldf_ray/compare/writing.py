@@ -49,7 +49,8 @@ def differences(comparisons: Sequence[Comparison], titles: Mapping[str, str]) ->
 def given_and_cost(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> str:
     """What every row was given and cost, mean of its repeats, as Markdown."""
     head = ["method", "topics", "statements", "pairs", "generated tokens", "seconds"]
-    head += ["paid tokens", "USD", "thought tokens an item", "referee AUC", "reward accuracy", ""]
+    head += ["paid tokens", "USD", "thought tokens an item", "seconds an item"]
+    head += ["referee AUC", "reward accuracy", ""]
     rows = [
         [
             titles[method],
@@ -57,7 +58,8 @@ def given_and_cost(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> str:
             f"{cost.seconds:.0f}",
             str(cost.paid_tokens),
             "unknown" if cost.usd is None else f"{cost.usd:.2f}",
-            f"{cost.thought_tokens:.0f}",
+            f"{cost.answering.thought_tokens:.0f}",
+            f"{cost.answering.seconds:.2f}",
             _known(cost.referee_auc),
             _known(cost.reward_accuracy),
             "; ".join(cost.remarks),

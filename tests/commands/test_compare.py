@@ -10,7 +10,7 @@ from rich.console import Console
 from rldf_ray import cli
 from rldf_ray.commands.compare import show
 from rldf_ray.compare.comparisons import Comparison
-from rldf_ray.compare.costs import Cost
+from rldf_ray.compare.costs import Answering, Cost
 from rldf_ray.compare.found import Found
 
 
@@ -27,7 +27,9 @@ def found() -> Found:
         for r in (0, 1, 2)
         for name in ("accuracy", "accuracy_amb", "accuracy_dis")
     ]  # fmt: skip
-    costs = {m: Cost(2000, 75000, 5000, 31_000_000, 90_000.0, 5, None, 0, 0.93) for m in titles}
+    took = Answering(38, 0.42)
+    given = (2000, 75000, 5000, 31_000_000, 90_000.0, 5, None, took, 0.93)
+    costs = dict.fromkeys(titles, Cost(*given))
     costs["default"] = Cost()
     costs["sft"] = Cost(remarks=("its judge is the model itself",))
     comparisons = [

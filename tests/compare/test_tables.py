@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rldf_ray.compare.comparisons import Comparison
-from rldf_ray.compare.costs import Cost
+from rldf_ray.compare.costs import Answering, Cost
 from rldf_ray.compare.tables import ALL, BBQ, JUDGE, MEANS, all_tables, cell_of, find
 from rldf_ray.compare.writing import csv_text, latex, markdown, shown
 
@@ -39,10 +39,10 @@ GOLDEN = """\
 
 **What every row was given, and its cost in full**
 
-| method | topics | statements | pairs | generated tokens | seconds | paid tokens | USD | thought tokens an item | referee AUC | reward accuracy |  |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| Default | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 | 0 |  |  |  |
-| RLDF self-reflection | 14 | 36 | 9 | 1200 | 61 | 0 | 0.00 | 0 | 0.49 | 0.60 | its judge is the model itself |
+| method | topics | statements | pairs | generated tokens | seconds | paid tokens | USD | thought tokens an item | seconds an item | referee AUC | reward accuracy |  |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Default | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 | 0 | 0.00 |  |  |  |
+| RLDF self-reflection | 14 | 36 | 9 | 1200 | 61 | 0 | 0.00 | 12 | 0.25 | 0.49 | 0.60 | its judge is the model itself |
 
 - A note.
 """
@@ -137,8 +137,25 @@ def test_latex_escapes_and_marks() -> None:
 
 def test_markdown_golden() -> None:
     difference = Comparison("rldf_self", "default", "all", 0.2, -0.01, 0.4, 0.06, 8, 0.12)
-    cost = Cost(14, 36, 9, 1200, 61.4, 0, 0.0, 0.0, 0.49, 0.6, ("its judge is the model itself",))
+    cost = Cost(
+        14,
+        36,
+        9,
+        1200,
+        61.4,
+        0,
+        0.0,
+        Answering(12, 0.25),
+        0.49,
+        0.6,
+        ("its judge is the model itself",),
+    )
     text = markdown(
         tables()[:1], [difference], {"default": Cost(), "rldf_self": cost}, TITLES, ["A note."]
     )
     assert text == GOLDEN
+
+
+def test_thinking_is_part_of_what_an_answer_takes() -> None:
+    facts = {"tokens": {"generated": 80}, "think_seconds": 3.0, "answer_seconds": 1.0}
+    assert Answering.of(facts, 8) == Answering(thought_tokens=10, seconds=0.5)

@@ -246,5 +246,6 @@ def test_what_a_row_cost_is_told_in_full(machine: Machine, tmp_path: Path) -> No
     assert costs["sft"].seconds == 10.0 and costs["rldf_self"].seconds == 14.0
     assert costs["sft"].pairs == 0 and costs["rlaif"].pairs == 9
     assert costs["rldf_self"].statements == 36 and costs["rldf_self"].reward_accuracy == 0.5
-    assert costs["cot"].thought_tokens > 0 == costs["rldf_self"].thought_tokens
+    assert costs["cot"].answering.thought_tokens > 0
+    assert costs["rldf_self"].answering.thought_tokens == 0
     assert costs["rlaif"].referee_auc == 0.6
