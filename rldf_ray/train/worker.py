@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ from rldf_ray.train.loggers import Logger, open_loggers
 
 PROGRESS = "progress.jsonl"
 RAY_TRAIN = "ray_train"
+# What Ray's memory monitor says of a host; the line after it is advice about Ray's settings.
+OUT_OF_MEMORY = re.compile(r"Memory on the node \(IP: ([^,]+),[^)]*\) was (\S+) used / (\S+) limit")
 
 
 class TrainingError(RuntimeError):
@@ -93,7 +96,7 @@ def run_training(
         try:
             trainer.fit()
         except Exception as error:
-            raise TrainingError(_reason(error)) from error
+            raise TrainingError(reason_of(error)) from error
     return read_progress(out)
 
 
@@ -113,8 +116,15 @@ def _resources(placement: Placement) -> dict[str, float]:
     return resources | placement.pinned()
 
 
-def _reason(error: BaseException) -> str:
-    """The worker's last word, without Ray's stack."""
+def reason_of(error: BaseException) -> str:
+    """The worker's last word, without Ray's stack; of a worker that Ray killed, why it did."""
+    if found := OUT_OF_MEMORY.search(str(error)):
+        host, used, limit = found.groups()
+        return (
+            f"host {host} ran out of memory ({used} of {limit} used), so Ray killed a worker. What "
+            "was finished is kept. Give it less to hold (the stage's micro_batch or max_length, "
+            "train.lora, engines.kv_cache_gib) or run it where there is more"
+        )
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else type(error).__name__
 
