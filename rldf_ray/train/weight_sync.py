@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from rldf_ray.models.pool import EnginePool
+
+SHARED = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
+PREFIX = "rldf-weights-"
 
 
 @dataclass(frozen=True)
@@ -97,12 +102,32 @@ class SharedMemorySync:
 @contextmanager
 def shared_memory_sync(pool: EnginePool) -> Iterator[SharedMemorySync]:
     """A `SharedMemorySync` whose memory is given back at the end."""
-    shared = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="rldf-weights-", dir=shared if shared.is_dir() else None))
+    remove_left_behind(SHARED)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=SHARED))
+    with _locked(folder):
+        try:
+            yield SharedMemorySync(pool, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_left_behind(shared: Path) -> None:
+    """Give back the memory of trainers that were killed: the next one may need it."""
+    for folder in shared.glob(f"{PREFIX}*"):
+        # Locks, not process ids: those of another container on this machine mean nothing here.
+        with suppress(OSError), _locked(folder):
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Held until the process is gone; BlockingIOError if another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        yield SharedMemorySync(pool, folder)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
 
 
 def save_model(model: Any, tokenizer: Any, weights: dict[str, Tensor], folder: Path) -> None:

@@ -1,0 +1,44 @@
+"""Weights in shared memory outlive nobody."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from rldf_ray.train.weight_sync import remove_left_behind
+
+TRAINER = """
+import sys
+from pathlib import Path
+from rldf_ray.train import weight_sync
+weight_sync.SHARED = Path(sys.argv[1])
+with weight_sync.shared_memory_sync(None):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_trainers_weights_are_removed_and_a_living_ones_are_not(tmp_path: Path) -> None:
+    (tmp_path / "somebody-elses").mkdir()
+    trainers = [
+        subprocess.Popen(
+            [sys.executable, "-c", TRAINER, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]
+    try:
+        for trainer in trainers:
+            assert trainer.stdout is not None and trainer.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.iterdir())) == 3
+        trainers[0].kill()
+        trainers[0].wait()
+        remove_left_behind(tmp_path)
+        assert len(list(tmp_path.iterdir())) == 2
+        trainers[1].communicate()
+        assert [f.name for f in tmp_path.iterdir()] == ["somebody-elses"]
+    finally:
+        for trainer in trainers:
+            trainer.kill()
