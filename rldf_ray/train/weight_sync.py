@@ -113,7 +113,8 @@ def shared_memory_sync(pool: EnginePool) -> Iterator[SharedMemorySync]:
 
 def remove_left_behind(shared: Path) -> None:
     """Give back the memory of trainers that were killed: the next one may need it."""
-    for folder in shared.glob(f"{PREFIX}*"):
+    # One that is still empty may be a trainer's that is about to lock it.
+    for folder in {file.parent for file in shared.glob(f"{PREFIX}*/*")}:
         # Locks, not process ids: those of another container on this machine mean nothing here.
         with suppress(OSError), _locked(folder):
             shutil.rmtree(folder)

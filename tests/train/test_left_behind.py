@@ -13,10 +13,17 @@ import sys
 from pathlib import Path
 from rldf_ray.train import weight_sync
 weight_sync.SHARED = Path(sys.argv[1])
-with weight_sync.shared_memory_sync(None):
+with weight_sync.shared_memory_sync(None) as sync:
+    (sync._folder / "model.safetensors").write_bytes(b"weights")
     print("ready", flush=True)
     sys.stdin.read()
 """
+
+
+def test_a_folder_that_is_not_written_to_yet_is_left(tmp_path: Path) -> None:
+    (tmp_path / "rldf-weights-new").mkdir()
+    remove_left_behind(tmp_path)
+    assert (tmp_path / "rldf-weights-new").is_dir()
 
 
 def test_a_killed_trainers_weights_are_removed_and_a_living_ones_are_not(tmp_path: Path) -> None:
