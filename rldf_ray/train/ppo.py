@@ -69,7 +69,7 @@ def _loop(config: dict[str, Any]) -> None:
         policy = ppo.models.policy()
         if rank == 0 and (ppo.steps_done or policy.adapter is not None):
             engines.sync(policy, f"ppo-{ppo.steps_done}")
-        del policy  # a merged one is a copy of all weights
+        del policy  # of a whole model it is a copy of all weights
         barrier()
         for step in range(ppo.steps_done, steps):
             laps = Laps()

@@ -10,6 +10,7 @@ Sharing the base among actor, critic and others: Santacroce et al. 2023 (arXiv:2
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -112,22 +113,44 @@ class SharedBase:
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         return Policy(weights, self._peft.peft_config["actor"])
 
-    @torch.no_grad()
     def merged(self) -> Policy:
         """The whole policy on the CPU, as one model; the base stays as it is."""
-        model = self._peft.get_base_model()
-        deltas = {n: m for n, m in model.named_modules() if hasattr(m, "get_delta_weight")}
-        weights = {}
-        for name, parameter in model.named_parameters():
-            layer, _, kind = name.partition(".base_layer.")
-            delta = deltas[layer].get_delta_weight("actor") if kind == "weight" else 0
-            if ".lora_" not in name:
-                weights[name.replace(".base_layer.", ".")] = (parameter + delta).cpu()
-        return Policy(weights)
+        return Policy(MergedWeights(self._peft.get_base_model(), "actor"))
 
     def save_merged(self, folder: Path) -> None:
         """The base with the actor merged into it. The last use of this object."""
         self._peft.merge_and_unload(adapter_names=["actor"]).save_pretrained(folder)
+
+
+class MergedWeights(Mapping[str, Tensor]):
+    """Weights of a base with one of its adapters in them, on the CPU, each merged when it is read.
+
+    All of them together take as much memory as the base.
+    """
+
+    def __init__(self, model: nn.Module, adapter: str) -> None:
+        self._adapter = adapter
+        self._layers = dict(model.named_modules())
+        self._names = {
+            name.replace(".base_layer.", "."): name
+            for name, _ in model.named_parameters()
+            if ".lora_" not in name
+        }
+
+    @torch.no_grad()
+    def __getitem__(self, name: str) -> Tensor:
+        layer, _, kind = self._names[name].rpartition(".")
+        weight: Tensor = getattr(self._layers[layer], kind).detach()
+        adapted: Any = self._layers[layer.removesuffix(".base_layer")]
+        if kind == "weight" and hasattr(adapted, "get_delta_weight"):
+            weight = weight + adapted.get_delta_weight(self._adapter)
+        return weight.cpu()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class Actor(nn.Module):

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +28,12 @@ class Policy:
     """What engines need to become the trainer's policy.
 
     Attributes:
-        weights: tensors on the CPU by the names that saved models or saved adapters use.
+        weights: tensors on the CPU by the names that saved models or saved adapters use; they may
+            be computed when they are read, from the trainer's parameters as they are then.
         adapter: PEFT's configuration where `weights` is an adapter; None for a whole model.
     """
 
-    weights: dict[str, Tensor]
+    weights: Mapping[str, Tensor]
     adapter: Any = None
 
     def save(self, folder: Path) -> None:
@@ -41,7 +42,7 @@ class Policy:
         if self.adapter is not None:
             self.adapter.save_pretrained(folder)
         name = "model" if self.adapter is None else "adapter_model"
-        save_file(self.weights, folder / f"{name}.safetensors", metadata={"format": "pt"})
+        save_file(dict(self.weights), folder / f"{name}.safetensors", metadata={"format": "pt"})
 
 
 def full_weights(model: torch.nn.Module) -> dict[str, Tensor]:
@@ -64,14 +65,16 @@ def full_weights(model: torch.nn.Module) -> dict[str, Tensor]:
     return weights
 
 
-def write_in_place(weights: dict[str, Tensor], path: Path) -> None:
+def write_in_place(weights: Mapping[str, Tensor], path: Path) -> None:
     """A safetensors file of `weights`, over the pages of the one an earlier call wrote.
 
-    New pages of shared memory cost several times what the copy into them does.
+    New pages of shared memory cost several times what the copy into them does. Tensors are read one
+    at a time, so that weights which are computed then take up no memory but the file's.
     """
     if not path.exists():
-        save_file(weights, path, metadata={"format": "pt"})
-        return
+        # Memory that is allocated and never written takes up none.
+        room = {name: torch.empty_like(weight) for name, weight in weights.items()}
+        save_file(room, path, metadata={"format": "pt"})
     header_bytes = int.from_bytes(path.open("rb").read(8), "little")
     header = json.loads(path.open("rb").read(8 + header_bytes)[8:])
     # Unmapped again at the end, as these pages would count as this process's memory.
@@ -131,7 +134,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def save_model(model: Any, tokenizer: Any, weights: dict[str, Tensor], folder: Path) -> None:
+def save_model(model: Any, tokenizer: Any, weights: Mapping[str, Tensor], folder: Path) -> None:
     """A Hugging Face folder of `weights`, which plain transformers and plain vLLM load."""
-    model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
+    model.save_pretrained(folder, state_dict=dict(weights), safe_serialization=True)
     tokenizer.save_pretrained(folder)
