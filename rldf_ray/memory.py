@@ -1,7 +1,8 @@
-"""Peak memory of a run: proportional set size (PSS) summed over the process tree."""
+"""Memory: what a run takes, as proportional set size (PSS) of its processes, and giving it back."""
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,13 @@ def _pss(process: psutil.Process) -> int:
         return int(process.memory_info().rss)
     sizes = [line.split()[1] for line in lines if line.startswith("Pss:")]
     return 1024 * int(sizes[0]) if sizes else 0
+
+
+def give_back_freed() -> None:
+    """Give what this process has freed back to the system, which glibc leaves to others to ask."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 @contextmanager

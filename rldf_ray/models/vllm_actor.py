@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+from rldf_ray.memory import give_back_freed
 from rldf_ray.mirror import at_hand
 from rldf_ray.models.base import (
     ChatRequest,
@@ -77,6 +78,10 @@ class WorkerExtension:
     def sync_weights(self, folder: str) -> None:
         runner: Any = self.model_runner  # type: ignore[attr-defined]
         runner.reload_weights(weights_path=folder)
+        self._pack_head(runner)
+        give_back_freed()
+
+    def _pack_head(self, runner: Any) -> None:
         head = getattr(runner.get_model(), "lm_head", None)
         if head is None:
             return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 
 import torch
 
+from rldf_ray.memory import give_back_freed
 from rldf_ray.models.pool import EnginePool
 from rldf_ray.train.collectives import barrier
 
@@ -38,6 +38,4 @@ def release_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
-    if trim is not None:
-        trim(0)
+    give_back_freed()

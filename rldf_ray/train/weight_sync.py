@@ -21,6 +21,8 @@ from rldf_ray.models.pool import EnginePool
 
 SHARED = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
 PREFIX = "rldf-weights-"
+# As safetensors names them.
+DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,7 @@ def write_in_place(weights: Mapping[str, Tensor], path: Path) -> None:
     at a time, so that weights which are computed then take up no memory but the file's.
     """
     if not path.exists():
-        # Memory that is allocated and never written takes up none.
-        room = {name: torch.empty_like(weight) for name, weight in weights.items()}
-        save_file(room, path, metadata={"format": "pt"})
+        _make_room(weights, path)
     header_bytes = int.from_bytes(path.open("rb").read(8), "little")
     header = json.loads(path.open("rb").read(8 + header_bytes)[8:])
     # Unmapped again at the end, as these pages would count as this process's memory.
@@ -83,6 +83,22 @@ def write_in_place(weights: Mapping[str, Tensor], path: Path) -> None:
     for name, weight in weights.items():
         begin, end = header[name]["data_offsets"]
         tensors[begin:end].view(weight.dtype).view(weight.shape).copy_(weight)
+
+
+def _make_room(weights: Mapping[str, Tensor], path: Path) -> None:
+    """A safetensors file with a place for every tensor (`save_file` would copy them all first)."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    found = [(name, w.dtype, list(w.shape), w.nbytes) for name, w in weights.items()]
+    end = 0
+    # The widest first, so that all are aligned.
+    for name, dtype, shape, size in sorted(found, key=lambda tensor: -tensor[1].itemsize):
+        begin, end = end, end + size
+        header[name] = {"dtype": DTYPES[dtype], "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + end)
 
 
 class SharedMemorySync:

@@ -21,6 +21,7 @@ def test_a_second_sync_leaves_the_second_weights(tmp_path: Path) -> None:
             weights = {
                 "b": torch.randn(3, 5, generator=draw).to(dtype),
                 "a": torch.randn(7, generator=draw).to(dtype),
+                "norm.weight": torch.randn(3, generator=draw),
                 "head.weight": torch.randn(5, 3, generator=draw).to(dtype).t().contiguous(),
             }
             write_in_place(weights, path)
