@@ -35,6 +35,8 @@ from rldf_ray.records import (
     table_of,
     topics_of,
 )
+from rldf_ray.report.notes import reward_notes
+from rldf_ray.report.parts import reward_part
 from rldf_ray.speakers import Speakers, policy_engines
 from rldf_ray.storage import RunFolder
 
@@ -182,11 +184,15 @@ def reward(run: Run) -> Facts:
     topics_of_pairs = run.folder.read_table("data/pairs.parquet")["topic_id"].to_pylist()
     held_out = held_out_topics(topics_of_pairs, run.plan.reward.held_out_share)
     number = sum(topic in held_out for topic in topics_of_pairs)
-    return {
+    facts = {
         "pairs": len(topics_of_pairs) - number,
         "held_out_pairs": number,
         **train_in_folder(run, "reward", train_reward, _reward_start(run)),
     }
+    # Said here too, as PPO is what costs most.
+    for note in reward_notes(reward_part(facts)):
+        run.story.say(f"  {note}")
+    return facts
 
 
 def _reward_start(run: Run) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.runs import DEBATED, LEARNING, data_run_name, training_run_name
 from rldf_ray.plan import Plan
+from rldf_ray.report.notes import is_unproven
 from rldf_ray.storage import RunFolder
 
 
@@ -48,7 +49,7 @@ class Cost:
         answering: what its answers took.
         referee_auc: the referee (or judge) on labelled statements; None without one.
         reward_accuracy: of the reward model on held-out pairs; None without one.
-        remarks: who judges whom, where that is one model twice.
+        remarks: who judges whom, where that is one model twice; rewards that may be noise.
     """
 
     topics: int = 0
@@ -97,7 +98,7 @@ def cost_of(
         answering=answering,
         referee_auc=auc and auc["auc"],
         reward_accuracy=reward and reward["accuracy"],
-        remarks=remarks_on(training),
+        remarks=(*remarks_on(training), *_remarks_on_reward(reward, training.source.seed + repeat)),
     )
 
 
@@ -109,6 +110,15 @@ def remarks_on(training: Training) -> tuple[str, ...]:
     if referee == policy:
         return ("its judge is the model itself",)
     return ("teacher and referee are one model",) if referee == speaks else ()
+
+
+def _remarks_on_reward(reward: Mapping[str, Any] | None, seed: int) -> Iterator[str]:
+    """Where PPO followed rewards that may be noise."""
+    if reward is not None and is_unproven(reward):
+        yield (
+            f"seed {seed}: its reward model may be no better than a coin "
+            f"({reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs)"
+        )
 
 
 def _usd(plan: Plan, prompt: int, generated: int) -> float | None:

@@ -159,6 +159,7 @@ def _mean(costs: Sequence[Cost]) -> Cost:
             seconds=sum(cost.answering.seconds for cost in costs) / n,
         ),
         reward_accuracy=sum(known) / len(known) if known else None,
+        remarks=tuple(dict.fromkeys(remark for cost in costs for remark in cost.remarks)),
     )
 
 

@@ -57,13 +57,18 @@ def _data(report: Mapping[str, Any]) -> Iterator[str]:
         yield from report["data"]["quality"]["warnings"]
 
 
-def _reward(report: Mapping[str, Any]) -> Iterator[str]:
-    reward = report["training"]["reward"]
+def is_unproven(reward: Mapping[str, Any]) -> bool:
+    """Whether a coin could have what the reward model has on pairs it has not seen."""
+    low: float | None = reward["accuracy_low"]
+    return low is not None and low <= 0.5
+
+
+def reward_notes(reward: Mapping[str, Any] | None) -> Iterator[str]:
+    """What the held-out pairs say of a reward model."""
     if reward is None or reward["accuracy"] is None:
         return
-    low, n = reward["accuracy_low"], reward["held_out_pairs"]
-    found = f"{reward['accuracy']:.2f} on {n} held-out pairs"
-    if low is not None and low <= 0.5:
+    found = f"{reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs"
+    if is_unproven(reward):
         yield (
             f"The reward model is not shown to be better than a coin on pairs it has not seen "
             f"(accuracy {found}): the rewards PPO follows are mostly noise."
@@ -73,6 +78,10 @@ def _reward(report: Mapping[str, Any]) -> Iterator[str]:
             f"The reward model agrees with the referee's labels (accuracy {found}); that says how "
             "well it learned them, not how good they are."
         )
+
+
+def _reward(report: Mapping[str, Any]) -> Iterator[str]:
+    return reward_notes(report["training"]["reward"])
 
 
 def _ppo(report: Mapping[str, Any]) -> Iterator[str]:

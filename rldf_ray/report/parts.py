@@ -42,7 +42,7 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
         "data": part("data", _data),
         "training": {
             "sft": part("sft", _sft),
-            "reward": part("reward", _reward),
+            "reward": part("reward", reward_part),
             "ppo": part("ppo", _ppo),
         },
         "evaluation": part("eval", _evaluation),
@@ -126,7 +126,8 @@ def _sft(manifest: Manifest) -> Part | None:
     }
 
 
-def _reward(manifest: Manifest) -> Part | None:
+def reward_part(manifest: Manifest) -> Part | None:
+    """What the manifest of the reward model's stage shows."""
     losses = _logged(manifest, "loss")
     if not losses:
         return None

@@ -32,7 +32,7 @@ TOPICS = [opinion(1, split="eval"), judgement(2, split="eval"), opinion(3, split
 TOKENS = {"prompt": 10, "cached": 0, "generated": 100}
 REPORT = {
     "referee": {"held_out": {"auc": 0.6}},
-    "training": {"reward": {"accuracy": 0.5}},
+    "training": {"reward": {"accuracy": 0.5, "accuracy_low": 0.3, "held_out_pairs": 20}},
 }
 
 
@@ -249,3 +249,10 @@ def test_what_a_row_cost_is_told_in_full(machine: Machine, tmp_path: Path) -> No
     assert costs["cot"].answering.thought_tokens > 0
     assert costs["rldf_self"].answering.thought_tokens == 0
     assert costs["rlaif"].referee_auc == 0.6
+
+
+def test_a_row_says_where_its_rewards_may_be_noise(machine: Machine, tmp_path: Path) -> None:
+    costs = compare(tmp_path, repeats=2).costs
+    noise = "its reward model may be no better than a coin (0.50 on 20 held-out pairs)"
+    assert costs["rldf_self"].remarks[-2:] == (f"seed 0: {noise}", f"seed 1: {noise}")
+    assert not any("coin" in remark for remark in costs["sft"].remarks)
