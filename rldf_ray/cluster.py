@@ -109,8 +109,8 @@ def _worker_environment() -> dict[str, str]:
         # By default glibc returns every large tensor to the system when it is freed; mapping the
         # pages again took a fifth to a third of the processor time of training on a CPU. It keeps
         # what is above 64 MB, such as logits, only in the arena of the first thread. What is larger
-        # than logits, such as a copy of a large vocabulary's output head at every pass, is returned:
-        # a tenth of the time of a 1.5B model's PPO, whose memory the holes had trebled.
+        # than logits, such as a copy of a large vocabulary's output head at every pass, is given
+        # back: a tenth of the time of a 1.5B model's PPO, whose memory the holes had trebled.
         "MALLOC_ARENA_MAX": "1",
         "MALLOC_MMAP_THRESHOLD_": str(2**28),
         "MALLOC_TRIM_THRESHOLD_": str(16 * 2**30),
