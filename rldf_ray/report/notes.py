@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,11 @@ MOST_LOST = 0.02
 """Loss of accuracy on disambiguated items that passes unremarked."""
 WORSE = 1.1
 """Ratio of perplexities from which on it is a loss."""
+COIN_LOSS = math.log(2)
+"""Loss of a reward model that cannot tell chosen from rejected."""
+UNFITTED = 0.25
+"""Loss on its own pairs above which a reward model may be short of training: at .3 to .6 they did
+not generalise to scenes nobody debated, at .05, after more passes, they did (docs/compare.md)."""
 
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
@@ -64,20 +70,30 @@ def is_unproven(reward: Mapping[str, Any]) -> bool:
 
 
 def reward_notes(reward: Mapping[str, Any] | None) -> Iterator[str]:
-    """What the held-out pairs say of a reward model."""
-    if reward is None or reward["accuracy"] is None:
+    """What the held-out pairs and the pairs it was trained on say of a reward model."""
+    if reward is None:
         return
+    if reward["accuracy"] is not None:
+        yield _on_held_out_pairs(reward)
+    if reward["loss_end"] > UNFITTED:
+        yield (
+            f"The loss of the reward model on its own pairs is {reward['loss_end']:.2f} at its end "
+            f"(a coin has {COIN_LOSS:.2f}): it has not learned all of them, and more reward.epochs "
+            "may be all it lacks."
+        )
+
+
+def _on_held_out_pairs(reward: Mapping[str, Any]) -> str:
     found = f"{reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs"
     if is_unproven(reward):
-        yield (
+        return (
             f"The reward model is not shown to be better than a coin on pairs it has not seen "
             f"(accuracy {found}): the rewards PPO follows are mostly noise."
         )
-    else:
-        yield (
-            f"The reward model agrees with the referee's labels (accuracy {found}); that says how "
-            "well it learned them, not how good they are."
-        )
+    return (
+        f"The reward model agrees with the referee's labels (accuracy {found}); that says how "
+        "well it learned them, not how good they are."
+    )
 
 
 def _reward(report: Mapping[str, Any]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -139,6 +141,7 @@ def reward_part(manifest: Manifest) -> Part | None:
         "steps": len(losses),
         "loss_first": losses[0],
         "loss_last": losses[-1],
+        "loss_end": statistics.fmean(losses[-math.ceil(len(losses) / 4) :]),
         "held_out_pairs": held_out,
         "accuracy": estimate.value if estimate else None,
         "accuracy_low": estimate.low if estimate else None,

@@ -8,6 +8,7 @@ import pytest
 
 from rldf_ray.report.notes import notes_of
 
+REWARD = {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50, "loss_end": 0.1}
 LAST = "One run with one seed: differences between runs were not measured."
 
 
@@ -35,7 +36,7 @@ def a_report(**changes: Any) -> dict[str, Any]:
             "quality": {"warnings": ["Length alone predicts the label."]},
         },
         "training": {
-            "reward": {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50},
+            "reward": REWARD,
             "ppo": {"episodes": 64, "steps": 16, "kl_last": 0.0123},
         },
         "evaluation": {
@@ -134,7 +135,7 @@ def test_labels_relative_to_the_round_are_told_with_how_many_there_are() -> None
 
 @pytest.mark.parametrize("low", [0.3, 0.5])
 def test_a_reward_model_no_better_than_a_coin_is_called_so(low: float) -> None:
-    reward = {"accuracy": 0.6, "accuracy_low": low, "held_out_pairs": 20}
+    reward = {**REWARD, "accuracy": 0.6, "accuracy_low": low, "held_out_pairs": 20}
     note = the_note(trained(reward=reward), "The reward model")
     assert "not shown to be better than a coin" in note and "0.60 on 20 held-out pairs" in note
     assert "noise" in note
@@ -145,8 +146,18 @@ def test_a_reward_model_that_agrees_is_not_said_to_be_right() -> None:
     assert "0.80 on 50 held-out pairs" in note and "not how good they are" in note
 
 
+@pytest.mark.parametrize("accuracy", [0.8, None])
+def test_a_reward_model_that_is_not_trained_to_its_end_is_said_to_be_so(
+    accuracy: float | None,
+) -> None:
+    reward = {**REWARD, "loss_end": 0.55, "accuracy": accuracy}
+    note = the_note(trained(reward=reward), "The loss of the reward model")
+    assert "0.55" in note and "0.69" in note and "reward.epochs" in note
+    assert not any(note.startswith("The loss of the reward model") for note in notes_of(a_report()))
+
+
 @pytest.mark.parametrize(
-    "reward", [None, {"accuracy": None, "accuracy_low": None, "held_out_pairs": 0}]
+    "reward", [None, {**REWARD, "accuracy": None, "accuracy_low": None, "held_out_pairs": 0}]
 )
 def test_an_unmeasured_reward_model_is_not_judged(reward: dict[str, Any] | None) -> None:
     assert not any(note.startswith("The reward model") for note in notes_of(trained(reward=reward)))

@@ -1,0 +1,42 @@
+"""The report's parts, from what a stage's manifest logged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rldf_ray.report.parts import reward_part
+
+
+def manifest(losses: list[float], accuracy: float | None = None) -> dict[str, Any]:
+    evaluated = [] if accuracy is None else [{"step": len(losses), "eval_accuracy": accuracy}]
+    history = [{"step": i, "loss": loss} for i, loss in enumerate(losses, 1)]
+    return {"history": history + evaluated, "pairs": 30, "held_out_pairs": 10}
+
+
+def test_the_loss_at_the_end_is_over_the_last_quarter_of_the_steps() -> None:
+    part = reward_part(manifest([0.7] * 6 + [0.1, 0.3]))
+    assert part is not None
+    assert part["loss_end"] == pytest.approx(0.2)
+    assert (part["loss_first"], part["loss_last"], part["steps"]) == (0.7, 0.3, 8)
+
+
+def test_of_one_step_the_end_is_that_step() -> None:
+    part = reward_part(manifest([0.6]))
+    assert part is not None and part["loss_end"] == 0.6
+
+
+def test_without_held_out_pairs_there_is_no_accuracy() -> None:
+    part = reward_part(manifest([0.6]))
+    assert part is not None and part["accuracy"] is None and part["accuracy_low"] is None
+
+
+def test_accuracy_on_held_out_pairs_has_an_interval() -> None:
+    part = reward_part(manifest([0.6, 0.2], accuracy=0.8))
+    assert part is not None and part["accuracy"] == pytest.approx(0.8)
+    assert 0.4 < part["accuracy_low"] < 0.8 < part["accuracy_high"] < 1.0
+
+
+def test_a_stage_that_logged_no_loss_has_no_part() -> None:
+    assert reward_part(manifest([])) is None
