@@ -82,7 +82,9 @@ class PPOSection(Section):
         None, "rewards (normalised ones, if they are) are kept within plus and minus this", gt=0
     )
     whiten_advantages: bool = described(
-        True, "advantages of a rollout get mean 0 and variance 1 over all its tokens"
+        True,
+        "advantages of a rollout get mean 0 and variance 1 over all its tokens; without a critic "
+        "mean square 1 alone, as an answer like all others to its prompt has 0",
     )
     value_warmup: int = described(
         0, "first rollout steps that train the critic alone", unit="rollout steps", ge=0

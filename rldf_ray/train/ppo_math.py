@@ -83,12 +83,14 @@ def mean_and_variance(moments: Tensor) -> tuple[Tensor, Tensor]:
 def whiten_with(x: Tensor, mask: Tensor, moments: Tensor, shift_mean: bool = True) -> Tensor:
     """x [B, T] scaled to variance 1 by given (global) `moments`, 0 where masked.
 
-    shift_mean=False keeps the mean: only the spread changes (Ziegler et al. 2019, for rewards).
+    shift_mean=False keeps 0 where it is: x has mean square 1, and its signs are those it had.
     """
     _check(mask, x)
     mean, variance = mean_and_variance(moments)
+    if not shift_mean:
+        mean, variance = torch.zeros_like(mean), variance + mean.square()
     white = (x.double() - mean) * torch.rsqrt(variance + 1e-8)
-    return _zero_masked(white if shift_mean else white + mean, mask).to(_wide(x).dtype)
+    return _zero_masked(white, mask).to(_wide(x).dtype)
 
 
 def masked_whiten(x: Tensor, mask: Tensor, shift_mean: bool = True) -> Tensor:

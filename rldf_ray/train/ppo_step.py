@@ -158,7 +158,7 @@ class PPO:
             made.append(Experience(b, old[i], ref[i], values[i], advantages, returns, weights))
             # What is reported and steered is k3: like k1 unbiased, but never below zero.
             kls.append(ppo_math.kl_estimate(old[i], ref[i], "k3").masked_fill(~b.mask, 0).sum(1))
-        return (_whitened(made) if section.whiten_advantages else made), torch.cat(kls)
+        return self._scaled(made), torch.cat(kls)
 
     def _advantages(
         self, reward: Tensor, old: Tensor, ref: Tensor, values: Tensor, mask: Tensor
@@ -170,6 +170,23 @@ class PPO:
         # Without values to go by, an advantage is all the reward that is to come.
         lam = section.lam if section.has_critic else 1.0
         return ppo_math.gae(rewards, values, mask, section.gamma, lam)
+
+    def _scaled(self, made: Sequence[Experience]) -> list[Experience]:
+        """Whitened over all workers' tokens, as far as planned.
+
+        Without a critic the mean stays: an answer like all others to its prompt has advantage 0,
+        and a mean over tokens, low where long answers are bad, would make that a reason to repeat
+        it.
+        """
+        if not self.section.whiten_advantages:
+            return list(made)
+        moments = sum(ppo_math.moments(e.advantages, e.batch.mask) for e in made)
+        moments = all_reduce(torch.as_tensor(moments))
+        shift = self.section.has_critic
+        return [
+            replace(e, advantages=ppo_math.whiten_with(e.advantages, e.batch.mask, moments, shift))
+            for e in made
+        ]
 
     def _updates(
         self, experience: Sequence[Experience], passes: Sequence[Pass]
@@ -244,13 +261,3 @@ class PPO:
         sums = torch.tensor([total, len(held_out)], dtype=torch.float64, device=self.device)
         reward, number = all_reduce(sums).tolist()
         return {"held_out_reward": reward / number}
-
-
-def _whitened(made: Sequence[Experience]) -> list[Experience]:
-    """The same with advantages of mean 0 and variance 1 over all workers' tokens."""
-    moments = sum(ppo_math.moments(e.advantages, e.batch.mask) for e in made)
-    moments = all_reduce(torch.as_tensor(moments))
-    return [
-        replace(e, advantages=ppo_math.whiten_with(e.advantages, e.batch.mask, moments))
-        for e in made
-    ]

@@ -137,6 +137,19 @@ def test_answers_to_a_prompt_are_each_others_baseline(folders: dict[str, str]) -
         torch.testing.assert_close(weights[name], other[name], rtol=0, atol=1e-5)
 
 
+def test_an_answer_like_all_others_to_its_prompt_moves_nothing(folders: dict[str, str]) -> None:
+    """However long, and therefore heavy in a mean over tokens, the answers to other prompts are."""
+    ppo = PPO(tiny_job(folders, "ppo.answers_per_prompt=2"))
+    (made,), _ = experience_of(
+        ppo, random_rollouts(4), ppo._shaped(torch.tensor([3.0, -9.0, 2.0, 2.0]))
+    )
+    kept = made.advantages[made.batch.mask]
+    assert made.batch.mask[0].sum() != made.batch.mask[1].sum()
+    assert float(kept.square().mean()) == pytest.approx(1, abs=1e-5)
+    assert made.advantages[0][made.batch.mask[0]].min() > 0 > made.advantages[1].min()
+    assert made.advantages[2:].abs().max() == 0
+
+
 def test_without_a_critic_every_token_of_an_answer_has_its_whole_reward(
     folders: dict[str, str],
 ) -> None:
