@@ -18,6 +18,7 @@ import numpy as np
 from rldf_ray.evaluate.stats import resampled_means
 
 RESAMPLES = 10_000
+LEVEL = 0.05
 # What methods are held against. RLAIF differs from RLDF in the debate alone.
 BASELINES = ("default", "sft", "rlaif")
 
@@ -46,10 +47,12 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """ "not separable" where the interval includes 0."""
+        """ "not separable" where the interval includes 0; else it says if Holm's p disagrees."""
         if self.low <= 0 <= self.high:
             return "not separable"
-        return "better" if self.value > 0 else "worse"
+        way = "better" if self.value > 0 else "worse"
+        agreed = self.p_holm is None or self.p_holm < LEVEL
+        return way if agreed else f"{way}, but not after Holm"
 
 
 def compare_all(

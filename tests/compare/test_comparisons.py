@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.compare.comparisons import compare, compare_all, holm
+from rldf_ray.compare.comparisons import Comparison, compare, compare_all, holm
 
 Row = dict[str, Any]
 
@@ -72,6 +72,22 @@ def test_a_clear_difference_has_its_sign() -> None:
     assert found.value == pytest.approx(7 / 8) and found.verdict == "better"
     assert found.low > 0 and found.p < 0.001
     assert (other.value, other.verdict) == (-found.value, "worse")
+
+
+@pytest.mark.parametrize(
+    ("value", "p_holm", "verdict"),
+    [
+        (0.1, 0.01, "better"),
+        (0.1, 0.05, "better, but not after Holm"),
+        (-0.1, 0.2, "worse, but not after Holm"),
+        (-0.1, None, "worse"),
+    ],
+)
+def test_a_verdict_says_where_the_adjusted_p_disagrees(
+    value: float, p_holm: float | None, verdict: str
+) -> None:
+    low, high = sorted((value / 2, value * 2))
+    assert Comparison("a", "b", "all", value, low, high, 0.01, 80, p_holm).verdict == verdict
 
 
 def test_items_of_one_template_are_no_independent_draws() -> None:
