@@ -269,6 +269,7 @@ def evaluate(run: Run) -> Facts:
     """Base, SFT and policy, the same items and prompts -> eval/items, eval/answers."""
     from rldf_ray.evaluate import multiple_choice
     from rldf_ray.evaluate.held_out import reward_summary
+    from rldf_ray.evaluate.perplexity import perplexity_on_worker
 
     folders = {
         "base": run.plan.model,
@@ -278,7 +279,11 @@ def evaluate(run: Run) -> Facts:
     items = multiple_choice.load_items(run.plan)
     with run.story.bar("items ranked", len(items.items) * len(folders)) as bar:
         scores = {name: _rank(run, folder, items, bar) for name, folder in folders.items()}
-    perplexities = {name: _perplexity(run, folder) for name, folder in folders.items()}
+    dtype = run.plan.engines.dtype
+    perplexities = {
+        name: asdict(perplexity_on_worker(folder, run.placement, dtype))
+        for name, folder in folders.items()
+    }
     answers = _held_out_answers(run, folders)
     trained_on = topics_of(run.folder.read_table("data/topics.parquet"))
     run.folder.write_table("eval/items.parquet", multiple_choice.items_table(items, scores))
@@ -332,17 +337,6 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         found |= scores
         bar.advance(len(scores))
     return [found[i] for i in range(len(items.items))]
-
-
-def _perplexity(run: Run, folder: str) -> dict[str, Any]:
-    """Of a model on the neutral text, computed on a worker of the cluster."""
-    import ray
-
-    from rldf_ray.evaluate.perplexity import perplexity
-
-    placement, dtype = run.placement, run.plan.engines.dtype
-    settings = {"device": placement.device, "dtype": dtype, "threads": placement.threads}
-    return asdict(ray.get(remote(perplexity, placement).remote(folder, **settings)))
 
 
 def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:

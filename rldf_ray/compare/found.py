@@ -13,9 +13,13 @@ import pyarrow as pa
 from rldf_ray.compare.answers import Asking, read_answers
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.costs import Answering, Cost, cost_of
+from rldf_ray.compare.general_ability import perplexity_rows
 from rldf_ray.compare.judges import judge_notes
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.multirole import MultiroleRows
+from rldf_ray.compare.notes import notes_of, overlap_notes, silence_note
+from rldf_ray.compare.option_order import Positions, order_notes, order_table, positions_of
+from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.results import (
     ALL,
     ITEM_SCHEMA,
@@ -30,21 +34,12 @@ from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import MEANS, Table, all_tables
 from rldf_ray.compare.writing import csv_text, latex, markdown
 from rldf_ray.environment import machine, versions
-from rldf_ray.evaluate.asking import RANKED
 from rldf_ray.evaluate.bbq_data import BBQSet
 from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.multiple_choice import set_name
 from rldf_ray.plan import Plan
+from rldf_ray.records import Topic
 from rldf_ray.storage import RunFolder, digest, file_digest
-
-INTERVALS = (
-    "Intervals and p-values: paired bootstrap over question templates of each item's share of "
-    "right repeats; Holm's adjustment over all comparisons of the same items."
-)
-SILENT = (
-    "A model that always says that it cannot be known is no method; it is printed so that nobody "
-    "reads the overall accuracy without the disambiguated one."
-)
 
 
 @dataclass(frozen=True)
@@ -56,6 +51,7 @@ class Found:
     tables: Sequence[Table]
     comparisons: Sequence[Comparison]
     costs: Mapping[str, Cost]
+    positions: Mapping[str, Sequence[Positions]]
     notes: Sequence[str]
     summary: Mapping[str, Any]
 
@@ -69,17 +65,26 @@ def found_in(
     items: BBQSet,
     multirole: MultiroleRows,
     pairs: int | None,
+    topics: Sequence[Topic],
     out: Path,
 ) -> Found:
-    """Figures, tests, tables and costs from what is on disk."""
+    """Figures, tests, tables and costs from what is on disk.
+
+    Args:
+        topics: all that anything was trained on.
+    """
     kept = RunFolder(out / "compare")
     answered, results = [], []
+    places: dict[str, list[Positions]] = {}
     costs: dict[str, list[Cost]] = {method.name: [] for method in methods}
     for asking in askings:
         key = keys[asking.method.name, asking.repeat]
         answers = read_answers(kept, key)
         answered += item_rows(asking, answers)
         results += result_rows(asking, items.items, answers)
+        results += perplexity_rows(plan, asking, kept)
+        if settings.mode == "letter":
+            places.setdefault(asking.method.name, []).append(positions_of(items.items, answers))
         took = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
         costs[asking.method.name].append(cost_of(asking.method, asking.repeat, pairs, took, out))
     titles = {method.name: method.title for method in methods}
@@ -88,9 +93,17 @@ def found_in(
     kept.write_table("items.parquet", pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
     kept.write_table("results.parquet", pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
     comparisons = compare_all(answered, list(titles), plan.seed)
-    tables = all_tables(results, titles, Path(plan.model).name, _always_unknown(items))
+    silent = _always_unknown(items)
+    tables = all_tables(results, titles, Path(plan.model).name, silent)
     means = {name: _mean(found) for name, found in costs.items()}
-    notes = [*_notes(plan, settings, items, pairs), *judge_notes(settings.figures, methods)]
+    asked = {set_name(plan): items, **multirole.sets}
+    notes = [
+        *notes_of(plan, settings, items, pairs),
+        silence_note(results, titles, silent[ALL]["accuracy"] or 0.0),
+        *overlap_notes(topics, asked),
+        *order_notes(places, titles),
+        *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
+    ]
     summary = {
         "command": " ".join(["rldf", *sys.argv[1:]]),
         "plan": plan.model_dump(mode="json"),
@@ -105,13 +118,14 @@ def found_in(
             name: file_digest(kept.root / name) for name in ("items.parquet", "results.parquet")
         },
         "methods": [_about(method, askings, keys, means[method.name]) for method in methods],
-        "always_unknown": _always_unknown(items)[ALL],
+        "always_unknown": silent[ALL],
+        "option_order": places,
         "comparisons": [{**asdict(c), "verdict": c.verdict} for c in comparisons],
         "notes": notes,
         "versions": versions(),
         "machine": machine(),
     }
-    return Found(titles, results, tables, comparisons, means, notes, summary)
+    return Found(titles, results, tables, comparisons, means, places, notes, summary)
 
 
 def _about(
@@ -163,43 +177,11 @@ def _mean(costs: Sequence[Cost]) -> Cost:
     )
 
 
-def _notes(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:
-    number = settings.repeats
-    how = {
-        "rank": "options ranked by the mean log-likelihood of their tokens",
-        "rank_sum": "options ranked by the log-likelihood of the whole answer",
-    }.get(settings.mode, "answers by letter")
-    found = [
-        f"{set_name(plan)}: {len(items.items)} items, the same for all methods and repeats; {how}.",
-        _repeats(plan, number),
-        INTERVALS,
-        SILENT,
-    ]
-    if settings.mode in RANKED and number > 1:
-        found.append("Default ranks without drawing anything, so its repeats are equal.")
-    if plan.referee.judgements == "checked":
-        found.append("Of statements on scenes the referee was told what can be concluded.")
-    if pairs is not None:
-        found.append(
-            f"Every reward model was given {pairs} pairs: the fewest that a source had, of those "
-            "the plan takes."
-        )
-    if items.why_no_bias_scores:
-        found.append(f"No bias scores: {items.why_no_bias_scores}.")
-    return found
-
-
-def _repeats(plan: Plan, number: int) -> str:
-    if number == 1:
-        return f"One repeat, seed {plan.seed}: no deviation is known."
-    return (
-        f"{number} repeats, seeds {plan.seed} to {plan.seed + number - 1}; debates are held once "
-        "and shared by all seeds, so the deviation is that of training and sampling."
-    )
-
-
 def write_files(found: Found, kept: RunFolder) -> None:
-    tables = markdown(found.tables, found.comparisons, found.costs, found.titles, found.notes)
+    others = [order_table(found.positions, found.titles)] if found.positions else []
+    tables = markdown(
+        found.tables, found.comparisons, found.costs, found.titles, others, found.notes
+    )
     kept.write_text("tables.md", tables)
     kept.write_text("tables.tex", latex(found.tables))
     kept.write_text("tables.csv", csv_text(found.tables))

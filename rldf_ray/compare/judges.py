@@ -10,8 +10,12 @@ from rldf_ray.compare.method import Method
 from rldf_ray.evaluate.judge_audit import JUDGE_SUMMARY
 
 
-def judge_notes(figures: Sequence[str], methods: Sequence[Method]) -> list[str]:
-    """Sentences about the judges of these files; none about a file that no judge left."""
+def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) -> list[str]:
+    """Sentences about the judges of these files; none about a file that no judge left.
+
+    Args:
+        policy: the model to be debiased, as a speaker.
+    """
     found = []
     for path in figures:
         summary = Path(path).with_name(JUDGE_SUMMARY)
@@ -24,6 +28,8 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method]) -> list[str]:
         rows = [method.title for method in methods if judge in _speakers(method)]
         if rows:
             found.append(f"The judge also debates or referees in the rows {', '.join(rows)}.")
+        if judge == policy:
+            found.append("The judge is the model that every row begins with: it judges its own.")
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,10 +21,15 @@ from rldf_ray.storage import RunFolder
 
 @dataclass(frozen=True)
 class MultiroleRows:
-    """What the set adds to items.parquet and results.parquet; nothing where it was not asked."""
+    """What the set adds to items.parquet and results.parquet; nothing where it was not asked.
+
+    Attributes:
+        sets: the set as it was asked, by its name.
+    """
 
     items: Rows
     results: Rows
+    sets: Mapping[str, BBQSet]
 
 
 def queries_of(plan: Plan, settings: Settings) -> MultiroleSet | None:
@@ -48,10 +53,10 @@ def multirole_rows(
 ) -> MultiroleRows:
     """Have every method answer the queries, as it does BBQ's items."""
     if queries is None:
-        return MultiroleRows([], [])
+        return MultiroleRows([], [], {})
     items = BBQSet(queries.items, queries.source, (), 0, "the set has no such scores")
     keys = answer_all(plan, askings, items, settings.mode, out, story)
-    found = MultiroleRows([], [])
+    found = MultiroleRows([], [], {"the multi-role debate set": items})
     for asking in askings:
         answers = read_answers(out, keys[asking.method.name, asking.repeat])
         found.items.extend(item_rows(asking, answers, MULTIROLE))

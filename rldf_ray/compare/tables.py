@@ -20,7 +20,7 @@ from rldf_ray.compare.results import ALL, BBQ, MULTIROLE, Rows
 # The sets and measures of `rldf eval judge` and `rldf eval human import`.
 PEOPLE, JUDGE = "people", "answers"
 # Which way is better: +1 higher, -1 lower, 0 nearer to zero.
-BETTER = {"s_amb": 0, "s_dis": 0, "BS": -1}
+BETTER = {"s_amb": 0, "s_dis": 0, "BS": -1, "perplexity": -1}
 MEANS = "mean of categories"
 NAMES = {
     ALL: "Overall",
@@ -29,6 +29,7 @@ NAMES = {
     "accuracy_dis": "Disambiguated",
     "s_amb": "s_AMB",
     "s_dis": "s_DIS",
+    "perplexity": "Perplexity",
 }
 
 
@@ -133,7 +134,7 @@ def table_1(
     """Accuracy by category, overall (weighted by items), and what the overall figure is made of."""
     categories = sorted({r["group"] for r in results if r["set"] == BBQ} - {ALL, MEANS})
     places = [*((name, "accuracy") for name in (*categories, ALL, MEANS))]
-    places += [(ALL, measure) for measure in ("accuracy_amb", "accuracy_dis", "s_amb", "s_dis")]
+    places += [(ALL, m) for m in ("accuracy_amb", "accuracy_dis", "s_amb", "s_dis", "perplexity")]
     rows = [
         Row(title, tuple(cell_of(results, method, BBQ, *place) for place in places))
         for method, title in titles.items()

@@ -9,11 +9,13 @@ from rldf_ray.compare.answers import Asking, answer_all
 from rldf_ray.compare.found import Found, found_in, write_files
 from rldf_ray.compare.free_answers import FILE as FREE_ANSWERS
 from rldf_ray.compare.free_answers import answer_freely, held_out_prompts
+from rldf_ray.compare.general_ability import measure_perplexities
 from rldf_ray.compare.method import Method, methods_of
 from rldf_ray.compare.multirole import multirole_rows, queries_of
 from rldf_ray.compare.results import given_rows
 from rldf_ray.compare.runs import (
     carry_out,
+    data_run_name,
     data_runs,
     fewest_pairs,
     finished,
@@ -25,6 +27,7 @@ from rldf_ray.console import Story
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.plan import Plan
 from rldf_ray.preflight import check_inputs
+from rldf_ray.records import Topic, topics_of
 from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage import RunFolder
 
@@ -48,7 +51,11 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         kept = RunFolder(folder.root / "compare")
         keys = answer_all(plan, askings, items, settings.mode, kept, story)
         others = multirole_rows(plan, settings, queries, askings, kept, story)
-        found = found_in(plan, settings, methods, askings, keys, items, others, pairs, folder.root)
+        measure_perplexities(plan, askings, kept, story)
+        topics = _topics(methods, folder.root)
+        found = found_in(
+            plan, settings, methods, askings, keys, items, others, pairs, topics, folder.root
+        )
         write_files(found, kept)
         answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
         answers = kept.read_table(FREE_ANSWERS).to_pylist()
@@ -65,6 +72,15 @@ def _train(methods: Sequence[Method], settings: Settings, out: Path, story: Stor
     for planned in training_runs(methods, settings.repeats, pairs):
         carry_out(planned, out, story)
     return pairs
+
+
+def _topics(methods: Sequence[Method], out: Path) -> list[Topic]:
+    """What is trained on: one list of topics, whoever debates them."""
+    for method in methods:
+        if method.training is not None:
+            run = RunFolder(out / "runs" / data_run_name(method.training))
+            return topics_of(run.read_table("data/topics.parquet"))
+    return []
 
 
 def _askings(

@@ -18,12 +18,17 @@ def markdown(
     comparisons: Sequence[Comparison],
     costs: Mapping[str, Cost],
     titles: Mapping[str, str],
+    others: Sequence[str],
     notes: Sequence[str],
 ) -> str:
-    """The whole of tables.md."""
+    """The whole of tables.md.
+
+    Args:
+        others: more tables, as Markdown.
+    """
     parts = [_markdown_table(table) for table in tables]
     parts.insert(1, differences(comparisons, titles))
-    parts.append(given_and_cost(costs, titles))
+    parts += [given_and_cost(costs, titles), *others]
     parts.append("\n".join(f"- {note}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
@@ -43,7 +48,7 @@ def differences(comparisons: Sequence[Comparison], titles: Mapping[str, str]) ->
         ]
         for c in comparisons
     ]
-    return "**Differences of accuracy on the same items**\n\n" + _pipes([head, *rows])
+    return "**Differences of accuracy on the same items**\n\n" + pipes([head, *rows])
 
 
 def given_and_cost(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> str:
@@ -66,7 +71,7 @@ def given_and_cost(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> str:
         ]
         for method, cost in costs.items()
     ]
-    return "**What every row was given, and its cost in full**\n\n" + _pipes([head, *rows])
+    return "**What every row was given, and its cost in full**\n\n" + pipes([head, *rows])
 
 
 def latex(tables: Sequence[Table]) -> str:
@@ -103,11 +108,12 @@ def _markdown_table(table: Table) -> str:
     ]
     parts = [title]
     if rows:
-        parts.append(_pipes([[table.head, *table.columns], *rows]))
+        parts.append(pipes([[table.head, *table.columns], *rows]))
     return "\n\n".join([*parts, *table.notes])
 
 
-def _pipes(rows: Sequence[Sequence[str]]) -> str:
+def pipes(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; the first row is its head."""
     head, *others = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([head, "|" + " --- |" * len(rows[0]), *others])
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 
+from rldf_ray.cluster import remote
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.placement import Placement
 
 TEXT = Path(__file__).parent / "neutral_text.txt"
 WINDOW = 512
@@ -52,6 +54,15 @@ def perplexity(
     if tokens < 1:
         raise ValueError(f"the text has {len(ids)} tokens; needed: two or more")
     return Perplexity(math.exp(nats / tokens), tokens)
+
+
+def perplexity_on_worker(folder: str, placement: Placement, dtype: str) -> Perplexity:
+    """`perplexity` on the neutral text, computed on a worker of the cluster."""
+    import ray
+
+    settings = {"device": placement.device, "dtype": dtype, "threads": placement.threads}
+    found: Perplexity = ray.get(remote(perplexity, placement).remote(folder, **settings))
+    return found
 
 
 @torch.inference_mode()

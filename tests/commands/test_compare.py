@@ -35,9 +35,12 @@ def found() -> Found:
     comparisons = [
         Comparison("rldf_teacher-a", "default", "all", 0.191, 0.1, 0.2, 0.001, 240, 0.01),
         Comparison("rldf_teacher-a", "sft", "all", -0.191, -0.2, 0.1, 0.2, 240, 0.4),
+        Comparison("sft", "default", "all", 0.05, 0.01, 0.1, 0.04, 240, 0.08),
     ]
     silent = {"accuracy": 0.5, "accuracy_amb": 1.0, "accuracy_dis": 0.0}
-    return Found(titles, results, [], comparisons, costs, ["A note."], {"always_unknown": silent})
+    return Found(
+        titles, results, [], comparisons, costs, {}, ["A note."], {"always_unknown": silent}
+    )
 
 
 def test_tables_are_readable_at_80_columns() -> None:
@@ -47,6 +50,7 @@ def test_tables_are_readable_at_80_columns() -> None:
     assert max(map(len, lines)) <= 80
     assert "…" not in text.getvalue()
     assert any("+19.1 better" in line and "-19.1 n.s." in line for line in lines)
+    assert any("SFT" in line and "+5.0 (better)" in line for line in lines)
     assert any("always unknown" in line and "0.500" in line for line in lines)
     assert "- SFT: its judge is the model itself." in lines
     assert any("0.410 ±0.010" in line for line in lines)

@@ -22,7 +22,7 @@ def test_a_judge_is_named_with_its_audit_and_the_rows_it_speaks_in(tmp_path: Pat
         "BS": {"verdict": "BS: the judge scores the wrong way round."},
         "CE": {"verdict": "CE: the judge tells good from bad."},
     }
-    first, second = judge_notes([told(tmp_path / "a", "openai:a", audit)], methods)
+    first, second = judge_notes([told(tmp_path / "a", "openai:a", audit)], methods, "vllm:m")
     assert first == (
         "The judge of tables 3 to 5 is openai:a. BS: the judge scores the wrong way round. "
         "CE: the judge tells good from bad."
@@ -32,11 +32,16 @@ def test_a_judge_is_named_with_its_audit_and_the_rows_it_speaks_in(tmp_path: Pat
 
 def test_a_judge_without_a_part_or_an_audit(tmp_path: Path) -> None:
     methods = methods_of(plan_with(), None, ())
-    (only,) = judge_notes([told(tmp_path / "b", "openai:z", None)], methods)
+    (only,) = judge_notes([told(tmp_path / "b", "openai:z", None)], methods, "vllm:m")
     assert only == "The judge of tables 3 to 5 is openai:z. It was not audited."
 
 
 def test_peoples_figures_have_no_judge(tmp_path: Path) -> None:
-    assert (
-        judge_notes([str(tmp_path / "human_long.parquet")], methods_of(plan_with(), None, ())) == []
-    )
+    methods = methods_of(plan_with(), None, ())
+    assert judge_notes([str(tmp_path / "human_long.parquet")], methods, "vllm:m") == []
+
+
+def test_a_judge_that_every_row_begins_with_is_called_so(tmp_path: Path) -> None:
+    methods = methods_of(plan_with(), ["default"], ())
+    _, note = judge_notes([told(tmp_path / "c", "vllm:m", None)], methods, "vllm:m")
+    assert note == "The judge is the model that every row begins with: it judges its own."

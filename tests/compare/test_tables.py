@@ -24,12 +24,12 @@ SILENT = {
 GOLDEN = """\
 **Table 1. Accuracy on BBQ's categories (m_1)**
 
-| method | Age | Overall | Mean of columns | Ambiguous | Disambiguated | s_AMB | s_DIS |
-| --- | --- | --- | --- | --- | --- | --- | --- |
-| Default | 0.200 ± 0.000 | 0.200 ± 0.000 | 0.200 ± 0.000 | – | – | **-0.100 ± 0.000** | – |
-| RLDF self-reflection | **0.400 ± 0.141** | **0.400 ± 0.141** | **0.400 ± 0.141** | – | – | -0.300 ± 0.141 | – |
-| RLDF a | 0.300 ± 0.000 | 0.300 ± 0.000 | 0.300 ± 0.000 | – | – | -0.200 ± 0.000 | – |
-| always unknown | 0.500 | 0.500 | – | 1.000 | 0.000 | – | – |
+| method | Age | Overall | Mean of columns | Ambiguous | Disambiguated | s_AMB | s_DIS | Perplexity |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Default | 0.200 ± 0.000 | 0.200 ± 0.000 | 0.200 ± 0.000 | – | – | **-0.100 ± 0.000** | – | **43.000 ± 0.000** |
+| RLDF self-reflection | **0.400 ± 0.141** | **0.400 ± 0.141** | **0.400 ± 0.141** | – | – | -0.300 ± 0.141 | – | 44.000 ± 0.000 |
+| RLDF a | 0.300 ± 0.000 | 0.300 ± 0.000 | 0.300 ± 0.000 | – | – | -0.200 ± 0.000 | – | 45.000 ± 0.000 |
+| always unknown | 0.500 | 0.500 | – | 1.000 | 0.000 | – | – | – |
 
 **Differences of accuracy on the same items**
 
@@ -44,6 +44,8 @@ GOLDEN = """\
 | Default | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 | 0 | 0.00 |  |  |  |
 | RLDF self-reflection | 14 | 36 | 9 | 1200 | 61 | 0 | 0.00 | 12 | 0.25 | 0.49 | 0.60 | its judge is the model itself |
 
+More.
+
 - A note.
 """
 
@@ -57,16 +59,17 @@ def row(method: str, repeat: int, group: str, measure: str, value: float, set_: 
 
 def results() -> list[Any]:
     found = []
-    for method, values in (
-        ("default", (0.2, 0.2)),
-        ("rldf_self", (0.3, 0.5)),
-        ("rldf_teacher-a", (0.3, 0.3)),
+    for method, values, perplexity in (
+        ("default", (0.2, 0.2), 43.0),
+        ("rldf_self", (0.3, 0.5), 44.0),
+        ("rldf_teacher-a", (0.3, 0.3), 45.0),
     ):
         for repeat, value in enumerate(values):
             found += [
                 row(method, repeat, group, "accuracy", value) for group in ("Age", ALL, MEANS)
             ]
             found.append(row(method, repeat, ALL, "s_amb", 0.1 - value))
+            found.append(row(method, repeat, ALL, "perplexity", perplexity))
     return found
 
 
@@ -84,7 +87,7 @@ def test_a_cell_is_mean_and_sample_deviation_over_the_repeats() -> None:
 def test_table_1_has_every_category_and_the_silent_row_which_is_never_best() -> None:
     table = find(tables(), 1)
     assert table.columns == (
-        "Age", "Overall", "Mean of columns", "Ambiguous", "Disambiguated", "s_AMB", "s_DIS",
+        "Age", "Overall", "Mean of columns", "Ambiguous", "Disambiguated", "s_AMB", "s_DIS", "Perplexity",
     )  # fmt: skip
     assert [r.name for r in table.rows] == [*TITLES.values(), "always unknown"]
     best = {r.name: [c.best for c in r.cells] for r in table.rows}
@@ -96,7 +99,7 @@ def test_table_1_has_every_category_and_the_silent_row_which_is_never_best() -> 
 def test_what_was_not_measured_says_so() -> None:
     made = tables()
     assert [table.number for table in made] == [1, 2, 3, 4, 5]
-    text = markdown(made, [], {}, TITLES, [])
+    text = markdown(made, [], {}, TITLES, [], [])
     assert text.count("Not measured: no free answers were scored by a judge.") == 3
     assert "Not measured: no free answers were scored by people." in text
 
@@ -120,7 +123,7 @@ def test_bias_scores_fill_tables_3_4_and_5_and_lower_is_better() -> None:
 
 def test_csv_has_a_line_a_cell() -> None:
     lines = list(csv.DictReader(io.StringIO(csv_text(tables()))))
-    assert len(lines) == 4 * 7
+    assert len(lines) == 4 * 8
     first = lines[0]
     assert first == {
         "table": "1", "row": "Default", "column": "Age", "mean": "0.2", "sd": "0.0", "n": "2",
@@ -151,7 +154,12 @@ def test_markdown_golden() -> None:
         ("its judge is the model itself",),
     )
     text = markdown(
-        tables()[:1], [difference], {"default": Cost(), "rldf_self": cost}, TITLES, ["A note."]
+        tables()[:1],
+        [difference],
+        {"default": Cost(), "rldf_self": cost},
+        TITLES,
+        ["More."],
+        ["A note."],
     )
     assert text == GOLDEN
 

@@ -14,17 +14,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.compare import answers, free_answers, runs, work
+from rldf_ray.compare import answers, free_answers, general_ability, runs, work
 from rldf_ray.compare.answers import Put
+from rldf_ray.compare.results import RESULT_SCHEMA
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
+from rldf_ray.evaluate import perplexity
 from rldf_ray.evaluate.bbq_data import BBQSet
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.multiple_choice import load_items
+from rldf_ray.evaluate.perplexity import Perplexity
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.placement import Placement, Resources
 from rldf_ray.plan import Plan
 from rldf_ray.preference_data import prompts_table
+from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.storage import RunFolder
 from tests.fakes import RecordingModel, judgement, opinion, plan_with
 
@@ -44,6 +48,8 @@ class Machine:
         self.ranked: list[str] = []
         self.said = RecordingModel()
         self.synced: list[str] = []
+        self.read: list[str] = []
+        self.by_place = False
 
     def run(self, plan: Plan, out: Path, story: Story, only: Any, stages_of: Any) -> None:
         folder = RunFolder(out)
@@ -51,7 +57,7 @@ class Machine:
             if folder.manifest(stage) is None:
                 self.stages[stage] += 1
                 for name in runs.FILES.get(stage, ()):
-                    folder.write_table(name, pa.table({"a": [1, 2]}))
+                    folder.write_table(name, table_of(TOPICS, TOPIC_SCHEMA))
                 facts = {"seconds": 2.0, "statements": 36, "pairs": 9, "tokens": TOKENS}
                 if stage == "data":
                     folder.write_table("data/prompts.parquet", prompts_table(TOPICS))
@@ -63,10 +69,18 @@ class Machine:
     ) -> dict[Any, Answer]:
         self.ranked.append(folder)
         right = folder.endswith("ppo/model")
-        return {
-            item.key: Answer(item.label if right else item.unknown, text=one.said or None)
-            for item, one in zip(items.items, put, strict=True)
-        }
+        found = {}
+        for item, one in zip(items.items, put, strict=True):
+            said = item.label if right else item.unknown
+            order = one.asked.order
+            found[item.key] = Answer(
+                order[0] if self.by_place else said, order, text=one.said or None
+            )
+        return found
+
+    def perplexity(self, folder: str, placement: Placement, dtype: str) -> Perplexity:
+        self.read.append(folder)
+        return Perplexity(20.0 + folder.endswith("ppo/model"), 1900)
 
     def sync_weights(self, folder: str, revision: str) -> None:
         self.synced.append(folder)
@@ -98,6 +112,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(answers, "ray_cluster", cluster)
     monkeypatch.setattr(answers, "policy_engines", engines)
     monkeypatch.setattr(free_answers, "ray_cluster", cluster)
+    monkeypatch.setattr(general_ability, "ray_cluster", cluster)
+    monkeypatch.setattr(perplexity, "perplexity_on_worker", found.perplexity)
     monkeypatch.setattr(free_answers, "policy_engines", engines)
     monkeypatch.setattr(answers, "_ranked", found.rank)
     return found
@@ -135,6 +151,54 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
     assert "**Table 1." in text and "its judge is the model itself" in text
     assert (tmp_path / "compare/tables.tex").exists()
     assert (tmp_path / "compare/tables.csv").exists()
+
+
+def test_every_model_is_read_once_for_its_perplexity(machine: Machine, tmp_path: Path) -> None:
+    found = compare(tmp_path, repeats=2)
+    # Default, CoT and FairThinking are one model; SFT, RLAIF and RLDF one a repeat.
+    assert len(machine.read) == len(set(machine.read)) == 1 + 2 * 3
+    read = {
+        (r["method"], r["repeat"]): r["value"]
+        for r in found.results
+        if r["measure"] == "perplexity"
+    }
+    assert len(read) == 6 * 2
+    assert read["cot", 1] == read["default", 0] == 20.0 and read["rldf_self", 1] == 21.0
+    compare(tmp_path, repeats=2)
+    assert len(machine.read) == 7
+
+
+def test_whom_a_model_that_reads_nothing_is_ahead_of_is_said(
+    machine: Machine, tmp_path: Path
+) -> None:
+    found = compare(tmp_path, repeats=1)
+    (note,) = [n for n in found.notes if n.startswith("A model that always says")]
+    # All that PPO did not train answer "unknown" here: they are level with it.
+    assert "0.500 overall, at or ahead of Default, CoT, FairThinking, SFT." in note
+
+
+def test_whether_topics_repeat_the_items_is_said(machine: Machine, tmp_path: Path) -> None:
+    found = compare(tmp_path, repeats=1)
+    (note,) = [n for n in found.notes if "training topics" in n]
+    assert note.startswith("Of 3 training topics 0 have eight words in a row")
+
+
+def test_a_method_that_answers_by_place_is_seen_to(machine: Machine, tmp_path: Path) -> None:
+    machine.by_place = True
+    found = compare(tmp_path, repeats=1, methods=("default", "rldf_self"), mode="letter")
+    assert any(n.startswith("Default: 100 %") and "shown as A" in n for n in found.notes)
+    text = (tmp_path / "compare/tables.md").read_text()
+    (row,) = [line for line in text.splitlines() if line.startswith("| Default | 1.000 | 0.000")]
+    assert row == "| Default | 1.000 | 0.000 | 0.000 | 1.000 | 0.000 | 0.000 | 1.000 |"
+    assert found.summary["option_order"]["default"][0]["chosen"]["A"]["share"] == 1.0
+
+
+def test_the_order_of_options_nobody_was_shown_is_not_told(
+    machine: Machine, tmp_path: Path
+) -> None:
+    found = compare(tmp_path, repeats=1, methods=("default", "rldf_self"))
+    assert found.positions == {}
+    assert "Order of the options" not in (tmp_path / "compare/tables.md").read_text()
 
 
 def test_the_same_command_again_does_nothing_twice(machine: Machine, tmp_path: Path) -> None:
@@ -256,3 +320,39 @@ def test_a_row_says_where_its_rewards_may_be_noise(machine: Machine, tmp_path: P
     noise = "its reward model may be no better than a coin (0.50 on 20 held-out pairs)"
     assert costs["rldf_self"].remarks[-2:] == (f"seed 0: {noise}", f"seed 1: {noise}")
     assert not any("coin" in remark for remark in costs["sft"].remarks)
+
+
+def test_a_judges_figures_fill_the_tables_and_are_drawn(machine: Machine, tmp_path: Path) -> None:
+    methods = ("default", "sft", "rldf_self")
+    compare(tmp_path, repeats=1, methods=methods)
+    figures = tmp_path / "eval/judge_long.parquet"
+    figures.parent.mkdir()
+    head = {"repeat": 0, "seed": 0, "set": "answers", "n": 6}
+    pq.write_table(
+        pa.Table.from_pylist(
+            [
+                {**head, "method": m, "group": group, "measure": measure, "value": 40.0 + i}
+                for i, m in enumerate(methods)
+                for group in ("age", "nationality", "religion", "all")
+                for measure in ("BS", "CE", "LS")
+            ],
+            schema=RESULT_SCHEMA,
+        ),
+        figures,
+    )
+    (figures.parent / "judge.json").write_text(json.dumps({"judge": "vllm:j", "audit": None}))
+    found = compare(tmp_path, repeats=1, methods=methods, figures=(str(figures),))
+    assert machine.stages["ppo"] == 1
+    table = next(t for t in found.tables if t.number == 3)
+    assert table.columns == ("age", "nationality", "religion")
+    assert {row.name: row.cells[0].mean for row in table.rows} == {
+        "Default": 40.0, "SFT": 41.0, "RLDF self-reflection": 42.0,
+    }  # fmt: skip
+    assert [row.name for row in next(t for t in found.tables if t.number == 4).rows] == [
+        f"{measure}, RLDF self-reflection" for measure in ("BS", "CE", "LS")
+    ]
+    assert any("vllm:j" in note for note in found.notes)
+    text = (tmp_path / "compare/tables.md").read_text()
+    assert "| Default | **40.000** | **40.000** | **40.000** |" in text
+    drawn = {path.stem for path in (tmp_path / "compare/figures").iterdir()}
+    assert {"figure-5-ce", "figure-6-ls"} <= drawn

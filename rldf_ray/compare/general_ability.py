@@ -1,0 +1,49 @@
+"""Perplexity of every model that answers: a policy that forgot its language is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rldf_ray.cluster import ray_cluster
+from rldf_ray.compare.answers import Asking
+from rldf_ray.compare.results import ALL, BBQ, Rows
+from rldf_ray.console import Story
+from rldf_ray.placement import place
+from rldf_ray.plan import Plan
+from rldf_ray.storage import RunFolder, digest
+
+PERPLEXITY = "perplexity"
+
+
+def measure_perplexities(
+    plan: Plan, askings: Sequence[Asking], kept: RunFolder, story: Story
+) -> None:
+    """Every distinct model's perplexity on the neutral text, unless `kept` has it."""
+    from rldf_ray.evaluate.perplexity import perplexity_on_worker
+
+    files = {_file(plan, asking): asking.folder for asking in askings}
+    todo = {file: folder for file, folder in files.items() if not (kept.root / file).exists()}
+    if not todo:
+        return
+    with (
+        ray_cluster(kept.root / "logs") as resources,
+        story.bar("perplexities", len(todo)) as bar,
+    ):
+        placement = place(plan, resources)
+        for file, folder in todo.items():
+            found = perplexity_on_worker(folder, placement, plan.engines.dtype)
+            kept.write_json(file, asdict(found))
+            bar.advance(1)
+
+
+def perplexity_rows(plan: Plan, asking: Asking, kept: RunFolder) -> Rows:
+    """What was measured of a method's model in one repeat, as rows of RESULT_SCHEMA."""
+    found = kept.read_json(_file(plan, asking))
+    about = {"method": asking.method.name, "repeat": asking.repeat, "seed": asking.seed}
+    figure = {"measure": PERPLEXITY, "value": found["value"], "n": found["tokens"]}
+    return [{**about, "set": BBQ, "group": ALL, **figure}]
+
+
+def _file(plan: Plan, asking: Asking) -> str:
+    return f"perplexity/{digest(asking.weights, plan.engines.dtype)}.json"

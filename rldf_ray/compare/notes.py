@@ -1,0 +1,82 @@
+"""What is to be known when a comparison's tables are read, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rldf_ray.compare.results import ALL, BBQ, Rows
+from rldf_ray.compare.settings import Settings
+from rldf_ray.compare.tables import cell_of
+from rldf_ray.evaluate.asking import RANKED
+from rldf_ray.evaluate.bbq_data import BBQSet
+from rldf_ray.evaluate.multiple_choice import set_name, topic_overlap
+from rldf_ray.plan import Plan
+from rldf_ray.records import Topic
+
+INTERVALS = (
+    "Intervals and p-values: paired bootstrap over question templates of each item's share of "
+    "right repeats; Holm's adjustment over all comparisons of the same items."
+)
+
+
+def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:
+    """How the items were asked and what every row was given."""
+    number = settings.repeats
+    how = {
+        "rank": "options ranked by the mean log-likelihood of their tokens",
+        "rank_sum": "options ranked by the log-likelihood of the whole answer",
+    }.get(settings.mode, "answers by letter")
+    found = [
+        f"{set_name(plan)}: {len(items.items)} items, the same for all methods and repeats; {how}.",
+        _repeats(plan, number),
+        INTERVALS,
+    ]
+    if settings.mode in RANKED and number > 1:
+        found.append("Default ranks without drawing anything, so its repeats are equal.")
+    if plan.referee.judgements == "checked":
+        found.append("Of statements on scenes the referee was told what can be concluded.")
+    if pairs is not None:
+        found.append(
+            f"Every reward model was given {pairs} pairs: the fewest that a source had, of those "
+            "the plan takes."
+        )
+    if items.why_no_bias_scores:
+        found.append(f"No bias scores: {items.why_no_bias_scores}.")
+    return found
+
+
+def silence_note(results: Rows, titles: Mapping[str, str], always_unknown: float) -> str:
+    """Which methods a model that reads nothing is ahead of, or level with, on all items."""
+    means = {
+        title: cell_of(results, name, BBQ, ALL, "accuracy").mean for name, title in titles.items()
+    }
+    behind = [title for title, mean in means.items() if mean is not None and mean <= always_unknown]
+    ahead = f"at or ahead of {', '.join(behind)}" if behind else "behind every method"
+    return (
+        f"A model that always says that it cannot be known has {always_unknown:.3f} overall, "
+        f"{ahead}. It is no method, as it has no disambiguated item right: read the overall "
+        "accuracy together with the disambiguated one."
+    )
+
+
+def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, BBQSet]) -> Iterator[str]:
+    """Whether what was trained on repeats what is asked.
+
+    Args:
+        sets: the items asked, by the name of their set.
+    """
+    for name, items in sets.items():
+        found = topic_overlap(topics, items)
+        yield (
+            f"Of {found['topics']} training topics {found['ngram']} have eight words in a row in "
+            f"common with an item of {name}, and {found['same_words']} the same words."
+        )
+
+
+def _repeats(plan: Plan, number: int) -> str:
+    if number == 1:
+        return f"One repeat, seed {plan.seed}: no deviation is known."
+    return (
+        f"{number} repeats, seeds {plan.seed} to {plan.seed + number - 1}; debates are held once "
+        "and shared by all seeds, so the deviation is that of training and sampling."
+    )
