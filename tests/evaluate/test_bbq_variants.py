@@ -1,4 +1,4 @@
-"""Three programs' bias scores on the same answers: a file by hand with every edge case."""
+"""Three programs' bias scores on the same counts."""
 
 from __future__ import annotations
 
