@@ -79,7 +79,7 @@ def topics(run: Run) -> Facts:
     from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
 
     before = run.speakers.usage, run.speakers.paid_usage
-    evaluated = evaluation_texts(load_items(run.plan))
+    evaluated = evaluation_texts(load_items(run.plan).items)
     writer = TopicWriter(run.plan, run.speakers.of("topics"), evaluated)
     found, counts = run.speakers.run(writer.gather())
     run.folder.write_table("data/topics.parquet", table_of(found, TOPIC_SCHEMA))
@@ -302,7 +302,7 @@ def evaluate(run: Run) -> Facts:
                 for name in folders
             },
             "always_unknown": multiple_choice.always_unknown(items),
-            "overlap": multiple_choice.topic_overlap(trained_on, items),
+            "overlap": multiple_choice.topic_overlap(trained_on, items.items),
             "accuracy_change": {
                 name: multiple_choice.difference(items, scores["base"], scores[name], seed)
                 for name in ("sft", "policy")

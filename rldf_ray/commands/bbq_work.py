@@ -29,6 +29,7 @@ from rldf_ray.evaluate.bbq_models import (
 from rldf_ray.evaluate.bbq_predictions import read_predictions, read_subset
 from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
 from rldf_ray.evaluate.bbq_variants import FIGURES, Variant
+from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage import RunFolder
 
@@ -143,7 +144,8 @@ def default_out(model: str, mode: str) -> Path:
 def save(evaluation: Evaluation, out: RunFolder) -> dict[str, Any]:
     """eval/bbq.parquet and eval/bbq.json; returns what the latter says."""
     written = out.write_table("eval/bbq.parquet", evaluation.table())
-    summary = evaluation.summary() | {"written": str(written)}
+    overlap = overlap_with(evaluation.model, evaluation.items.items)
+    summary = evaluation.summary() | {"overlap": overlap, "written": str(written)}
     out.write_json("eval/bbq.json", summary)
     return summary
 
@@ -195,6 +197,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         if summary["mode"] == "predictions"
         else None,
         summary["set"]["why_no_bias_scores"],
+        summary["overlap"] and overlap_sentence(summary["overlap"], "BBQ"),
         f"every item: {summary['written']}",
     ]
     return [line for line in found if line]

@@ -18,6 +18,7 @@ from rldf_ray.commands.endpoint_answers import remembering
 from rldf_ray.console import Story, table_console
 from rldf_ray.evaluate.asking import Mode
 from rldf_ray.evaluate.bbq_models import ENDPOINT, DType, check_mode
+from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
 from rldf_ray.evaluate.long_format import ALL, long_table
 from rldf_ray.evaluate.multirole_data import load_multirole
 from rldf_ray.evaluate.multirole_models import evaluate_folder, evaluate_model
@@ -116,7 +117,8 @@ def leave(
     name = method or evaluation.model
     long = long_table(name, 0, evaluation.seed, "multirole", evaluation.values())
     out.write_table("eval/multirole_long.parquet", long)
-    summary = evaluation.summary() | {"written": str(written)}
+    overlap = overlap_with(evaluation.model, evaluation.queries.items)
+    summary = evaluation.summary() | {"overlap": overlap, "written": str(written)}
     out.write_json("eval/multirole.json", summary)
     if as_json:
         print(json.dumps(summary, indent=2))
@@ -155,6 +157,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         "The order of the options is not known: its effect was not measured."
         if summary["positions"] is None
         else summary["positions"]["verdict"],
+        summary["overlap"] and overlap_sentence(summary["overlap"], "the set"),
         f"every query: {summary['written']}",
     ]
     return [line for line in found if line]

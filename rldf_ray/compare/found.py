@@ -96,7 +96,7 @@ def found_in(
     silent = _always_unknown(items)
     tables = all_tables(results, titles, Path(plan.model).name, silent)
     means = {name: _mean(found) for name, found in costs.items()}
-    asked = {set_name(plan): items, **multirole.sets}
+    asked = {set_name(plan): items.items, **multirole.sets}
     notes = [
         *notes_of(plan, settings, items, pairs),
         silence_note(results, titles, silent[ALL]["accuracy"] or 0.0),

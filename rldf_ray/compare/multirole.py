@@ -11,7 +11,7 @@ from rldf_ray.compare.answers import Asking, answer_all, read_answers
 from rldf_ray.compare.results import MULTIROLE, Rows, item_rows
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
-from rldf_ray.evaluate.bbq_data import BBQSet
+from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.multirole_data import MultiroleSet, load_multirole
 from rldf_ray.evaluate.multirole_summary import MultiroleEvaluation
@@ -29,7 +29,7 @@ class MultiroleRows:
 
     items: Rows
     results: Rows
-    sets: Mapping[str, BBQSet]
+    sets: Mapping[str, Sequence[BBQItem]]
 
 
 def queries_of(plan: Plan, settings: Settings) -> MultiroleSet | None:
@@ -56,7 +56,7 @@ def multirole_rows(
         return MultiroleRows([], [], {})
     items = BBQSet(queries.items, queries.source, (), 0, "the set has no such scores")
     keys = answer_all(plan, askings, items, settings.mode, out, story)
-    found = MultiroleRows([], [], {"the multi-role debate set": items})
+    found = MultiroleRows([], [], {"the multi-role debate set": items.items})
     for asking in askings:
         answers = read_answers(out, keys[asking.method.name, asking.repeat])
         found.items.extend(item_rows(asking, answers, MULTIROLE))

@@ -8,7 +8,8 @@ from rldf_ray.compare.results import ALL, BBQ, Rows
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import cell_of
 from rldf_ray.evaluate.asking import RANKED
-from rldf_ray.evaluate.bbq_data import BBQSet
+from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet
+from rldf_ray.evaluate.contamination import overlap_sentence
 from rldf_ray.evaluate.multiple_choice import set_name, topic_overlap
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
@@ -59,18 +60,14 @@ def silence_note(results: Rows, titles: Mapping[str, str], always_unknown: float
     )
 
 
-def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, BBQSet]) -> Iterator[str]:
+def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, Sequence[BBQItem]]) -> Iterator[str]:
     """Whether what was trained on repeats what is asked.
 
     Args:
         sets: the items asked, by the name of their set.
     """
     for name, items in sets.items():
-        found = topic_overlap(topics, items)
-        yield (
-            f"Of {found['topics']} training topics {found['ngram']} have eight words in a row in "
-            f"common with an item of {name}, and {found['same_words']} the same words."
-        )
+        yield overlap_sentence(topic_overlap(topics, items), name)
 
 
 def _repeats(plan: Plan, number: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.debate.overlap import EvaluationTexts, overlap_counts
-from rldf_ray.evaluate.bbq_data import BBQSet, load_bbq
+from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet, load_bbq
 from rldf_ray.evaluate.bbq_intervals import intervals
 from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.bbq_summary import as_dict
@@ -49,17 +49,17 @@ def set_name(plan: Plan) -> str:
     return f"BBQ ({Path(plan.evaluate.bbq).name})" if plan.evaluate.bbq else SCENES_NAME
 
 
-def evaluation_texts(items: BBQSet) -> EvaluationTexts:
+def evaluation_texts(items: Sequence[BBQItem]) -> EvaluationTexts:
     """What topics must not repeat: every item's context and question."""
-    return EvaluationTexts.of([(item.context, item.question) for item in items.items])
+    return EvaluationTexts.of([(item.context, item.question) for item in items])
 
 
-def topic_overlap(topics: Sequence[Topic], items: BBQSet) -> dict[str, int]:
+def topic_overlap(topics: Sequence[Topic], items: Sequence[BBQItem]) -> dict[str, int]:
     """How many of a run's topics repeat the items, for report.json."""
     found = overlap_counts(topics, evaluation_texts(items))
     return {
         "topics": len(topics),
-        "items": len(items.items),
+        "items": len(items),
         "ngram": found["ngram"],
         "same_words": found["same_words"],
     }

@@ -1,0 +1,42 @@
+"""A run's model is asked items that its topics repeat, or not: either is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with, topics_behind
+from rldf_ray.evaluate.multiple_choice import SCENES
+from rldf_ray.records import TOPIC_SCHEMA, table_of
+from rldf_ray.storage import RunFolder
+from tests.fakes import judgement, opinion
+
+ITEMS = load_bbq(SCENES, ["Age"]).items
+COPIED = replace(judgement(1), text=ITEMS[0].context)
+TURNED = replace(opinion(2), text=" ".join(reversed(ITEMS[1].context.split())))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = RunFolder(tmp_path / "run")
+    folder.write_table("data/topics.parquet", table_of([opinion(0), COPIED, TURNED], TOPIC_SCHEMA))
+    folder.write_text("plan.yaml", "name: here\n")
+    return folder.root
+
+
+@pytest.mark.parametrize("model", ["", "model", "ppo/model"])
+def test_the_topics_of_a_runs_models_are_held_against_the_items(run: Path, model: str) -> None:
+    (run / model).mkdir(parents=True, exist_ok=True)
+    assert len(topics_behind(str(run / model))) == 3
+    found = overlap_with(str(run / model), ITEMS)
+    assert found == {"topics": 3, "items": len(ITEMS), "ngram": 1, "same_words": 1}
+    assert overlap_sentence(found, "BBQ").startswith("Of 3 training topics 1 have eight words")
+
+
+@pytest.mark.parametrize("model", ["embedded", "openai:m", "ppo/model/deeper"])
+def test_a_model_of_no_run_has_no_topics(run: Path, model: str) -> None:
+    path = str(run / model) if "deeper" in model else model
+    assert topics_behind(path) == [] and overlap_with(path, ITEMS) is None
