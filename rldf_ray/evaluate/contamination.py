@@ -23,6 +23,8 @@ def overlap_with(model: str, items: Sequence[BBQItem]) -> dict[str, int] | None:
 def topics_behind(model: str) -> list[Topic]:
     """The topics of the run that a model is of: RUN, RUN/model or RUN/ppo/model."""
     folder = Path(model).expanduser()
+    if not folder.is_dir():  # a name, whose parents would be those of the current folder
+        return []
     for run in (folder, *folder.resolve().parents[:2]):
         if (run / "plan.yaml").is_file() and (run / TOPICS).is_file():
             return topics_of(pq.read_table(run / TOPICS))

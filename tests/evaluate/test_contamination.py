@@ -40,3 +40,11 @@ def test_the_topics_of_a_runs_models_are_held_against_the_items(run: Path, model
 def test_a_model_of_no_run_has_no_topics(run: Path, model: str) -> None:
     path = str(run / model) if "deeper" in model else model
     assert topics_behind(path) == [] and overlap_with(path, ITEMS) is None
+
+
+@pytest.mark.parametrize("model", ["embedded", "openai:m", "some/name"])
+def test_where_the_command_is_called_does_not_matter(
+    run: Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run)
+    assert topics_behind(model) == []
