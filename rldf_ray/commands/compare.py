@@ -78,13 +78,6 @@ Queries = Annotated[
 AsJSON = Annotated[bool, typer.Option("--json", help="print compare.json instead of tables")]
 
 
-SHORT = {
-    "not separable": "n.s.",
-    "better, but not after Holm": "(better)",
-    "worse, but not after Holm": "(worse)",
-}
-
-
 def compare(
     plan: PlanName,
     out: Out,
@@ -174,5 +167,5 @@ def _difference(comparisons: Sequence[Comparison], method: str, against: str) ->
     """`+1.2 n.s.`, points of overall accuracy."""
     for one in comparisons:
         if (one.method, one.against, one.condition) == (method, against, "all"):
-            return f"{100 * one.value:+.1f} {SHORT.get(one.verdict, one.verdict)}"
+            return f"{100 * one.value:+.1f} {one.short_verdict}"
     return ""

@@ -48,11 +48,28 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """ "not separable" where the interval includes 0; else it says if Holm's p disagrees."""
-        if self.low <= 0 <= self.high:
+        if not self._separable:
             return "not separable"
-        way = "better" if self.value > 0 else "worse"
-        agreed = self.p_holm is None or self.p_holm < LEVEL
-        return way if agreed else f"{way}, but not after Holm"
+        return self._way if self._after_holm else f"{self._way}, but not after Holm"
+
+    @property
+    def short_verdict(self) -> str:
+        """The same for a narrow table: `n.s.`, and in parentheses what Holm's p disagrees with."""
+        if not self._separable:
+            return "n.s."
+        return self._way if self._after_holm else f"({self._way})"
+
+    @property
+    def _separable(self) -> bool:
+        return not self.low <= 0 <= self.high
+
+    @property
+    def _way(self) -> str:
+        return "better" if self.value > 0 else "worse"
+
+    @property
+    def _after_holm(self) -> bool:
+        return self.p_holm is None or self.p_holm < LEVEL
 
 
 def compare_all(

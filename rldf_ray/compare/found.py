@@ -94,12 +94,14 @@ def found_in(
     kept.write_table("results.parquet", pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
     comparisons = compare_all(answered, list(titles), plan.seed)
     silent = _always_unknown(items)
+    accuracy = silent[ALL]["accuracy"]
+    assert accuracy is not None, "a set without items is refused when it is read"
     tables = all_tables(results, titles, Path(plan.model).name, silent)
     means = {name: _mean(found) for name, found in costs.items()}
     asked = {set_name(plan): items.items, **multirole.sets}
     notes = [
         *notes_of(plan, settings, items, pairs),
-        silence_note(results, titles, silent[ALL]["accuracy"] or 0.0),
+        silence_note(results, titles, accuracy),
         *overlap_notes(topics, asked),
         *order_notes(places, titles),
         *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
