@@ -93,11 +93,6 @@ def whiten_with(x: Tensor, mask: Tensor, moments: Tensor, shift_mean: bool = Tru
     return _zero_masked(white, mask).to(_wide(x).dtype)
 
 
-def masked_whiten(x: Tensor, mask: Tensor, shift_mean: bool = True) -> Tensor:
-    """`whiten_with` the moments of x itself; `whiten_with` is the form for global moments."""
-    return whiten_with(x, mask, moments(x, mask), shift_mean)
-
-
 def kl_estimate(logprobs: Tensor, ref_logprobs: Tensor, kind: KLKind) -> Tensor:
     """Per-token estimate of KL(policy || ref) at tokens drawn from the policy: [B, T] -> [B, T].
 
