@@ -61,12 +61,12 @@ def silence_note(results: Rows, titles: Mapping[str, str], always_unknown: float
 
 
 def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, Sequence[BBQItem]]) -> Iterator[str]:
-    """Whether what was trained on repeats what is asked.
+    """Whether what was trained on repeats what is asked; nothing where nothing was trained.
 
     Args:
         sets: the items asked, by the name of their set.
     """
-    for name, items in sets.items():
+    for name, items in sets.items() if topics else ():
         yield overlap_sentence(topic_overlap(topics, items), name)
 
 

@@ -181,6 +181,8 @@ def test_whether_topics_repeat_the_items_is_said(machine: Machine, tmp_path: Pat
     found = compare(tmp_path, repeats=1)
     (note,) = [n for n in found.notes if "training topics" in n]
     assert note.startswith("Of 3 training topics 0 have eight words in a row")
+    untrained = compare(tmp_path / "other", repeats=1, methods=("default", "cot"))
+    assert not any("training topics" in n for n in untrained.notes)
 
 
 def test_a_method_that_answers_by_place_is_seen_to(machine: Machine, tmp_path: Path) -> None:
