@@ -59,11 +59,6 @@ def masked_sum(x: Tensor, mask: Tensor) -> Tensor:
     return _zero_masked(_wide(x), mask).sum()
 
 
-def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
-    """Mean of x over the True positions of mask, 0 if there are none: [B, T] -> []."""
-    return masked_sum(x, mask) / mask.sum().clamp(min=1)
-
-
 def moments(x: Tensor, mask: Tensor) -> Tensor:
     """Detached float64 [3] (sum, sum of squares, count) of x over mask; workers' moments add up."""
     _check(mask, x)
@@ -224,11 +219,6 @@ def value_loss(
     return 0.5 * masked_sum(torch.maximum(plain, clipped), mask), stats
 
 
-def explained_variance(values: Tensor, returns: Tensor, mask: Tensor) -> Tensor:
-    """1 - Var[returns - values] / Var[returns] over mask: float64 [], NaN for constant returns."""
-    return explained_share(*explained_moments(values, returns, mask))
-
-
 def explained_moments(values: Tensor, returns: Tensor, mask: Tensor) -> Tensor:
     """Moments of returns - values and of returns, float64 [2, 3]; workers' add up."""
     _check(mask, values, returns)
@@ -237,7 +227,10 @@ def explained_moments(values: Tensor, returns: Tensor, mask: Tensor) -> Tensor:
 
 
 def explained_share(residual_moments: Tensor, return_moments: Tensor) -> Tensor:
-    """Explained variance from the two rows of `explained_moments`."""
+    """Share of returns that values explain, from the rows of `explained_moments`: float64 [].
+
+    1 - Var[returns - values] / Var[returns]; NaN where all returns are equal.
+    """
     _, residual = mean_and_variance(residual_moments)
     _, spread = mean_and_variance(return_moments)
     return torch.where(spread > 0, 1 - residual / spread, torch.nan)
