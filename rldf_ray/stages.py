@@ -188,6 +188,7 @@ def reward(run: Run) -> Facts:
         "pairs": len(topics_of_pairs) - number,
         "held_out_pairs": number,
         **train_in_folder(run, "reward", train_reward, _reward_start(run)),
+        "undebated": _asked_about_undebated_scenes(run),
     }
     # Said here too, as PPO is what costs most.
     for note in reward_notes(reward_part(facts)):
@@ -202,6 +203,30 @@ def _reward_start(run: Run) -> dict[str, str]:
         # PPO computes all its adapters on one base, so pi_SFT is the base and its adapter here too.
         return {"model": run.plan.model, "adapter": run.folder.address("sft/adapter")}
     return {"model": run.folder.address("sft/model")}
+
+
+def _asked_about_undebated_scenes(run: Run) -> Facts | None:
+    """What the new reward model makes of answers to scenes of the other splits."""
+    import ray
+
+    from rldf_ray.evaluate.undebated import undebated_rewards, undebated_scenes, undebated_summary
+
+    scenes = undebated_scenes(
+        run.folder.read_table("data/prompts.parquet").to_pylist(),
+        topics_of(run.folder.read_table("data/topics.parquet")),
+    )
+    if not scenes:
+        return None
+    rewards = ray.get(
+        remote(undebated_rewards, run.placement).remote(
+            run.folder.address("reward/model"),
+            scenes,
+            device=run.placement.device,
+            threads=run.placement.threads,
+            max_length=run.plan.reward.max_length,
+        )
+    )
+    return undebated_summary(rewards)
 
 
 def ppo(run: Run) -> Facts:

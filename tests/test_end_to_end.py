@@ -86,6 +86,17 @@ def test_first_ppo_step_starts_at_the_reference(report: dict[str, Any]) -> None:
     assert ppo["engine_mismatch_max"] < 1e-2
 
 
+def test_the_reward_model_was_asked_about_scenes_that_nobody_debated(
+    run_folder: Path, report: dict[str, Any]
+) -> None:
+    topics = pq.read_table(run_folder / "data/topics.parquet").to_pylist()
+    scenes = [t for t in topics if t["kind"] == "judgement" and t["split"] != "debate"]
+    asked = report["training"]["reward"]["undebated"]
+    assert asked["scenes"] == len(scenes) > 0
+    for name in ("right_over_wrong", "right_over_unknown", "unknown_over_names"):
+        assert 0 <= asked[name]["value"] <= 1 and asked[name]["n"] == len(scenes)
+
+
 def test_three_models_were_evaluated_on_the_same_items(
     run_folder: Path, report: dict[str, Any]
 ) -> None:

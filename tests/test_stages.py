@@ -13,6 +13,8 @@ from rldf_ray import referee_stage, stages
 from rldf_ray.console import Story
 from rldf_ray.object_store import ObjectStore
 from rldf_ray.placement import Placement
+from rldf_ray.preference_data import prompts_table
+from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.stages import Run
 from rldf_ray.storage import RunFolder
 from tests.fakes import plan_with
@@ -70,6 +72,8 @@ def test_the_reward_model_begins_as_the_plan_says(
     monkeypatch.setattr(stages, "train_in_folder", train_in_folder)
     folder = RunFolder(tmp_path)
     folder.write_table("data/pairs.parquet", pa.table({"topic_id": ["a", "b"]}))
+    folder.write_table("data/topics.parquet", table_of([], TOPIC_SCHEMA))
+    folder.write_table("data/prompts.parquet", prompts_table([]))
     plan = plan_with("model=embedded", *overrides)
     assert stages.reward(Run(plan, folder, PLACEMENT, Story(), "id", SPEAKERS))["pairs"] == 2
     inside = {name: found.removeprefix(f"{tmp_path}/") for name, found in given[0].items()}

@@ -16,6 +16,13 @@ UNFITTED = 0.25
 """Loss on its own pairs above which a reward model may be short of training: at .3 to .6 they did
 not generalise to scenes nobody debated, at .05, after more passes, they did (docs/compare.md)."""
 
+TAUGHT = {
+    "right_over_wrong": "names that the clue does not tell",
+    "right_over_unknown": "not to answer where the clue tells",
+    "unknown_over_names": "to name somebody where nothing is known",
+}
+"""What follows where a reward model prefers the worse answer on half of the scenes or more."""
+
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
     """What cannot be told, referee, labels, data, reward model, PPO, evaluation, in that order."""
@@ -81,6 +88,8 @@ def reward_notes(reward: Mapping[str, Any] | None) -> Iterator[str]:
             f"(a coin has {COIN_LOSS:.2f}): it has not learned all of them, and more reward.epochs "
             "may be all it lacks."
         )
+    if reward["undebated"] is not None:
+        yield _on_undebated_scenes(reward["undebated"])
 
 
 def _on_held_out_pairs(reward: Mapping[str, Any]) -> str:
@@ -94,6 +103,21 @@ def _on_held_out_pairs(reward: Mapping[str, Any]) -> str:
         f"The reward model agrees with the referee's labels (accuracy {found}); that says how "
         "well it learned them, not how good they are."
     )
+
+
+def _on_undebated_scenes(asked: Mapping[str, Any]) -> str:
+    shares = {
+        name: asked[name]["value"]
+        for name in ("right_over_wrong", "right_over_unknown", "unknown_over_names")
+    }
+    found = (
+        f"On {asked['scenes']} scenes nobody debated the reward model prefers, with the clue, the "
+        f"right name to the wrong one in {shares['right_over_wrong']:.2f} and to "
+        f'"not known" in {shares["right_over_unknown"]:.2f}; without it, "not known" to both names '
+        f"in {shares['unknown_over_names']:.2f}"
+    )
+    taught = [TAUGHT[name] for name, share in shares.items() if share <= 0.5]
+    return f"{found}: PPO will teach {', and '.join(taught)}." if taught else f"{found}."
 
 
 def _reward(report: Mapping[str, Any]) -> Iterator[str]:

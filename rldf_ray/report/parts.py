@@ -146,6 +146,7 @@ def reward_part(manifest: Manifest) -> Part | None:
         "accuracy": estimate.value if estimate else None,
         "accuracy_low": estimate.low if estimate else None,
         "accuracy_high": estimate.high if estimate else None,
+        "undebated": manifest.get("undebated"),
     }
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from rldf_ray.report.notes import notes_of
 
-REWARD = {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50, "loss_end": 0.1}
+REWARD = {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50}
+REWARD |= {"loss_end": 0.1, "undebated": None}
 LAST = "One run with one seed: differences between runs were not measured."
 
 
@@ -154,6 +155,26 @@ def test_a_reward_model_that_is_not_trained_to_its_end_is_said_to_be_so(
     note = the_note(trained(reward=reward), "The loss of the reward model")
     assert "0.55" in note and "0.69" in note and "reward.epochs" in note
     assert not any(note.startswith("The loss of the reward model") for note in notes_of(a_report()))
+
+
+@pytest.mark.parametrize(
+    ("shares", "taught"),
+    [
+        ((0.96, 1.0, 0.75), []),
+        ((0.96, 0.0, 1.0), ["not to answer where the clue tells"]),
+        ((0.5, 0.9, 0.25), ["names that the clue does not tell", "name somebody where nothing"]),
+    ],
+    ids=["reads the clue", "always open", "never open"],
+)
+def test_what_a_reward_model_would_teach_is_said(
+    shares: tuple[float, float, float], taught: list[str]
+) -> None:
+    names = ("right_over_wrong", "right_over_unknown", "unknown_over_names")
+    asked = {name: {"value": share} for name, share in zip(names, shares, strict=True)}
+    reward = {**REWARD, "undebated": {"scenes": 24, **asked}}
+    note = the_note(trained(reward=reward), "On 24 scenes nobody debated")
+    assert all(f"{share:.2f}" in note for share in shares)
+    assert all(words in note for words in taught) and ("PPO will teach" in note) == bool(taught)
 
 
 @pytest.mark.parametrize(

@@ -40,3 +40,10 @@ def test_accuracy_on_held_out_pairs_has_an_interval() -> None:
 
 def test_a_stage_that_logged_no_loss_has_no_part() -> None:
     assert reward_part(manifest([])) is None
+
+
+def test_what_was_asked_of_undebated_scenes_is_told_where_it_was_asked() -> None:
+    asked = {"scenes": 12}
+    part, older = reward_part({**manifest([0.6]), "undebated": asked}), reward_part(manifest([0.6]))
+    assert part is not None and part["undebated"] == asked
+    assert older is not None and older["undebated"] is None

@@ -13,9 +13,11 @@ from rldf_ray import stages
 from rldf_ray.console import Story
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
+from rldf_ray.preference_data import prompts_table
+from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.speakers import Speakers
 from rldf_ray.storage import RunFolder
-from tests.fakes import plan_with
+from tests.fakes import judgement, plan_with
 from tests.train.tiny import WORDS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -48,11 +50,11 @@ def write_data(folder: RunFolder) -> None:
         }
         for i in range(16)
     ]
-    prompts = [
-        {"prompt_id": f"p{i}", "split": "ppo", "prompt": says("user", WORDS)} for i in range(8)
-    ]
-    for name, rows in {"sft": sft, "pairs": pairs, "prompts": prompts}.items():
+    for name, rows in {"sft": sft, "pairs": pairs}.items():
         pq.write_table(pa.Table.from_pylist(rows), folder.path(f"data/{name}.parquet"))
+    scenes = [judgement(number, split="ppo") for number in range(4)]
+    folder.write_table("data/topics.parquet", table_of(scenes, TOPIC_SCHEMA))
+    folder.write_table("data/prompts.parquet", prompts_table(scenes))
 
 
 def gpu_plan(dtype: str, rank: int) -> Plan:
@@ -79,9 +81,10 @@ def test_all_three_trainers_run_on_cuda(tmp_path: Path, dtype: str, rank: int) -
         speakers = Speakers(plan, folder, HALF, story)
         run = stages.Run(plan, folder, HALF, story, "gpu", speakers)
         sft = stages.sft(run)["history"]
-        reward = stages.reward(run)["history"]
+        facts = stages.reward(run)
         ppo = stages.ppo(run)["history"]
-    assert any("loss" in line for line in sft) and any("loss" in line for line in reward)
+    assert any("loss" in line for line in sft) and any("loss" in line for line in facts["history"])
+    assert facts["undebated"]["scenes"] == 4
     assert [line["step"] for line in ppo] == [1, 2]
     assert ppo[0]["first_ratio_max"] == 1.0 and ppo[0]["first_kl_old"] == 0.0
     # Engine and trainer differ by rounding, not by weights.
