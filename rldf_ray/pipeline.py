@@ -15,11 +15,12 @@ from pathlib import Path
 
 import yaml
 
-from rldf_ray import stages
+from rldf_ray import stages, training_stages
 from rldf_ray.audit_stage import audit
 from rldf_ray.cluster import ray_cluster
 from rldf_ray.console import Story
 from rldf_ray.environment import versions
+from rldf_ray.evaluation_stage import evaluate
 from rldf_ray.memory import watch_memory
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.journaled import EarlierCalls
@@ -40,10 +41,10 @@ STAGES: dict[str, Stage] = {
     "audit": audit,
     "debates": stages.debates,
     "data": stages.data,
-    "sft": stages.sft,
-    "reward": stages.reward,
-    "ppo": stages.ppo,
-    "eval": stages.evaluate,
+    "sft": training_stages.sft,
+    "reward": training_stages.reward,
+    "ppo": training_stages.ppo,
+    "eval": evaluate,
 }
 SPEAKING = ("topics", "audit", "debates")
 ASKING = ("audit", "debates")
@@ -178,7 +179,7 @@ def _forget(folder: RunFolder, stage: str) -> None:
     last = names.index("audit") + 1 if stage == "audit" else None
     for name in names[names.index(stage) : last]:
         folder.remove(f"stages/{name}.json")
-        if name in stages.TRAINING:
+        if name in training_stages.TRAINING:
             # Its checkpoints are of what is now to be done anew.
             folder.fresh_folder(name)
 

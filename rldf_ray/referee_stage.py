@@ -8,8 +8,9 @@ from dataclasses import asdict
 from rldf_ray.cluster import remote
 from rldf_ray.debate.platt import Calibration, PlattError, platt
 from rldf_ray.prompts import LabelledStatement
-from rldf_ray.stages import Facts, Run, StageError, train_in_folder
+from rldf_ray.stages import Facts, Run, StageError
 from rldf_ray.storage import file_digest
+from rldf_ray.training_stages import train_in_folder
 
 
 def referee(run: Run) -> Facts:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rldf_ray import referee_stage, stages
+from rldf_ray import referee_stage, training_stages
 from rldf_ray.console import Story
 from rldf_ray.object_store import ObjectStore
 from rldf_ray.placement import Placement
@@ -69,12 +69,13 @@ def test_the_reward_model_begins_as_the_plan_says(
         given.append(folders)
         return {"history": []}
 
-    monkeypatch.setattr(stages, "train_in_folder", train_in_folder)
+    monkeypatch.setattr(training_stages, "train_in_folder", train_in_folder)
     folder = RunFolder(tmp_path)
     folder.write_table("data/pairs.parquet", pa.table({"topic_id": ["a", "b"]}))
     folder.write_table("data/topics.parquet", table_of([], TOPIC_SCHEMA))
     folder.write_table("data/prompts.parquet", prompts_table([]))
     plan = plan_with("model=embedded", *overrides)
-    assert stages.reward(Run(plan, folder, PLACEMENT, Story(), "id", SPEAKERS))["pairs"] == 2
+    run = Run(plan, folder, PLACEMENT, Story(), "id", SPEAKERS)
+    assert training_stages.reward(run)["pairs"] == 2
     inside = {name: found.removeprefix(f"{tmp_path}/") for name, found in given[0].items()}
     assert inside == begins_as

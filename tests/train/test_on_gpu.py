@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray import stages
+from rldf_ray import training_stages
 from rldf_ray.console import Story
 from rldf_ray.placement import Placement
 from rldf_ray.plan import Plan
 from rldf_ray.preference_data import prompts_table
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.speakers import Speakers
+from rldf_ray.stages import Run
 from rldf_ray.storage import RunFolder
 from tests.fakes import judgement, plan_with
 from tests.train.tiny import WORDS
@@ -79,10 +80,10 @@ def test_all_three_trainers_run_on_cuda(tmp_path: Path, dtype: str, rank: int) -
     with ray_cluster(tmp_path / "logs"):
         plan, story = gpu_plan(dtype, rank), Story()
         speakers = Speakers(plan, folder, HALF, story)
-        run = stages.Run(plan, folder, HALF, story, "gpu", speakers)
-        sft = stages.sft(run)["history"]
-        facts = stages.reward(run)
-        ppo = stages.ppo(run)["history"]
+        run = Run(plan, folder, HALF, story, "gpu", speakers)
+        sft = training_stages.sft(run)["history"]
+        facts = training_stages.reward(run)
+        ppo = training_stages.ppo(run)["history"]
     assert any("loss" in line for line in sft) and any("loss" in line for line in facts["history"])
     assert facts["undebated"]["scenes"] == 4
     assert [line["step"] for line in ppo] == [1, 2]
