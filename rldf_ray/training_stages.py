@@ -116,10 +116,15 @@ def train_in_folder(
 ) -> Facts:
     """One training job into the stage's own folder, on "data" unless `folders` names another.
 
-    A job that was cut off goes on from its last checkpoint, or begins again where it wrote none.
+    A job that was cut off goes on from its last checkpoint, or begins again where it wrote none;
+    one that had ended, in a stage that had not, is not done again.
     """
     from rldf_ray.train.worker import TrainJob
 
+    ended = f"{name}/trained.json"
+    if run.folder.fetched(ended).exists():
+        run.story.say(f"  {name}: trained before")
+        return dict(run.folder.read_json(ended))
     if run.plan.train.checkpoint_every is None:
         run.folder.fresh_folder(name)
     run.folder.path(f"{name}/model")
@@ -133,4 +138,6 @@ def train_in_folder(
         history = train(job, on_progress=bar.update)
     for scrap in ("trainer", "ray_train"):
         run.folder.remove(f"{name}/{scrap}")
+    run.folder.write_json(ended, {"history": history})
+    run.folder.shared(ended)
     return {"history": history}

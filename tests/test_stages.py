@@ -17,6 +17,7 @@ from rldf_ray.preference_data import prompts_table
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.stages import Run
 from rldf_ray.storage import RunFolder
+from rldf_ray.train.worker import TrainJob
 from tests.fakes import plan_with
 from tests.s3_server import as_environment, s3_server
 
@@ -79,3 +80,34 @@ def test_the_reward_model_begins_as_the_plan_says(
     assert training_stages.reward(run)["pairs"] == 2
     inside = {name: found.removeprefix(f"{tmp_path}/") for name, found in given[0].items()}
     assert inside == begins_as
+
+
+@pytest.mark.parametrize("where", ["folder", "bucket"])
+def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[str] = []
+
+    def train(job: TrainJob, on_progress: Any) -> list[dict[str, Any]]:
+        trained.append(job.folders["out"])
+        return [{"loss": len(trained)}]
+
+    with s3_server("bucket") as (url, _):
+        for name, value in (as_environment(url) | {"RLDF_CACHE": str(tmp_path / "a")}).items():
+            monkeypatch.setenv(name, value)
+        folder = RunFolder.at(tmp_path / "run" if where == "folder" else "s3://bucket/run")
+
+        def history() -> Any:
+            with folder.locked():
+                run = Run(plan_with(), folder, PLACEMENT, Story(), "id", SPEAKERS)
+                return training_stages.train_in_folder(run, "sft", train, {})["history"]
+
+        assert history() == [{"loss": 1}]
+        if where == "bucket":  # and not on another machine either
+            monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "b"))
+            folder = RunFolder.at("s3://bucket/run")
+        assert history() == [{"loss": 1}]
+        with folder.locked():
+            folder.fresh_folder("sft")  # as --redo does
+        assert history() == [{"loss": 2}]
+    assert len(trained) == 2
