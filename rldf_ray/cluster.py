@@ -6,15 +6,18 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from rldf_ray.placement import Placement, PlacementError, Resources
 
 # A cloud's node has to be found, started and set up.
 NODE_DEADLINE_S = 1800.0
+WORKERS_END_S = 10.0
 
 
 @contextmanager
@@ -49,7 +52,9 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     try:
         yield _resources(ray)
     finally:
+        workers = _workers()
         ray.shutdown()
+        _end_those_left(workers)
         _keep(source, target)
 
 
@@ -94,6 +99,22 @@ def on_one_node(placement: Placement) -> Placement:
         remove_placement_group(group)
     (address,) = [n["NodeManagerAddress"] for n in ray.nodes() if n["NodeID"] == node_id]
     return replace(placement, home=f"node:{address}")
+
+
+def _workers() -> list[psutil.Process]:
+    """What the local cluster runs on this machine; of a cluster that was joined, nothing."""
+    raylets = [child for child in psutil.Process().children() if child.name() == "raylet"]
+    return [worker for raylet in raylets for worker in raylet.children(recursive=True)]
+
+
+def _end_those_left(workers: list[psutil.Process]) -> None:
+    """A worker that hangs while it exits does not see its raylet go, and would stay for ever."""
+    _, left = psutil.wait_procs(workers, timeout=WORKERS_END_S)
+    for worker in left:
+        # A process that has ended meanwhile is told from another of its number.
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
+    psutil.wait_procs(left, timeout=WORKERS_END_S)
 
 
 def _worker_environment() -> dict[str, str]:
