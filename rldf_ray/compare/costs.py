@@ -77,11 +77,11 @@ def cost_of(
     if training is None:
         return Cost(answering=answering)
     made = RunFolder(out / "runs" / data_run_name(training))
-    learnt = RunFolder(out / "runs" / training_run_name(training, repeat, pairs))
+    learnt = RunFolder(out / "runs" / training_run_name(training, training.last, repeat, pairs))
     # A referee is fitted where it is trained.
     spoken = [made.manifest("referee"), *(_manifest(made, s) for s in DEBATED)]
     manifests = [manifest for manifest in spoken if manifest is not None]
-    manifests += [_manifest(learnt, stage) for stage in LEARNING[training.last]]
+    manifests += [_manifest(learnt, stage) for stage in ("data", *LEARNING[training.last])]
     report = learnt.read_json("report.json")
     paid = [m["paid_tokens"] for m in manifests if m.get("paid_tokens")]
     prompt, generated = (sum(p[kind] for p in paid) for kind in ("prompt", "generated"))

@@ -5,8 +5,14 @@ Topics are written by the same model in all of them, so they are the same topics
 
 from __future__ import annotations
 
+from typing import Literal
+
 from rldf_ray.plan import Plan
 from rldf_ray.plan.debating import RefereeSection
+
+Learning = Literal["sft", "reward", "ppo"]
+# What comes after a stage, which it does not depend on.
+LATER: dict[Learning, tuple[str, ...]] = {"sft": ("reward", "ppo"), "reward": ("ppo",), "ppo": ()}
 
 
 def own_teacher(plan: Plan) -> str | None:
@@ -62,15 +68,25 @@ def spoken(source: Plan) -> Plan:
 
     So what was debated serves another comparison of the same plan with other training settings.
     """
-    sections = (source.sft, source.reward, source.ppo)
-    sft, reward, ppo = (type(section)() for section in sections)
-    return source.model_copy(update={"sft": sft, "reward": reward, "ppo": ppo})
+    return _without(source, "sft", "reward", "ppo")
 
 
-def trained(source: Plan, seed: int, pairs: int | None) -> Plan:
-    """The plan that trains on the data of `source` with a seed of its own and so many pairs."""
+def trained(source: Plan, stage: Learning, seed: int, pairs: int | None) -> Plan:
+    """The plan that trains `stage` on the data of `source` with a seed of its own.
+
+    Args:
+        pairs: how many the reward model is given; SFT does not depend on it.
+    """
+    plan = _without(source.model_copy(update={"seed": seed}), *LATER[stage])
+    if stage == "sft":
+        return plan
     data = source.data.model_copy(update={"max_pairs": pairs})
-    return source.model_copy(update={"seed": seed, "data": data})
+    return plan.model_copy(update={"data": data})
+
+
+def _without(plan: Plan, *sections: str) -> Plan:
+    """`plan` with these sections at their defaults."""
+    return plan.model_copy(update={name: type(getattr(plan, name))() for name in sections})
 
 
 def _own_referee(plan: Plan) -> RefereeSection:

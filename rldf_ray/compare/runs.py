@@ -1,15 +1,17 @@
 """The runs behind a comparison: which there are, what each does itself, what it takes from another.
 
     data runs       a plan of debates (or samples) each: topics, audit, debates, data
-    training runs   a plan and a seed each: data again, cut to equal pairs, SFT, reward model, PPO
+    training runs   a source, a seed and a stage each: SFT; the reward model, on equal pairs; PPO
 
 All are ordinary run folders in OUT/runs. Topics are written once, a referee is fitted (where it is
 trained) and audited once, and debates are held once for all seeds and for every method that trains
-on them.
+on them. The plan of a stage has the settings of the stages up to it: where later ones are changed,
+or the number of pairs, it stands.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rldf_ray import pipeline
-from rldf_ray.compare.method import Method, Training
-from rldf_ray.compare.plans import spoken, trained
+from rldf_ray.compare.method import Last, Method, Training
+from rldf_ray.compare.plans import Learning, spoken, trained
 from rldf_ray.console import Story
 from rldf_ray.pipeline import Stage
 from rldf_ray.plan import Plan
@@ -31,9 +33,18 @@ FILES = {
     "topics": ("data/topics.parquet",),
     "audit": ("eval/referee.parquet", "audit.json"),
     "debates": ("data/transcripts.parquet",),
+    "data": ("data/sft.parquet", "data/pairs.parquet", "data/prompts.parquet", "data/README.md"),
+    "sft": ("sft",),
+    "reward": ("reward",),
 }
 DEBATED = ("topics", "audit", "debates")
-LEARNING = {"sft": ("data", "sft"), "ppo": ("data", "sft", "reward", "ppo")}
+# What leads to the model that answers, and what the run of each stage carries out itself.
+LEARNING: dict[Last, tuple[Learning, ...]] = {"sft": ("sft",), "ppo": ("sft", "reward", "ppo")}
+CARRIED_OUT: dict[Learning, tuple[str, ...]] = {
+    "sft": ("data", "sft"),
+    "reward": ("data", "reward"),
+    "ppo": ("ppo",),
+}
 
 
 @dataclass(frozen=True)
@@ -82,20 +93,22 @@ def _first_with(stage: str, names: Sequence[str], out: Path) -> str:
 
 
 def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) -> list[PlannedRun]:
-    """A run for every distinct source and seed; it goes as far as any of its methods needs."""
+    """A run for every distinct source, seed and stage, in an order in which they can be done."""
     found: dict[str, PlannedRun] = {}
     for repeat in range(repeats):
         for training in _trainings(methods):
-            name = training_run_name(training, repeat, pairs)
-            last = "ppo" if name in found and "ppo" in found[name].stages else training.last
-            source = data_run_name(training)
-            found[name] = PlannedRun(
-                name,
-                _trained(training, repeat, pairs),
-                LEARNING[last],
-                dict.fromkeys(DEBATED, source),
-                training.stages_of,
-            )
+            taken = dict.fromkeys(DEBATED, data_run_name(training))
+            for stage in LEARNING[training.last]:
+                name = training_run_name(training, stage, repeat, pairs)
+                stages = CARRIED_OUT[stage]
+                found[name] = PlannedRun(
+                    name,
+                    _trained(training, stage, repeat, pairs),
+                    stages,
+                    {before: run for before, run in taken.items() if before not in stages},
+                    training.stages_of,
+                )
+                taken |= dict.fromkeys(stages, name)
     return list(found.values())
 
 
@@ -104,10 +117,10 @@ def data_run_name(training: Training) -> str:
     return f"data/{_slug(spoken(training.source))}"
 
 
-def training_run_name(training: Training, repeat: int, pairs: int | None) -> str:
-    """The folder of a source trained on in one repeat."""
-    plan = _trained(training, repeat, pairs)
-    return f"trained/{_slug(plan)}-seed{plan.seed}"
+def training_run_name(training: Training, stage: Learning, repeat: int, pairs: int | None) -> str:
+    """The folder of one stage of training on a source in one repeat."""
+    plan = _trained(training, stage, repeat, pairs)
+    return f"trained/{_slug(plan)}-seed{plan.seed}-{stage}"
 
 
 def fewest_pairs(methods: Sequence[Method], out: Path) -> int | None:
@@ -158,19 +171,28 @@ def take(stage: str, source: RunFolder, folder: RunFolder) -> None:
         return
     for name in FILES[stage]:
         if (source.root / name).is_dir():
-            shutil.copytree(source.root / name, folder.path(name), dirs_exist_ok=True)
+            folder.remove(name)
+            shutil.copytree(source.root / name, folder.path(name), copy_function=_linked)
         elif (source.root / name).exists():
             shutil.copyfile(source.root / name, folder.path(name))
     # The manifest keeps the key of the run that did it, and is written last.
     folder.write_json(f"stages/{stage}.json", {**manifest, "taken_from": source.root.name})
 
 
+def _linked(source: str, target: str) -> None:
+    """Models are large, and files of a finished stage are replaced, never written to."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def _trainings(methods: Sequence[Method]) -> list[Training]:
     return [method.training for method in methods if method.training is not None]
 
 
-def _trained(training: Training, repeat: int, pairs: int | None) -> Plan:
-    return trained(training.source, training.source.seed + repeat, pairs)
+def _trained(training: Training, stage: Learning, repeat: int, pairs: int | None) -> Plan:
+    return trained(training.source, stage, training.source.seed + repeat, pairs)
 
 
 def _slug(plan: Plan) -> str:

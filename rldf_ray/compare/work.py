@@ -91,7 +91,8 @@ def _askings(
         for repeat in range(settings.repeats):
             folder, weights = plan.model, plan.model
             if method.training is not None:
-                name, last = training_run_name(method.training, repeat, pairs), method.training.last
+                last = method.training.last
+                name = training_run_name(method.training, last, repeat, pairs)
                 run = RunFolder(out / "runs" / name)
                 folder, manifest = str(run.root / last / "model"), run.manifest(last)
                 assert manifest is not None

@@ -69,7 +69,7 @@ def test_shared_stages_are_computed_once(
         "topics": 1,
         "audit": 2,
         "debates": 3,
-        "data": 3 + 3 * 3,
+        "data": 3 + 2 * 3 * 3,
         "sft": 9,
         "reward": 9,
         "ppo": 9,
@@ -126,7 +126,8 @@ def test_every_reward_model_is_given_as_many_pairs(
     everything(methods, tmp_path)
     pairs = fewest_pairs(methods, tmp_path)
     assert pairs == 9
-    assert {p.plan.data.max_pairs for p in training_runs(methods, 3, pairs)} == {9}
+    rewards = [p for p in training_runs(methods, 3, pairs) if "reward" in p.stages]
+    assert {p.plan.data.max_pairs for p in rewards} == {9}
     assert fewest_pairs([m for m in methods if m.name in ("default", "sft")], tmp_path) is None
 
 
@@ -144,15 +145,46 @@ def test_seeds_differ_between_repeats_and_debates_do_not(
         assert manifest is not None and manifest["taken_from"] == source
 
 
-def test_debates_serve_a_comparison_with_other_training_settings(
-    pipeline: Pipeline, tmp_path: Path
+@pytest.mark.parametrize(
+    ("changed", "more"),
+    [
+        ("sft.epochs=5", {"data": 6, "sft": 3, "reward": 3, "ppo": 3}),
+        ("reward.centre=0.1", {"data": 3, "reward": 3, "ppo": 3}),
+        ("ppo.beta=0.3", {"ppo": 3}),
+    ],
+)
+def test_what_comes_before_a_changed_setting_serves_another_comparison(
+    changed: str, more: dict[str, int], pipeline: Pipeline, tmp_path: Path
 ) -> None:
     everything(methods_of(plan_with(), None, ("openai:a",)), tmp_path, repeats=1)
     before = Counter(stage for _, stage in pipeline.done)
-    again = methods_of(plan_with("ppo.beta=0.3", "reward.centre=0.1"), None, ("openai:a",))
+    again = methods_of(plan_with(changed), None, ("openai:a",))
     everything(again, tmp_path, repeats=1)
-    more = Counter(stage for _, stage in pipeline.done) - before
-    assert more == {"data": 3, "sft": 3, "reward": 3, "ppo": 3}
+    assert Counter(stage for _, stage in pipeline.done) - before == more
+
+
+def test_sft_stands_where_a_source_with_fewer_pairs_is_added(
+    pipeline: Pipeline, methods: list[Method], tmp_path: Path
+) -> None:
+    everything(methods_of(plan_with(), ["sft"], ()), tmp_path, repeats=1)
+    everything(methods_of(plan_with(), ["sft", "rldf_self"], ()), tmp_path, repeats=1)
+    everything(methods_of(plan_with(), ["sft", "rldf_self", "rlaif"], ()), tmp_path, repeats=1)
+    # 12 pairs of one's own, then 9 as RLAIF has; and RLAIF's.
+    stages = Counter(stage for _, stage in pipeline.done)
+    assert (stages["sft"], stages["reward"], stages["ppo"]) == (2, 3, 3)
+
+
+def test_a_model_is_taken_without_room_of_its_own(tmp_path: Path) -> None:
+    source, folder = RunFolder(tmp_path / "a"), RunFolder(tmp_path / "b")
+    source.write_text("sft/model/weights", "new")
+    source.finish("sft", "key", {"seconds": 1.0})
+    folder.write_text("sft/model/weights", "half of it, as it was killed")
+    runs.take("sft", source, folder)
+    weights = [f.root / "sft/model/weights" for f in (source, folder)]
+    assert weights[1].read_text() == "new"
+    assert weights[0].samefile(weights[1])
+    folder.fresh_folder("sft")  # as --redo does
+    assert weights[0].read_text() == "new"
 
 
 def test_a_fitted_referee_is_taken_whole_by_the_next_run_that_asks_it(tmp_path: Path) -> None:
