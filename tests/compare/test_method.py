@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rldf_ray.compare.method import Method, known_methods, methods_of
-from rldf_ray.compare.plans import debating, own_teacher, sampling, trained
+from rldf_ray.compare.plans import Learning, debating, own_teacher, sampling, trained
 from rldf_ray.plan import Plan, PlanError
 from tests.fakes import plan_with
 
@@ -116,7 +116,26 @@ def test_samples_have_no_identity_to_pair_by() -> None:
 
 
 def test_training_differs_by_seed_and_number_of_pairs_alone() -> None:
-    plan = debating(plan_with(), None)
-    other = trained(plan, 7, 5)
+    plan = debating(plan_with("reward.epochs=2", "ppo.episodes=64"), None)
+    other = trained(plan, "ppo", 7, 5)
     assert (other.seed, other.data.max_pairs) == (7, 5)
     assert other.model_copy(update={"seed": plan.seed, "data": plan.data}) == plan
+
+
+@pytest.mark.parametrize(
+    ("stage", "later"),
+    [("sft", ("reward.epochs=2", "ppo.episodes=64")), ("reward", ("ppo.episodes=64",))],
+)
+def test_what_only_later_stages_read_does_not_change_a_plan(
+    stage: Learning, later: tuple[str, ...]
+) -> None:
+    pairs = None if stage == "sft" else 5
+    assert trained(plan_with(*later), stage, 7, pairs) == trained(plan_with(), stage, 7, pairs)
+
+
+@pytest.mark.parametrize(
+    ("stage", "read"),
+    [("sft", "sft.epochs=2"), ("reward", "reward.epochs=2"), ("ppo", "ppo.episodes=64")],
+)
+def test_what_a_stage_reads_changes_its_plan(stage: Learning, read: str) -> None:
+    assert trained(plan_with(read), stage, 7, 5) != trained(plan_with(), stage, 7, 5)
