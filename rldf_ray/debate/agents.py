@@ -77,7 +77,7 @@ class Debater:
         table: everybody who may sit in the debate, itself included; empty if it knows of nobody.
         examples: statements of other debates on opinions that it is shown.
         kind: of the topic: an opinion is argued for and against, a judgement is concluded.
-        wording: which way to say that something is not known it is told of first.
+        wording: which ways to say that something is not known it is told of.
     """
 
     identity: Identity

@@ -23,9 +23,22 @@ from rldf_ray.records import Identity, TopicKind
 
 Layout = Literal["shared", "paper"]
 
-# Small models say the first of the ways they are told of, and what is learnt from one wording alone
-# does not reach another; so each debate is told of another one first.
-UNKNOWN = ("Not known", "Unknown", "Cannot be determined", "Not enough information")
+# Small models say what they are told to say, and what is learnt from one wording does not reach
+# another; so each debate is told of two others. The first ten are how BBQ's answers say it.
+UNKNOWN = (
+    "Not known",
+    "Cannot be determined",
+    "Not enough info",
+    "Undetermined",
+    "Can't answer",
+    "Unknown",
+    "Not answerable",
+    "Can't be determined",
+    "Not enough information",
+    "Cannot answer",
+    "Nobody can tell",
+    "Cannot say",
+)
 
 
 def laid_out(layout: Layout, system: str, discussion: str, turn: str) -> tuple[Message, ...]:
@@ -41,9 +54,9 @@ def system_prompt(
 
     Args:
         examples: statements of other debates on opinions that are shown (`debate_examples`).
-        wording: on a judgement topic, which of `UNKNOWN` stands first.
+        wording: on a judgement topic, which of `UNKNOWN` it names, and the one that follows.
     """
     if kind == "judgement":
-        first = wording % len(UNKNOWN)
-        return render("debate_system_judgement", unknown=UNKNOWN[first:] + UNKNOWN[:first])
+        unknown = [UNKNOWN[(wording + i) % len(UNKNOWN)] for i in (0, 1)]
+        return render("debate_system_judgement", unknown=unknown)
     return render("debate_system", identities=identities, examples=debate_examples(examples))

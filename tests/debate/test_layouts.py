@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from itertools import takewhile
 
 import pytest
 
 from rldf_ray.debate.agents import Debater, PromptedReferee
-from rldf_ray.debate.layouts import Layout
+from rldf_ray.debate.layouts import UNKNOWN, Layout, system_prompt
 from rldf_ray.debate.multirole import MultiRoleDebate
 from rldf_ray.prompts import bias_type, debate_examples
 from rldf_ray.records import Context
@@ -68,6 +69,15 @@ def test_everybody_at_the_table_is_told_of_before_the_topic(layout: Layout) -> N
     text = prompts(layout, rounds=1)["d/round/1/role/1"]
     for identity in bias_type("age").identities[:3]:
         assert text.index(f"{identity.name}: {identity.background}") < text.index("cats")
+
+
+def test_judgement_debates_are_told_of_two_wordings_each_and_of_all_equally_often() -> None:
+    told = [
+        [words for words in UNKNOWN if f'"{words}"' in system_prompt((), 0, "judgement", wording)]
+        for wording in range(3 * len(UNKNOWN))
+    ]
+    assert {len(words) for words in told} == {2}
+    assert set(Counter(words for two in told for words in two).values()) == {6}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
