@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.prompts_once import Together, read_prompts_once
 
 
 def chat_ids(tokenizer: Any, messages: Sequence[dict[str, str]], *, generate: bool) -> list[int]:
@@ -104,6 +105,11 @@ class RewardModel:
         In bfloat16, with its 8 bits, many statements would have the same reward.
         """
         self._model.score = _ExactHead(self._model.score.weight)
+        return self
+
+    def reading_prompts_once(self, together: Together) -> RewardModel:
+        """Read the prompts of answers that are beside each other once."""
+        read_prompts_once(self._model, together)
         return self
 
     @torch.no_grad()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from rldf_ray.models.prompts_once import neighbours, read_prompts_once
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train import ppo_math
 from rldf_ray.train.rollout import Batch
@@ -51,6 +52,11 @@ def full_models(job: TrainJob) -> PPOModels:
     reference = AutoModelForCausalLM.from_pretrained(job.folders["sft"], dtype=dtype)
     reference.eval().requires_grad_(False).to(device)
     reward = RewardModel(job.folders["reward"], device, job.plan.reward.max_length)
+    if not section.has_critic:
+        together = neighbours(section.answers_per_prompt)
+        for model in (actor, reference):
+            read_prompts_once(model, together)
+        reward = reward.reading_prompts_once(together)
     engine = training_engine(job, _recomputing(job, actor), section.learning_rate)
 
     def save(policy: Policy, out: Path) -> None:
@@ -130,11 +136,13 @@ class Pass:
 def answer_logits(model: Any, batch: Batch) -> tuple[Tensor, int]:
     """Next-token logits [B, T-1-n, V] from column n on, the first that is an answer's in any row.
 
-    Padding is on the right, where a causal model's answers do not look: it needs no mask.
+    Padding is on the right, where a causal model's answers do not look: it needs no mask, unless
+    rows are put together and where they end has to be known.
     """
     first = int(batch.mask.any(0).float().argmax())
     read = batch.ids[:, :-1]
-    logits: Tensor = model(input_ids=read, logits_to_keep=read.shape[1] - first).logits
+    given = {"attention_mask": batch.attention[:, :-1]} if batch.prompts_shared else {}
+    logits: Tensor = model(input_ids=read, logits_to_keep=read.shape[1] - first, **given).logits
     return logits, first
 
 

@@ -41,10 +41,10 @@ def _loop(config: dict[str, Any]) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
     from trl import RewardConfig, RewardTrainer
 
+    from rldf_ray.models.prompts_once import chosen_and_rejected, read_prompts_once
     from rldf_ray.models.reward_score import closing_ids
     from rldf_ray.train.layers import lower_layers
     from rldf_ray.train.lora import begin_as, lora_config, save_trained
-    from rldf_ray.train.pairs_once import read_prompts_once
     from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
     from rldf_ray.train.worker import (
         dtype_of,
@@ -70,7 +70,7 @@ def _loop(config: dict[str, Any]) -> None:
     model.config.pad_token_id = tokenizer.pad_token_id
     if fit is not None:
         lower_layers(model, fit.layers, fit.trained_layers)
-    read_prompts_once(model)
+    read_prompts_once(model, chosen_and_rejected)
     pairs = Dataset.from_parquet(str(Path(job.folders["data"]) / "pairs.parquet"))
     held_out = held_out_topics(pairs["topic_id"], section.held_out_share)
     # TRL drops pairs longer than max_length; given ids, it takes them as we cut them.

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,14 @@ class Batch:
         ids, attention: int64 [B, T].
         mask: bool [B, T-1]; column t is True where token t+1 is the answer's.
         engine_logprobs: float32 [B, T-1], 0 where masked.
+        prompts_shared: whether rows beside each other answer the same prompt.
     """
 
     ids: Tensor
     attention: Tensor
     mask: Tensor
     engine_logprobs: Tensor
+    prompts_shared: bool
 
     def to(self, device: str) -> Batch:
         return Batch(
@@ -57,6 +60,7 @@ class Batch:
             self.attention.to(device),
             self.mask.to(device),
             self.engine_logprobs.to(device),
+            self.prompts_shared,
         )
 
 
@@ -225,7 +229,8 @@ def batch_of(rollouts: Sequence[Rollout], pad_id: int) -> Batch:
         end = begin + len(rollout.answer_ids)
         mask[row, begin:end] = True
         engine[row, begin:end] = torch.tensor(rollout.engine_logprobs)
-    return Batch(ids, attention, mask, engine)
+    shared = any(one.prompt_ids == other.prompt_ids for one, other in pairwise(rollouts))
+    return Batch(ids, attention, mask, engine, shared)
 
 
 def in_batches(rollouts: Sequence[Rollout], size: int, pad_id: int) -> Iterator[Batch]:

@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from rldf_ray.models.prompts_once import Together, neighbours, read_prompts_once
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train.adapted_linear import adapt_linears
 from rldf_ray.train.lora import ADAPTER, adapters_in_engines
@@ -104,6 +105,10 @@ class SharedBase:
         """Recompute activations in the backward pass (it then still has the same adapter)."""
         self._peft.get_base_model().gradient_checkpointing_enable({"use_reentrant": False})
         self._peft.train()
+
+    def read_prompts_once(self, together: Together) -> None:
+        """For all four models: prompts that rows share, once."""
+        read_prompts_once(self._peft.get_base_model(), together)
 
     def policy(self) -> Policy:
         """The actor's adapter on the CPU, with its configuration."""
@@ -208,6 +213,8 @@ def shared_models(job: TrainJob) -> PPOModels:
     )
     if job.plan.train.gradient_checkpointing:
         shared.checkpoint_activations()
+    if not section.has_critic:
+        shared.read_prompts_once(neighbours(section.answers_per_prompt))
     reward = RewardModel(
         folders["reward"], device, job.plan.reward.max_length, model=Scorer(shared)
     )

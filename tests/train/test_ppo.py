@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+from rldf_ray.models import prompts_once
 from rldf_ray.plan import PlanError
 from rldf_ray.train.ppo import _sample
 from rldf_ray.train.ppo_figures import Experience, append_answers
 from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource
 from tests.fakes import plan_with
-from tests.train.tiny import random_rollouts, sampled_rollouts, tiny_job
+from tests.train.tiny import answers_to_each, random_rollouts, sampled_rollouts, tiny_job
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -135,6 +136,34 @@ def test_answers_to_a_prompt_are_each_others_baseline(folders: dict[str, str]) -
     assert not figures.keys() & {"value_loss", "value_clip_fraction", "explained_variance"}
     for name in weights:
         torch.testing.assert_close(weights[name], other[name], rtol=0, atol=1e-5)
+
+
+def test_a_prompt_read_once_for_its_answers_gives_the_same_step(
+    folders: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = "batch_size: 8, micro_batch: 8, answers_per_prompt: 4, dtype: float32"
+    job = tiny_job(folders, f"ppo={{episodes: 8, rollout_batch: 8, {asked}}}")
+    rollouts = answers_to_each(2, 4)
+    found = []
+    for least_saved in (prompts_once.LEAST_SAVED, 1.0):
+        monkeypatch.setattr(prompts_once, "LEAST_SAVED", least_saved)
+        found.append(step_of(PPO(job), rollouts))
+    (once, weights, tokens), (rows, expected, all_tokens) = found
+    assert once == pytest.approx(rows, rel=1e-4, abs=1e-5) and once["first_ratio_max"] == 1.0
+    assert tokens < all_tokens / 2
+    for name in expected:
+        torch.testing.assert_close(weights[name], expected[name], rtol=0, atol=1e-5)
+
+
+def step_of(ppo: PPO, rollouts: list[Rollout]) -> tuple[dict[str, float], Any, int]:
+    """Figures and weights after a step, and the tokens that actor and reference computed."""
+    computed = []
+    for model in (ppo.models.actor.module, ppo.models.reference):
+        model.model.layers[0].register_forward_pre_hook(
+            lambda _, given: computed.append(given[0].shape[:2].numel())
+        )
+    figures, _ = ppo.step(rollouts, ppo.score(rollouts))
+    return figures, weights_of(ppo), sum(computed)
 
 
 def test_an_answer_like_all_others_to_its_prompt_moves_nothing(folders: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from rldf_ray.models import prompts_once
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.plan import PlanError
 from rldf_ray.train.ppo_models import logprobs_and_entropy, values_of
@@ -15,7 +16,7 @@ from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import batch_of
 from tests.fakes import plan_with
 from tests.train.conftest import with_adapters
-from tests.train.tiny import random_rollouts, tiny_job
+from tests.train.tiny import answers_to_each, random_rollouts, tiny_job
 
 pytestmark = pytest.mark.usefixtures("alone")
 LORA = "train.lora={rank: 4, alpha: 8}"
@@ -120,6 +121,24 @@ def test_a_step_without_a_critic_moves_the_actor_and_nothing_else(
     ppo.step(random_rollouts(4), torch.linspace(-1, 1, 4))
     changed = {n for n, p in shared._peft.named_parameters() if not torch.equal(p, before[n])}
     assert changed == {n for n in before if ".actor." in n}
+
+
+def test_a_prompt_read_once_for_its_answers_gives_the_same_step(
+    adapters: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollouts, found = answers_to_each(2, 2), []
+    job = tiny_job(adapters, LORA, "ppo.answers_per_prompt=2", "ppo.epochs=2")
+    for least_saved in (prompts_once.LEAST_SAVED, 1.0):
+        monkeypatch.setattr(prompts_once, "LEAST_SAVED", least_saved)
+        ppo = PPO(job)
+        figures, _ = ppo.step(rollouts, ppo.score(rollouts))
+        found.append((figures, ppo.models.policy().weights))
+    (once, weights), (rows, expected) = found
+    assert once == pytest.approx(rows, rel=1e-4, abs=1e-5)
+    for name in expected:
+        difference = (weights[name] - expected[name]).abs()
+        # Adam's first steps have the size of the learning rate, whatever the gradient's.
+        assert difference.max() < 4.1e-3 and difference.mean() < 2e-6
 
 
 def test_the_policy_is_exported_as_adapter_and_as_merged_model(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,13 @@ def random_rollouts(number: int, seed: int = 0) -> list[Rollout]:
         logprobs = tuple(draw.uniform(-5, -3) for _ in answer)
         found.append(Rollout(prompt, answer, logprobs, "text", draw.random() < 0.5))
     return found
+
+
+def answers_to_each(prompts: int, answers: int, seed: int = 0) -> list[Rollout]:
+    """Rollouts of different lengths, so many beside each other to every prompt."""
+    rollouts = random_rollouts(prompts * answers, seed)
+    asked = [rollouts[i - i % answers].prompt_ids for i in range(len(rollouts))]
+    return [replace(r, prompt_ids=p * 4) for r, p in zip(rollouts, asked, strict=True)]
 
 
 @torch.no_grad()
