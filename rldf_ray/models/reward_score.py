@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.models.prompts_once import Together, read_prompts_once
 
 
 def chat_ids(tokenizer: Any, messages: Sequence[dict[str, str]], *, generate: bool) -> list[int]:
@@ -58,18 +57,21 @@ class RewardModel:
         device: "cpu" or "cuda".
         max_length: longest input, tokens.
         model: computes in place of the folder's weights where they are in memory already.
+
+    Attributes:
+        model: what computes, a transformers sequence classifier where none was given.
     """
 
     def __init__(self, folder: str | Path, device: str, max_length: int, model: Any = None) -> None:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        self._model: Any = model
+        self.model: Any = model
         if model is None:
-            self._model = AutoModelForSequenceClassification.from_pretrained(
+            self.model = AutoModelForSequenceClassification.from_pretrained(
                 folder, num_labels=1, dtype="auto"
             )
-            self._model.eval().requires_grad_(False).to(device)
+            self.model.eval().requires_grad_(False).to(device)
         self._closing = closing_ids(self.tokenizer)
         self._device = device
         self._max_length = max_length
@@ -104,18 +106,13 @@ class RewardModel:
 
         In bfloat16, with its 8 bits, many statements would have the same reward.
         """
-        self._model.score = _ExactHead(self._model.score.weight)
-        return self
-
-    def reading_prompts_once(self, together: Together) -> RewardModel:
-        """Read the prompts of answers that are beside each other once."""
-        read_prompts_once(self._model, together)
+        self.model.score = _ExactHead(self.model.score.weight)
         return self
 
     @torch.no_grad()
     def _forward(self, inputs: Sequence[list[int]]) -> Tensor:
         ids, attention = padded(inputs, self.tokenizer.pad_token_id)
-        logits: Tensor = self._model(
+        logits: Tensor = self.model(
             input_ids=ids.to(self._device), attention_mask=attention.to(self._device)
         ).logits
         return logits[:, 0].float().cpu()

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rldf_ray.models.prompts_once import neighbours, read_prompts_once
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train import ppo_math
+from rldf_ray.train.prompts_once import neighbours, read_prompts_once
 from rldf_ray.train.rollout import Batch
 from rldf_ray.train.weight_sync import Policy, full_weights, save_model
 from rldf_ray.train.worker import TrainJob, deepspeed_config, dtype_of, skip_reduction
@@ -54,9 +54,8 @@ def full_models(job: TrainJob) -> PPOModels:
     reward = RewardModel(job.folders["reward"], device, job.plan.reward.max_length)
     if not section.has_critic:
         together = neighbours(section.answers_per_prompt)
-        for model in (actor, reference):
+        for model in (actor, reference, reward.model):
             read_prompts_once(model, together)
-        reward = reward.reading_prompts_once(together)
     engine = training_engine(job, _recomputing(job, actor), section.learning_rate)
 
     def save(policy: Policy, out: Path) -> None:

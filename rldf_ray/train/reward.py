@@ -41,10 +41,10 @@ def _loop(config: dict[str, Any]) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
     from trl import RewardConfig, RewardTrainer
 
-    from rldf_ray.models.prompts_once import chosen_and_rejected, read_prompts_once
     from rldf_ray.models.reward_score import closing_ids
     from rldf_ray.train.layers import lower_layers
     from rldf_ray.train.lora import begin_as, lora_config, save_trained
+    from rldf_ray.train.prompts_once import chosen_and_rejected, read_prompts_once
     from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
     from rldf_ray.train.worker import (
         dtype_of,

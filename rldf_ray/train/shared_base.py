@@ -19,11 +19,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from rldf_ray.models.prompts_once import Together, neighbours, read_prompts_once
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train.adapted_linear import adapt_linears
 from rldf_ray.train.lora import ADAPTER, adapters_in_engines
 from rldf_ray.train.ppo_models import PPOModels, training_engine
+from rldf_ray.train.prompts_once import Together, neighbours, read_prompts_once
 from rldf_ray.train.trunk import Trunk, layers_below_adapters
 from rldf_ray.train.weight_sync import Policy
 from rldf_ray.train.worker import TrainJob, dtype_of

@@ -81,7 +81,7 @@ def test_a_bfloat16_model_with_an_exact_head_gives_fine_rewards(tmp_path: Path) 
 
     folder = save_tiny_models(tmp_path)["reward"]
     coarse = RewardModel(folder, "cpu", 64)
-    coarse._model.to(torch.bfloat16)
+    coarse.model.to(torch.bfloat16)
     prompt = [{"role": "user", "content": "w1 w2"}]
     answers = [f"w{i} w{j}" for i in range(3, 8) for j in range(3, 8)]
     rough = [coarse.score_answer(prompt, a)[0] for a in answers]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from rldf_ray.models import prompts_once
 from rldf_ray.plan import PlanError
+from rldf_ray.train import prompts_once
 from rldf_ray.train.ppo import _sample
 from rldf_ray.train.ppo_figures import Experience, append_answers
 from rldf_ray.train.ppo_step import PPO

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from rldf_ray.models import prompts_once
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.plan import PlanError
+from rldf_ray.train import prompts_once
 from rldf_ray.train.ppo_models import logprobs_and_entropy, values_of
 from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import batch_of

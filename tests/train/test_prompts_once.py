@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rldf_ray.models.prompts_once import (
+from rldf_ray.models.reward_score import padded
+from rldf_ray.train.prompts_once import (
     Together,
     chosen_and_rejected,
     neighbours,
     packed,
     read_prompts_once,
 )
-from rldf_ray.models.reward_score import padded
 from tests.train.tiny import tiny_config
 
 Ids = list[int]
