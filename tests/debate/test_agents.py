@@ -194,15 +194,18 @@ async def test_a_judgement_is_concluded_and_an_opinion_argued_for_and_against() 
     assert not any(e.text in judgement.messages[0].content for e in debate_examples(6))
 
 
-async def test_debates_are_told_of_the_ways_to_say_unknown_in_another_order() -> None:
+async def test_a_debater_is_told_of_the_two_ways_to_say_unknown_that_its_wording_stands_for() -> (
+    None
+):
     model = RecordingModel()
-    for wording in range(5):
+    for wording in range(len(UNKNOWN) + 1):
         told = replace(debater(model), kind="judgement", wording=wording)
         await told.speak("Topic: T", 1, str(wording), "d")
     prompts = [request.messages[0].content for request in model.requests]
-    first = [prompt.partition("otherwise ")[2].split('"')[1] for prompt in prompts]
-    assert first == [*UNKNOWN, UNKNOWN[0]]
-    assert all(prompt.count(f'"{way}"') == 1 for prompt in prompts for way in UNKNOWN)
+    found = [prompt.partition("otherwise ")[2].split('"')[1:4:2] for prompt in prompts]
+    following = [*UNKNOWN[1:], UNKNOWN[0]]
+    pairs = [list(pair) for pair in zip(UNKNOWN, following, strict=True)]
+    assert found == [*pairs, pairs[0]]
 
 
 async def test_a_statement_judged_alone_is_first_without_a_ranking() -> None:
