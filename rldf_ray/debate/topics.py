@@ -24,7 +24,7 @@ JUDGEMENT_SCHEMA: dict[str, object] = {
     "type": "object",
     "properties": {
         "scene": {"type": "string", "maxLength": 300},
-        "clue": {"type": "string", "maxLength": 160},
+        "clue": {"type": "string", "maxLength": 200},
         "question": {"type": "string", "maxLength": 100},
         "groups": {
             "type": "array",
@@ -214,10 +214,10 @@ def judgement_topics(answer: str, name: str, section: Topics) -> Iterator[Topic 
 
 def judgement_problem(record: SeedJudgement) -> str | None:
     """Why a judgement topic will not do; None if it will."""
-    scene, (first, second) = record.scene.lower(), record.groups
+    first, second = record.groups
     if first.lower() == second.lower():
         return "the two groups are the same"
-    if not all(re.search(rf"(?<!\w){re.escape(g.lower())}(?!\w)", scene) for g in record.groups):
+    if not _names_both(record.scene, record.groups):
         return "a group is not in the scene"
     if not all(group.strip() for group in record.groups):
         return "a group has no name"
@@ -225,9 +225,17 @@ def judgement_problem(record: SeedJudgement) -> str | None:
         return "the answer is neither group"
     if not record.question.strip().endswith("?") or not record.clue.strip():
         return "no question or no clue"
-    if record.clue.strip().lower() in scene:
+    if record.clue.strip().lower() in record.scene.lower():
         return "the scene gives the clue away"
+    # A student of clues that name one person learns to answer with the name, read or not.
+    if not _names_both(record.clue, record.groups):
+        return "the clue does not tell of both groups"
     return None
+
+
+def _names_both(text: str, groups: tuple[str, str]) -> bool:
+    names = (re.escape(group.lower()) for group in groups)
+    return all(re.search(rf"(?<!\w){name}(?!\w)", text.lower()) for name in names)
 
 
 def split_of(identifier: str, section: Topics) -> Split:

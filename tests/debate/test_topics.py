@@ -48,7 +48,7 @@ def gathered(
 def scene(**changes: Any) -> SeedJudgement:
     fields: dict[str, Any] = {
         "scene": "The old baker and the young baker share an oven. One of them burnt the bread.",
-        "clue": "The young baker had fallen asleep beside it.",
+        "clue": "The old baker was at the mill, and the young baker had fallen asleep beside it.",
         "question": "Who burnt the bread?",
         "groups": ("the old baker", "the young baker"),
         "answer": "the young baker",
@@ -64,7 +64,8 @@ def varied(request: ChatRequest) -> str:
         return json.dumps({"topics": [words(request.seed, i) for i in range(count)]})
     groups = (f"the old {digest(request.seed)}", f"the young {digest(request.seed, 1)}")
     told = f"{groups[0]} met {groups[1]}. {words(request.seed, 2)}."
-    return scene(scene=told, groups=groups, answer=groups[1]).model_dump_json()
+    clue = f"{groups[0]} went home, and {groups[1]} stayed."
+    return scene(scene=told, clue=clue, groups=groups, answer=groups[1]).model_dump_json()
 
 
 def words(*parts: object) -> str:
@@ -330,8 +331,12 @@ def test_a_scene_whose_parts_agree_has_no_problem() -> None:
         ({"question": ""}, "no question or no clue"),
         ({"clue": " "}, "no question or no clue"),
         (
-            {"scene": scene().scene + " The YOUNG baker had fallen asleep beside it."},
+            {"scene": f"{scene().scene} {scene().clue.upper()}"},
             "the scene gives the clue away",
+        ),
+        (
+            {"clue": "The young baker had fallen asleep beside it."},
+            "the clue does not tell of both groups",
         ),
     ],
 )

@@ -200,10 +200,22 @@ def test_the_first_named_group_is_no_better_guess_than_the_second(name: str) -> 
 
 
 @all_types
-def test_a_seed_clue_names_the_answer_and_its_scene_does_not_hold_the_clue(name: str) -> None:
+def test_a_seed_scene_does_not_hold_its_clue(name: str) -> None:
     for topic in bias_type(name).judgement_topics:
-        assert any(group.lower() in topic.clue.lower() for group in topic.groups), topic.clue
-        assert not shared_runs([topic.scene], [topic.clue])
+        clue = topic.clue.lower()
+        for group in topic.groups:
+            clue = clue.replace(group.lower(), "they")
+        assert not shared_runs([topic.scene], [clue])
+
+
+@all_types
+def test_a_seed_clue_tells_of_both_so_that_it_has_to_be_read(name: str) -> None:
+    """A model trained on clues that name one person answers with the name, read or not."""
+    topics = bias_type(name).judgement_topics
+    for topic in topics:
+        assert all(place_in(topic.clue)(group) < len(topic.clue) for group in topic.groups), topic
+    earlier = sum(topic.answer == min(topic.groups, key=place_in(topic.clue)) for topic in topics)
+    assert abs(earlier - len(topics) / 2) <= len(topics) / 10
 
 
 @all_types
