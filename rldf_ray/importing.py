@@ -3,13 +3,15 @@
 What was given counts as finished, so that the single-stage commands go on from there:
 
     topics -> `rldf debate`        transcripts -> `rldf data`        pairs -> `rldf train sft`
+
+Rows that repeat an item the run will be evaluated on are left out, as such topics are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pyarrow as pa
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.imported import (
     PairRow,
+    R,
     TopicRow,
     TranscriptRow,
     debated_topics,
@@ -28,6 +31,7 @@ from rldf_ray.dataset.imported import (
     without,
 )
 from rldf_ray.dataset.statistics import quality_of, sides_of
+from rldf_ray.debate.overlap import EvaluationTexts, Overlap
 from rldf_ray.debate.topics import seed_topics
 from rldf_ray.environment import versions
 from rldf_ray.plan import Plan
@@ -48,12 +52,40 @@ class Given:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import left in the folder, and the command that goes on."""
+    """What an import left in the folder, and the command that goes on.
+
+    Attributes:
+        overlaps_dropped: rows of the files that repeat an evaluation item, by how they do.
+    """
 
     topics: int
     statements: int
     pairs: int
     next_command: str
+    overlaps_dropped: Mapping[Overlap, int]
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """Reads files, and leaves out the rows that repeat what the run is evaluated on."""
+
+    evaluated: EvaluationTexts
+    dropped: Counter[Overlap] = field(default_factory=Counter)
+
+    def rows(self, path: Path, model: type[R]) -> list[R]:
+        kept: list[R] = []
+        for row in read_rows(path, model):
+            overlap = self.evaluated.overlap_of(*row.asked)
+            if overlap is None:
+                kept.append(row)
+            else:
+                self.dropped[overlap] += 1
+        if not kept:
+            raise DatasetError(
+                f"{path}: every row repeats an item that the run is evaluated on: give others, or "
+                "name another set in evaluate.bbq"
+            )
+        return kept
 
 
 def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
@@ -62,49 +94,55 @@ def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
     Raises:
         DatasetError: nothing, too much or something wrong was given; or the folder has a run.
     """
+    from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
+
     if folder.fetched("plan.yaml").exists():
         raise DatasetError(f"{folder.where} holds a run already: import into a new folder")
     if given.transcripts and given.pairs:
         raise DatasetError("give --transcripts or --pairs, not both: pairs are made of transcripts")
-    listed = topics_from(read_rows(given.topics, TopicRow), plan) if given.topics else None
-    if given.transcripts:
-        return _begin_with_transcripts(plan, folder, given.transcripts, listed)
-    if given.pairs:
-        return _begin_with_pairs(plan, folder, given.pairs, listed)
-    if listed is None:
+    if not (given.topics or given.transcripts or given.pairs):
         raise DatasetError("nothing to import: give --topics, --transcripts or --pairs")
+    apart = _Apart(evaluation_texts(load_items(plan).items))
+    listed = topics_from(apart.rows(given.topics, TopicRow), plan) if given.topics else None
+    if given.transcripts:
+        return _begin_with_transcripts(plan, folder, given.transcripts, listed, apart)
+    if given.pairs:
+        return _begin_with_pairs(plan, folder, given.pairs, listed, apart)
+    assert listed is not None
     with folder.locked():
-        _begin(plan, folder, listed)
-    return Imported(len(listed), 0, 0, f"rldf debate {folder.where}")
+        _begin(plan, folder, listed, apart)
+    return Imported(len(listed), 0, 0, f"rldf debate {folder.where}", apart.dropped)
 
 
 def _begin_with_transcripts(
-    plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None
+    plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
 ) -> Imported:
-    rows = read_rows(path, TranscriptRow)
+    rows = apart.rows(path, TranscriptRow)
     debated = debated_topics(rows)
-    topics = [*debated, *without(_prompted(plan, listed), debated)]
+    topics = [*debated, *without(_prompted(plan, listed, apart), debated)]
     statements = statements_from(rows, plan)
     _check_prompts(topics)
     with folder.locked():
-        _begin(plan, folder, topics)
+        _begin(plan, folder, topics, apart)
         folder.write_table("data/transcripts.parquet", table_of(statements, STATEMENT_SCHEMA))
         _finish_debates(plan, folder, statements)
-    return Imported(len(topics), len(statements), 0, f"rldf data {folder.where}")
+    go_on = f"rldf data {folder.where}"
+    return Imported(len(topics), len(statements), 0, go_on, apart.dropped)
 
 
 def _begin_with_pairs(
-    plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None
+    plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
 ) -> Imported:
-    pairs = pairs_from(read_rows(path, PairRow))
-    topics = without(_prompted(plan, listed), [])
+    pairs = pairs_from(apart.rows(path, PairRow))
+    topics = without(_prompted(plan, listed, apart), [])
     _check_prompts(topics)
     with folder.locked():
-        _begin(plan, folder, topics)
+        _begin(plan, folder, topics, apart)
         _finish_debates(plan, folder, [])
         facts = write_data(folder, plan, _of_pairs(plan, pairs, topics))
         _finish(plan, folder, "data", {**facts, "imported": path.name})
-    return Imported(len(topics), 0, pairs.num_rows, f"rldf train sft {folder.where}")
+    go_on = f"rldf train sft {folder.where}"
+    return Imported(len(topics), 0, pairs.num_rows, go_on, apart.dropped)
 
 
 def _of_pairs(plan: Plan, pairs: pa.Table, topics: Iterable[Topic]) -> PreferenceData:
@@ -116,15 +154,16 @@ def _of_pairs(plan: Plan, pairs: pa.Table, topics: Iterable[Topic]) -> Preferenc
     )
 
 
-def _prompted(plan: Plan, listed: Sequence[Topic] | None) -> Sequence[Topic]:
+def _prompted(plan: Plan, listed: Sequence[Topic] | None, apart: _Apart) -> Sequence[Topic]:
     """Topics for PPO and evaluation: the given ones, or else the seeds of the bias types."""
     if listed is not None:
         return listed
     abouts = [bias_type(name) for name in plan.bias_types]
-    return [
+    seeds = [
         *(topic for about in abouts for topic in seed_topics(about, "opinion", plan)),
         *(topic for about in abouts for topic in seed_topics(about, "judgement", plan)),
     ]
+    return [topic for topic in seeds if apart.evaluated.overlap(topic) is None]
 
 
 def _check_prompts(topics: Iterable[Topic]) -> None:
@@ -137,11 +176,12 @@ def _check_prompts(topics: Iterable[Topic]) -> None:
             )
 
 
-def _begin(plan: Plan, folder: RunFolder, topics: Sequence[Topic]) -> None:
+def _begin(plan: Plan, folder: RunFolder, topics: Sequence[Topic], apart: _Apart) -> None:
     folder.write_text("plan.yaml", plan.to_yaml())
     folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))
     counts = {name: _counts([t for t in topics if t.bias_type == name]) for name in plan.bias_types}
-    _finish(plan, folder, "topics", {"topics": counts})
+    dropped = {"imported_overlaps_dropped": dict(apart.dropped)}
+    _finish(plan, folder, "topics", {"topics": counts, **dropped})
 
 
 def _counts(topics: Sequence[Topic]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from rldf_ray import cli
 from rldf_ray.dataset import DatasetError
+from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.importing import Given, import_run
 from rldf_ray.plan import load_plan
 from rldf_ray.report.build import write_report
@@ -83,6 +84,34 @@ def test_with_topics_of_ones_own_prompts_come_from_them_alone(tmp_path: Path) ->
     import_run(PLAN, run, Given(topics=topics, pairs=file(tmp_path, PAIRS)))
     rows = run.read_table("data/topics.parquet").to_pylist()
     assert len(rows) == 6 and {row["split"] for row in rows} == {"ppo", "eval"}
+
+
+def test_what_repeats_an_evaluation_item_is_left_out_and_counted(tmp_path: Path) -> None:
+    item = load_items(PLAN).items[0]
+    again = {**STATEMENTS[0], "topic": f"Once more: {item.context}"}
+    pair = {**PAIRS[0], "prompt": f"{item.context} {item.question} Say why."}
+    shuffled = {"bias_type": "age", "text": " ".join(reversed(item.context.split()))}
+    given = {
+        "topics": (Given, [shuffled, *TOPICS], {"same_words": 1}),
+        "transcripts": (Given, [again, *STATEMENTS], {"ngram": 1}),
+        "pairs": (Given, [pair, *PAIRS], {"ngram": 1}),
+    }
+    for name, (make, rows, dropped) in given.items():
+        run = RunFolder(tmp_path / name)
+        found = import_run(PLAN, run, make(**{name: file(tmp_path, rows)}))
+        assert found.overlaps_dropped == dropped
+        manifest = run.manifest("topics")
+        assert manifest is not None and manifest["imported_overlaps_dropped"] == dropped
+        assert found.statements + found.pairs in (0, len(rows) - 1)
+        texts = [row["text"] for row in run.read_table("data/topics.parquet").to_pylist()]
+        assert not any(item.context in text or text == shuffled["text"] for text in texts)
+
+
+def test_a_file_of_nothing_but_evaluation_items_is_refused(tmp_path: Path) -> None:
+    rows = [{**PAIRS[0], "prompt": item.context} for item in load_items(PLAN).items[:3]]
+    with pytest.raises(DatasetError, match="every row repeats an item"):
+        import_run(PLAN, RunFolder(tmp_path / "run"), Given(pairs=file(tmp_path, rows)))
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

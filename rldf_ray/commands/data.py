@@ -75,5 +75,8 @@ def import_(
 
     given = Given(topics, transcripts, pairs)
     found = import_run(load_plan(plan, set_), RunFolder.at(out), given)
+    if found.overlaps_dropped:
+        dropped = ", ".join(f"{n} {how}" for how, n in sorted(found.overlaps_dropped.items()))
+        print(f"left out, as they repeat an item the run is evaluated on: {dropped}")
     print(f"{found.topics} topics, {found.statements} statements, {found.pairs} pairs; go on with")
     print(f"    {found.next_command}")

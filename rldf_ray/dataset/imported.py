@@ -56,6 +56,11 @@ class TopicRow(Row):
     def _scene(self) -> dict[str, Any]:
         return self.model_dump(include={"clue", "question", "groups", "answer"})
 
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What a model reads of it, which must not repeat an evaluation item."""
+        return (self.text, *filter(None, (self.clue, self.question)))
+
 
 class TranscriptRow(Row):
     """A statement; its label comes from its score by the plan's threshold, unless it is given."""
@@ -70,6 +75,10 @@ class TranscriptRow(Row):
     role: int = Field(0, ge=0)
     identity: str = ""
     finish_reason: Literal["stop", "length"] = "stop"
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        return (self.topic,)
 
 
 class Message(Row):
@@ -94,8 +103,12 @@ class PairRow(Row):
             raise ValueError("chosen and rejected are the same")
         return self
 
+    @property
+    def asked(self) -> tuple[str, ...]:
+        return tuple(message["content"] for message in _messages(self.prompt, "user"))
 
-R = TypeVar("R", bound=Row)
+
+R = TypeVar("R", TopicRow, TranscriptRow, PairRow)
 
 
 def read_rows(path: Path, model: type[R]) -> list[R]:

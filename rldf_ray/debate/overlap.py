@@ -43,15 +43,18 @@ class EvaluationTexts:
         )
 
     def overlap(self, topic: Topic) -> Overlap | None:
-        """How a topic repeats an evaluation text; None if it does not.
+        """How a topic repeats an evaluation text, with its clue or question too."""
+        return self.overlap_of(topic.text, *filter(None, (topic.clue, topic.question)))
 
-        ngram: the text, the clue or the question has eight words in a row with one in common.
-        same_words: its text is one, but for the order of the words, case and punctuation.
+    def overlap_of(self, text: str, *others: str) -> Overlap | None:
+        """How a text repeats an evaluation text; None if it does not.
+
+        ngram: it or one of the others has eight words in a row with one in common.
+        same_words: it is one, but for the order of the words, case and punctuation.
         """
-        parts = [part for part in (topic.text, topic.clue, topic.question) if part]
-        if any(gram in self._ngrams for part in parts for gram in _ngrams(part)):
+        if any(gram in self._ngrams for part in (text, *others) for gram in _ngrams(part)):
             return "ngram"
-        return "same_words" if _bag(topic.text) in self._same_words else None
+        return "same_words" if _bag(text) in self._same_words else None
 
 
 NOTHING_EVALUATED = EvaluationTexts(0, frozenset(), frozenset())

@@ -208,7 +208,7 @@ def judgement_topics(answer: str, name: str, section: Topics) -> Iterator[Topic 
     except ValueError:
         yield "not the JSON asked for"
         return
-    problem = judgement_problem(record)
+    problem = judgement_problem(record) or one_sided_clue(record)
     yield problem or _judgement(record, name, section, "written")
 
 
@@ -227,10 +227,16 @@ def judgement_problem(record: SeedJudgement) -> str | None:
         return "no question or no clue"
     if record.clue.strip().lower() in record.scene.lower():
         return "the scene gives the clue away"
-    # A student of clues that name one person learns to answer with the name, read or not.
-    if not _names_both(record.clue, record.groups):
-        return "the clue does not tell of both groups"
     return None
+
+
+def one_sided_clue(record: SeedJudgement) -> str | None:
+    """Why a clue teaches no reading: a student of clues that name one person answers with the name.
+
+    It is asked of scenes that a model writes; what a person gives may be so.
+    """
+    both = _names_both(record.clue, record.groups)
+    return None if both else "the clue does not tell of both groups"
 
 
 def _names_both(text: str, groups: tuple[str, str]) -> bool:
