@@ -25,10 +25,10 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
         judge, audit = told["judge"], told["audit"] or {}
         verdicts = [one["verdict"] for one in audit.values()] or ["It was not audited."]
         found.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(verdicts)}")
-        rows = [method.title for method in methods if judge in _speakers(method)]
+        rows = [method.title for method in methods if _same(judge) in _speakers(method)]
         if rows:
             found.append(f"The judge also debates or referees in the rows {', '.join(rows)}.")
-        if judge == policy:
+        if _same(judge) == _same(policy):
             found.append("The judge is the model that every row begins with: it judges its own.")
     return found
 
@@ -37,4 +37,11 @@ def _speakers(method: Method) -> set[str]:
     if method.training is None:
         return set()
     source = method.training.source
-    return {source.speaker_of("debate"), source.speaker_of("referee")}
+    return {_same(source.speaker_of(part)) for part in ("debate", "referee")}
+
+
+def _same(speaker: str) -> str:
+    """A speaker by one name: a folder of this machine can be written in several ways."""
+    backend, _, model = speaker.partition(":")
+    folder = Path(model).expanduser()
+    return f"{backend}:{folder.resolve()}" if model and folder.is_dir() else speaker

@@ -45,3 +45,11 @@ def test_a_judge_that_every_row_begins_with_is_called_so(tmp_path: Path) -> None
     methods = methods_of(plan_with(), ["default"], ())
     _, note = judge_notes([told(tmp_path / "c", "vllm:m", None)], methods, "vllm:m")
     assert note == "The judge is the model that every row begins with: it judges its own."
+
+
+def test_a_judge_is_the_same_model_by_another_path(tmp_path: Path) -> None:
+    (tmp_path / "teacher").mkdir()
+    methods = methods_of(plan_with(f"teacher=vllm:{tmp_path}/teacher"), ["rldf_teacher"], ())
+    other_name = f"vllm:{tmp_path}/../{tmp_path.name}/teacher/"
+    _, note = judge_notes([told(tmp_path / "d", other_name, None)], methods, "vllm:m")
+    assert note == "The judge also debates or referees in the rows RLDF teacher teacher."
