@@ -189,11 +189,11 @@ class Journal:
             os.truncate(self._path, whole)
 
     def _remember(self, address: str, place: int) -> None:
-        scope, _, rest = address.partition("/")
+        scope, rest = _in_scope(address)
         self._places.setdefault(scope, {})[rest] = place
 
     def get(self, address: str) -> dict[str, Any] | None:
-        scope, _, rest = address.partition("/")
+        scope, rest = _in_scope(address)
         place = self._places.get(scope, {}).get(rest)
         return None if place is None else self._line_at(place)
 
@@ -237,6 +237,12 @@ class Journal:
     def close(self) -> None:
         os.fsync(self._file.fileno())
         self._file.close()
+
+
+def _in_scope(address: str) -> tuple[str, str]:
+    """Its first part, and the rest with the slash: "a" and "a/" are two addresses."""
+    scope, slash, rest = address.partition("/")
+    return scope, slash + rest
 
 
 def digest(*parts: object) -> str:

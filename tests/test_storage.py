@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.storage import Journal, RunFolder, RunFolderError, digest, file_digest
@@ -290,6 +290,7 @@ def test_a_journal_holds_places_and_forgets_a_finished_debate(tmp_path: Path) ->
 
 
 @given(addresses=st.lists(st.text(), unique=True, max_size=20))
+@example(addresses=["a", "a/", "/", ""])
 @settings(deadline=None, max_examples=25)
 def test_any_address_is_found_again(
     tmp_path_factory: pytest.TempPathFactory, addresses: list[str]
