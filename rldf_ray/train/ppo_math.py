@@ -59,6 +59,12 @@ def masked_sum(x: Tensor, mask: Tensor) -> Tensor:
     return _zero_masked(_wide(x), mask).sum()
 
 
+def answer_sums(x: Tensor, mask: Tensor) -> Tensor:
+    """Sum over every row's unmasked positions, [B, T] -> [B]; what is masked reaches nothing."""
+    _check(mask, x)
+    return _zero_masked(_wide(x), mask).sum(1)
+
+
 def moments(x: Tensor, mask: Tensor) -> Tensor:
     """Detached float64 [3] (sum, sum of squares, count) of x over mask; workers' moments add up."""
     _check(mask, x)

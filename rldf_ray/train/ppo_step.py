@@ -107,7 +107,7 @@ class PPO:
         return {**figures, **mean_of_updates(updates), **first, "updates": len(updates)}, kl
 
     def _shaped(self, scores: Tensor) -> Tensor:
-        """Rewards as PPO sees them: normalised, clipped, against other answers' as planned."""
+        """Rewards as PPO sees them: normalised and clipped as planned."""
         section, scores = self.section, scores.to(self.device)
         if section.reward_normalise:
             everything = torch.ones_like(scores, dtype=torch.bool)
@@ -115,8 +115,6 @@ class PPO:
             scores = self.reward_scale(scores)
         if section.reward_clip is not None:
             scores = scores.clamp(-section.reward_clip, section.reward_clip)
-        if not section.has_critic:
-            scores = ppo_math.leave_one_out(scores, section.answers_per_prompt)
         return scores
 
     def _batches(self, rollouts: Sequence[Rollout]) -> list[Batch]:
@@ -145,31 +143,50 @@ class PPO:
     def _experience(
         self, batches: Sequence[Batch], passes: Sequence[Pass], rewards: Tensor
     ) -> tuple[list[Experience], Tensor]:
-        section, models, size = self.section, self.models, self.section.micro_batch
+        section, models = self.section, self.models
         old, values = [p.logprobs.detach() for p in passes], [p.values.detach() for p in passes]
         ref = [logprobs_of(models.reference, b, section.temperature) for b in batches]
         made, kls = [], []
-        for i, b in enumerate(batches):
-            reward = rewards[i * size : (i + 1) * size]
-            advantages, returns = self._advantages(reward, old[i], ref[i], values[i], b.mask)
+        for i, token_rewards in enumerate(self._token_rewards(batches, rewards, old, ref)):
+            b = batches[i]
+            # Without values to go by, an advantage is all the reward that is to come.
+            lam = section.lam if section.has_critic else 1.0
+            advantages, returns = ppo_math.gae(token_rewards, values[i], b.mask, section.gamma, lam)
             weights = ppo_math.importance_weights(
                 old[i], b.engine_logprobs, b.mask, section.importance_cap
             )
             made.append(Experience(b, old[i], ref[i], values[i], advantages, returns, weights))
             # What is reported and steered is k3: like k1 unbiased, but never below zero.
-            kls.append(ppo_math.kl_estimate(old[i], ref[i], "k3").masked_fill(~b.mask, 0).sum(1))
+            kls.append(ppo_math.answer_sums(ppo_math.kl_estimate(old[i], ref[i], "k3"), b.mask))
         return self._scaled(made), torch.cat(kls)
 
-    def _advantages(
-        self, reward: Tensor, old: Tensor, ref: Tensor, values: Tensor, mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _token_rewards(
+        self,
+        batches: Sequence[Batch],
+        rewards: Tensor,
+        old: Sequence[Tensor],
+        ref: Sequence[Tensor],
+    ) -> list[Tensor]:
+        """Rewards of tokens, [B, T-1] a micro-batch: minus the KL at each, an answer's at its last.
+
+        Without a critic the KL is part of what the answers to a prompt are compared by, and all of
+        it is at the last token: a KL without a baseline would make every answer look bad.
+        """
         section = self.section
-        kl = ppo_math.kl_estimate(old, ref, section.kl_estimator)
         beta = self.beta.beta if section.kl_in == "reward" else 0.0
-        rewards = ppo_math.bandit_rewards(reward, kl, mask, beta)
-        # Without values to go by, an advantage is all the reward that is to come.
-        lam = section.lam if section.has_critic else 1.0
-        return ppo_math.gae(rewards, values, mask, section.gamma, lam)
+        kls = [
+            ppo_math.kl_estimate(o, r, section.kl_estimator) for o, r in zip(old, ref, strict=True)
+        ]
+        if not section.has_critic:
+            spent = [ppo_math.answer_sums(kl, b.mask) for kl, b in zip(kls, batches, strict=True)]
+            rewards = ppo_math.leave_one_out(
+                rewards - beta * torch.cat(spent), section.answers_per_prompt
+            )
+            beta = 0.0
+        return [
+            ppo_math.bandit_rewards(reward, kl, b.mask, beta)
+            for reward, kl, b in zip(rewards.split(section.micro_batch), kls, batches, strict=True)
+        ]
 
     def _scaled(self, made: Sequence[Experience]) -> list[Experience]:
         """Whitened over all workers' tokens, as far as planned.
