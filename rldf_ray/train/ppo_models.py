@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+from torch.optim.lr_scheduler import LinearLR
 
 from rldf_ray.models.reward_score import RewardModel
+from rldf_ray.plan import Plan
 from rldf_ray.train import ppo_math
 from rldf_ray.train.prompts_once import neighbours, read_prompts_once
 from rldf_ray.train.rollout import Batch
@@ -95,7 +97,7 @@ def _recomputing(job: TrainJob, model: Any) -> Any:
 
 
 def training_engine(job: TrainJob, model: Any, learning_rate: float) -> Any:
-    """`model` under DeepSpeed as the plan's `train` section says, with AdamW."""
+    """`model` under DeepSpeed as the plan's `train` section says, with AdamW and its warm-up."""
     import deepspeed
 
     section, train = job.plan.ppo, job.plan.train
@@ -105,6 +107,7 @@ def training_engine(job: TrainJob, model: Any, learning_rate: float) -> Any:
     engine, *_ = deepspeed.initialize(
         model=model,
         optimizer=optimizer,
+        lr_scheduler=lambda optimizer: warm_up(optimizer, job.plan),
         config=deepspeed_config(
             train,
             dtype_of(section),
@@ -115,6 +118,17 @@ def training_engine(job: TrainJob, model: Any, learning_rate: float) -> Any:
     )
     skip_reduction(engine, train)
     return engine
+
+
+def warm_up(optimizer: torch.optim.Optimizer, plan: Plan) -> LinearLR:
+    """A learning rate that rises over `train.warmup_share` of all updates, and then stays.
+
+    AdamW's first update moves every parameter by the whole learning rate, however small and noisy
+    its gradient.
+    """
+    updates = plan.ppo.episodes // plan.ppo.batch_size * plan.ppo.epochs
+    rising = round(plan.train.warmup_share * updates)
+    return LinearLR(optimizer, start_factor=1 / (rising + 1), total_iters=rising)
 
 
 def accumulation(job: TrainJob) -> int:

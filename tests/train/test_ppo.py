@@ -191,6 +191,32 @@ def test_without_a_critic_every_token_of_an_answer_has_its_whole_reward(
         torch.testing.assert_close(found, torch.full_like(found, float(rewards[row]) - others))
 
 
+def test_without_a_critic_answers_are_compared_by_reward_less_kl(folders: dict[str, str]) -> None:
+    """RLOO: the KL has the other answers' for a baseline, as the reward has."""
+    job = tiny_job(
+        folders,
+        "ppo.answers_per_prompt=2",
+        "ppo.whiten_advantages=false",
+        "ppo.beta=2.0",
+        "ppo.micro_batch=1",
+    )
+    ppo, rewards = PPO(job), torch.tensor([1.0, -2.0, 0.0, 3.0])
+    with torch.no_grad():
+        for parameter in ppo.models.actor.module.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    made, _ = experience_of(ppo, random_rollouts(4), ppo._shaped(rewards))
+    worth = torch.stack(
+        [
+            reward - 2.0 * ((e.old_logprobs - e.ref_logprobs) * e.batch.mask).sum()
+            for reward, e in zip(rewards, made, strict=True)
+        ]
+    )
+    assert (worth - rewards).abs().min() > 0.1
+    for e, own, other in zip(made, worth, worth[[1, 0, 3, 2]], strict=True):
+        found = e.advantages[e.batch.mask]
+        torch.testing.assert_close(found, (own - other).expand_as(found), atol=1e-4, rtol=1e-4)
+
+
 def test_a_critic_that_is_not_there_cannot_be_warmed_up() -> None:
     with pytest.raises(PlanError, match=r"value_warmup=2 with answers_per_prompt=4.*no critic"):
         plan_with("ppo={answers_per_prompt: 4, value_warmup: 2}")
@@ -205,6 +231,21 @@ def test_stop_kl_ends_the_updates_of_a_rollout(folders: dict[str, str]) -> None:
     assert free["updates"] == 6
     # The first update is made at KL 0; the second finds what it did.
     assert held["updates"] == 2
+
+
+def test_the_learning_rate_rises_over_its_share_of_the_updates(folders: dict[str, str]) -> None:
+    """8 updates of 16 episodes: the first does not move every weight by the whole learning rate."""
+    rising = ("ppo.batch_size=2", "ppo.micro_batch=2", "train.warmup_share=0.4")
+    ppo, rates = PPO(tiny_job(folders, *rising)), []
+    for _ in range(4):
+        before = weights_of(ppo)
+        rates += [engine.get_lr()[0] for engine in ppo.engines.values()]
+        ppo.step(random_rollouts(4), scores_of(4))
+        farthest = max(
+            float((after - before[k]).abs().max()) for k, after in weights_of(ppo).items()
+        )
+        assert farthest < 2.1 * max(e.get_lr()[0] for e in ppo.engines.values())
+    assert rates == pytest.approx([0.25e-3] * 2 + [0.75e-3] * 2 + [1e-3] * 4)
 
 
 def test_rewards_are_normalised_then_clipped(folders: dict[str, str]) -> None:
