@@ -9,7 +9,7 @@ from typing import Any
 
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import policy_as_speaker
-from rldf_ray.compare.runs import DEBATED, LEARNING, data_run_name, training_run_name
+from rldf_ray.compare.runs import DEBATED, LEARNING, debate_run_name, training_run_name
 from rldf_ray.plan import Plan
 from rldf_ray.report.notes import is_unproven
 from rldf_ray.storage import RunFolder
@@ -76,7 +76,7 @@ def cost_of(
     training = method.training
     if training is None:
         return Cost(answering=answering)
-    made = RunFolder(out / "runs" / data_run_name(training))
+    made = RunFolder(out / "runs" / debate_run_name(training))
     learnt = RunFolder(out / "runs" / training_run_name(training, training.last, repeat, pairs))
     # A referee is fitted where it is trained.
     spoken = [made.manifest("referee"), *(_manifest(made, s) for s in DEBATED)]

@@ -50,7 +50,7 @@ Prompts = list[dict[str, Any]]
 
 def held_out_prompts(plan: Plan, methods: Sequence[Method], out: Path) -> Prompts:
     """Held-out prompts of the topics all methods share; none where no method has topics."""
-    sources = data_runs(methods, out)
+    sources = data_runs(methods)
     if not sources:
         return []
     table = RunFolder(out / "runs" / sources[0].name).read_table("data/prompts.parquet")

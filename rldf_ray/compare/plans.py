@@ -63,11 +63,17 @@ def sampling(plan: Plan) -> Plan:
     )
 
 
-def spoken(source: Plan) -> Plan:
-    """The plan that makes the data of `source`: the same, however that data is trained on.
+def debated(source: Plan) -> Plan:
+    """The plan of the debates of `source`: the same, whatever data they become.
 
-    So what was debated serves another comparison of the same plan with other training settings.
+    So what was debated serves another comparison of the same plan with other settings of what
+    comes after.
     """
+    return _without(source, "data", "sft", "reward", "ppo")
+
+
+def gathered(source: Plan) -> Plan:
+    """The plan that makes the data of `source`: the same, however that data is trained on."""
     return _without(source, "sft", "reward", "ppo")
 
 

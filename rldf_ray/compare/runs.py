@@ -1,6 +1,7 @@
 """The runs behind a comparison: which there are, what each does itself, what it takes from another.
 
-    data runs       a plan of debates (or samples) each: topics, audit, debates, data
+    debate runs     a plan of debates (or samples) each: topics, audit, debates
+    data runs       the data that these debates become
     training runs   a source, a seed and a stage each: SFT; the reward model, on equal pairs; PPO
 
 All are ordinary run folders in OUT/runs. Topics are written once, a referee is fitted (where it is
@@ -20,13 +21,12 @@ from pathlib import Path
 
 from rldf_ray import pipeline
 from rldf_ray.compare.method import Last, Method, Training
-from rldf_ray.compare.plans import Learning, spoken, trained
+from rldf_ray.compare.plans import Learning, debated, gathered, trained
 from rldf_ray.console import Story
 from rldf_ray.pipeline import Stage
 from rldf_ray.plan import Plan
 from rldf_ray.storage import RunFolder
 
-SPEAKING = ("topics", "audit", "debates", "data")
 # Where the files and folders of a stage lie that one run takes from another.
 FILES = {
     "referee": ("labelled", "referee"),
@@ -64,13 +64,13 @@ class PlannedRun:
     stages_of: Mapping[str, Stage] = field(repr=False, compare=False)
 
 
-def data_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
-    """A run for every distinct source of data, in the order of the methods.
+def debate_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
+    """A run for every distinct source of debates, in the order of the methods.
 
     One writes the topics, and one fits and audits a referee, for all others: who has done it
     already in OUT, or else the first.
     """
-    trainings = {data_run_name(training): training for training in _trainings(methods)}
+    trainings = {debate_run_name(training): training for training in _trainings(methods)}
     asking: dict[str, list[str]] = {}  # referee -> the runs that ask it
     for name, training in trainings.items():
         asking.setdefault(training.source.speaker_of("referee"), []).append(name)
@@ -81,9 +81,20 @@ def data_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
         audited = auditor[training.source.speaker_of("referee")]
         taken = {"topics": writer, "referee": audited, "audit": audited}
         taken = {stage: run for stage, run in taken.items() if run != name}
-        stages = tuple(stage for stage in SPEAKING if stage not in taken)
-        found.append(PlannedRun(name, spoken(training.source), stages, taken, training.stages_of))
+        stages = tuple(stage for stage in DEBATED if stage not in taken)
+        found.append(PlannedRun(name, debated(training.source), stages, taken, training.stages_of))
     return found
+
+
+def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
+    """A run for every distinct source of data, in the order of the methods."""
+    found = {}
+    for training in _trainings(methods):
+        name, taken = data_run_name(training), dict.fromkeys(DEBATED, debate_run_name(training))
+        found[name] = PlannedRun(
+            name, gathered(training.source), ("data",), taken, training.stages_of
+        )
+    return list(found.values())
 
 
 def _first_with(stage: str, names: Sequence[str], out: Path) -> str:
@@ -97,7 +108,7 @@ def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) ->
     found: dict[str, PlannedRun] = {}
     for repeat in range(repeats):
         for training in _trainings(methods):
-            taken = dict.fromkeys(DEBATED, data_run_name(training))
+            taken = dict.fromkeys(DEBATED, debate_run_name(training))
             for stage in LEARNING[training.last]:
                 name = training_run_name(training, stage, repeat, pairs)
                 stages = CARRIED_OUT[stage]
@@ -112,9 +123,14 @@ def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) ->
     return list(found.values())
 
 
-def data_run_name(training: Training) -> str:
+def debate_run_name(training: Training) -> str:
     """The folder of a source's debates."""
-    return f"data/{_slug(spoken(training.source))}"
+    return f"debates/{_slug(debated(training.source))}"
+
+
+def data_run_name(training: Training) -> str:
+    """The folder of the data that a source's debates become."""
+    return f"data/{_slug(gathered(training.source))}"
 
 
 def training_run_name(training: Training, stage: Learning, repeat: int, pairs: int | None) -> str:

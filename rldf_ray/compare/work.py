@@ -15,8 +15,9 @@ from rldf_ray.compare.multirole import multirole_rows, queries_of
 from rldf_ray.compare.results import given_rows
 from rldf_ray.compare.runs import (
     carry_out,
-    data_run_name,
     data_runs,
+    debate_run_name,
+    debate_runs,
     fewest_pairs,
     finished,
     training_run_name,
@@ -40,7 +41,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
     """
     methods = methods_of(plan, settings.methods, settings.teachers)
     given_rows(settings, [method.name for method in methods])
-    for planned in data_runs(methods, out.resolve()):
+    for planned in debate_runs(methods, out.resolve()):
         if not finished(planned, out.resolve()):
             check_inputs(planned.plan, out)
     folder = RunFolder(out.resolve())
@@ -66,7 +67,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
 
 def _train(methods: Sequence[Method], settings: Settings, out: Path, story: Story) -> int | None:
     """All runs; returns the number of pairs that every reward model was given."""
-    for planned in data_runs(methods, out):
+    for planned in (*debate_runs(methods, out), *data_runs(methods)):
         carry_out(planned, out, story)
     pairs = fewest_pairs(methods, out)
     for planned in training_runs(methods, settings.repeats, pairs):
@@ -78,7 +79,7 @@ def _topics(methods: Sequence[Method], out: Path) -> list[Topic]:
     """What is trained on: one list of topics, whoever debates them."""
     for method in methods:
         if method.training is not None:
-            run = RunFolder(out / "runs" / data_run_name(method.training))
+            run = RunFolder(out / "runs" / debate_run_name(method.training))
             return topics_of(run.read_table("data/topics.parquet"))
     return []
 

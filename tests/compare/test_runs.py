@@ -10,7 +10,13 @@ import pytest
 
 from rldf_ray.compare import runs
 from rldf_ray.compare.method import Method, methods_of
-from rldf_ray.compare.runs import carry_out, data_runs, fewest_pairs, training_runs
+from rldf_ray.compare.runs import (
+    carry_out,
+    data_runs,
+    debate_runs,
+    fewest_pairs,
+    training_runs,
+)
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan
 from rldf_ray.storage import RunFolder, RunFolderError
@@ -54,7 +60,7 @@ def methods() -> list[Method]:
 
 
 def everything(methods: list[Method], out: Path, repeats: int = 3) -> None:
-    for planned in data_runs(methods, out):
+    for planned in (*debate_runs(methods, out), *data_runs(methods)):
         carry_out(planned, out, Story())
     for planned in training_runs(methods, repeats, fewest_pairs(methods, out)):
         carry_out(planned, out, Story())
@@ -102,7 +108,15 @@ def test_topics_are_written_and_a_referee_audited_once_whichever_method_came_fir
 
 
 @pytest.mark.parametrize(
-    "die_at", ["data/debates", "data/audit", "trained/reward", "trained/sft", "trained/report"]
+    "die_at",
+    [
+        "debates/debates",
+        "debates/audit",
+        "data/data",
+        "trained/reward",
+        "trained/sft",
+        "trained/report",
+    ],
 )
 def test_a_killed_comparison_repeats_nothing(
     die_at: str, pipeline: Pipeline, methods: list[Method], tmp_path: Path
@@ -113,7 +127,11 @@ def test_a_killed_comparison_repeats_nothing(
     pipeline.die_at = None
     everything(methods, tmp_path)
     assert set(Counter(pipeline.done).values()) == {1}
-    for planned in (*data_runs(methods, tmp_path), *training_runs(methods, 3, 9)):
+    for planned in (
+        *debate_runs(methods, tmp_path),
+        *data_runs(methods),
+        *training_runs(methods, 3, 9),
+    ):
         assert (tmp_path / "runs" / planned.name / "report.json").exists()
     before = len(pipeline.done)
     everything(methods, tmp_path)
@@ -148,6 +166,7 @@ def test_seeds_differ_between_repeats_and_debates_do_not(
 @pytest.mark.parametrize(
     ("changed", "more"),
     [
+        ("data.pairs_per_topic=3", {"data": 9, "sft": 3, "reward": 3, "ppo": 3}),
         ("sft.epochs=5", {"data": 6, "sft": 3, "reward": 3, "ppo": 3}),
         ("reward.centre=0.1", {"data": 3, "reward": 3, "ppo": 3}),
         ("ppo.beta=0.3", {"ppo": 3}),
@@ -189,7 +208,7 @@ def test_a_model_is_taken_without_room_of_its_own(tmp_path: Path) -> None:
 
 def test_a_fitted_referee_is_taken_whole_by_the_next_run_that_asks_it(tmp_path: Path) -> None:
     methods = methods_of(plan_with("referee.kind=trained"), None, ("openai:a",))
-    planned = data_runs(methods, tmp_path)
+    planned = debate_runs(methods, tmp_path)
     first, *others = planned
     assert "referee" not in first.taken
     assert {run.taken["referee"] for run in others} == {first.name}
