@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from rldf_ray.placement import Placement
+from rldf_ray.train.ppo_figures import Experience
+from rldf_ray.train.ppo_step import PPO
 from rldf_ray.train.rollout import Rollout
 from rldf_ray.train.worker import TrainJob
 from tests.fakes import plan_with
@@ -115,3 +117,23 @@ def sampled_rollouts(
     logprobs = torch.log_softmax(model(torch.tensor([list(prompt)])).logits[0, -1], -1)
     ids = torch.multinomial(logprobs.exp(), number, replacement=True, generator=generator)
     return [Rollout(tuple(prompt), (int(i),), (float(logprobs[i]),), "", False) for i in ids]
+
+
+def scores_of(number: int) -> torch.Tensor:
+    return torch.linspace(-1, 1, number)
+
+
+def weights_of(ppo: PPO) -> dict[str, torch.Tensor]:
+    models = {name: engine.module for name, engine in ppo.engines.items()}
+    return {
+        f"{name}.{key}": value.detach().clone()
+        for name, model in models.items()
+        for key, value in model.state_dict().items()
+    }
+
+
+def experience_of(
+    ppo: PPO, rollouts: list[Rollout], rewards: torch.Tensor
+) -> tuple[list[Experience], torch.Tensor]:
+    batches = ppo._batches(rollouts)
+    return ppo._experience(batches, ppo._passes(batches), rewards)
