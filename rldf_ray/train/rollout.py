@@ -64,19 +64,37 @@ class Batch:
         )
 
 
-def prompt_order(prompts: int, asked: int, seed: int) -> list[int]:
-    """Which prompt is asked when: every prompt once in a shuffled pass, pass after pass."""
+def prompt_order(topics: Sequence[str], asked: int, seed: int) -> list[int]:
+    """Which prompt is asked when: every prompt once in a shuffled pass, pass after pass.
+
+    A topic's prompts follow one another, so that a step asks a scene both with its clue and
+    without: what is right for one is wrong for the other, and a step with more of one kind would
+    move the policy by what the kind is, not by what was answered.
+
+    Args:
+        topics: the topic of every prompt.
+    """
     generator = np.random.default_rng(seed)
-    passes = -(-asked // prompts)
-    order = np.concatenate([generator.permutation(prompts) for _ in range(passes)])
-    return [int(i) for i in order[:asked]]
+    prompts_of: dict[str, list[int]] = {}
+    for prompt, topic in enumerate(topics):
+        prompts_of.setdefault(topic, []).append(prompt)
+    of_topic, order = list(prompts_of.values()), list[int]()
+    while len(order) < asked:
+        for topic_at in generator.permutation(len(of_topic)):
+            order += of_topic[topic_at]
+    return order[:asked]
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompts PPO trains on, and those it keeps to see whether it generalises."""
+    """The prompts PPO trains on, and those it keeps to see whether it generalises.
+
+    Attributes:
+        topics: the topic of every prompt of `train`.
+    """
 
     train: tuple[list[dict[str, str]], ...]
+    topics: tuple[str, ...]
     held_out: tuple[list[dict[str, str]], ...]
 
     @classmethod
@@ -102,8 +120,10 @@ class Prompts:
             key=lambda i: hashlib.sha256(f"ppo-held/{i}".encode()).hexdigest(),
         )
         kept = set(ids[:held_out])
+        trained_on = [row for row in rows if row["prompt_id"] not in kept]
         return cls(
-            tuple(row["prompt"] for row in rows if row["prompt_id"] not in kept),
+            tuple(row["prompt"] for row in trained_on),
+            tuple(row["topic_id"] for row in trained_on),
             tuple(row["prompt"] for row in rows if row["prompt_id"] in kept),
         )
 
@@ -126,7 +146,7 @@ class RolloutSource:
         self._model, self._section, self._seed = model, section, seed
         self._rank, self._workers, self._prompts = rank, workers, prompts
         asked = section.episodes // section.answers_per_prompt
-        self._order = prompt_order(len(prompts.train), asked, seed)
+        self._order = prompt_order(prompts.topics, asked, seed)
         self._thread = ThreadPoolExecutor(1)
         self._begun: dict[int, Future[Answers]] = {}
 

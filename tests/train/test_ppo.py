@@ -34,7 +34,7 @@ def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor], name:
 
 def prompt_rows(number: int) -> list[dict[str, Any]]:
     return [
-        {"prompt_id": f"p{i}", "prompt": [{"role": "user", "content": str(i)}]}
+        {"prompt_id": f"p{i}", "topic_id": f"t{i}", "prompt": [{"role": "user", "content": str(i)}]}
         for i in range(number)
     ]
 
@@ -211,9 +211,7 @@ def test_a_tiny_model_learns_the_liked_word_and_no_more_than_beta_allows(
 
 
 def test_held_out_prompts_are_never_trained_on() -> None:
-    rows = [
-        {"prompt_id": f"p{i}", "prompt": [{"role": "user", "content": str(i)}]} for i in range(9)
-    ]
+    rows = prompt_rows(9)
     split = Prompts.split(rows, 3)
     assert len(split.train) == 6 and len(split.held_out) == 3
     assert not [p for p in split.held_out if p in split.train]
@@ -224,9 +222,7 @@ def test_held_out_prompts_are_never_trained_on() -> None:
 
 
 def test_workers_answer_every_prompt_once_between_them() -> None:
-    rows = [
-        {"prompt_id": f"p{i}", "prompt": [{"role": "user", "content": str(i)}]} for i in range(9)
-    ]
+    rows = prompt_rows(9)
     prompts = Prompts.split(rows, 2)
     section = plan_with("ppo={episodes: 8, rollout_batch: 4, batch_size: 4}").ppo
 

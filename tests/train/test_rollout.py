@@ -48,9 +48,20 @@ def test_batches_keep_the_order() -> None:
 
 
 def test_every_prompt_is_answered_once_before_any_is_answered_twice() -> None:
-    order = prompt_order(7, 17, seed=3)
+    topics = [f"t{i}" for i in range(7)]
+    order = prompt_order(topics, 17, seed=3)
     assert len(order) == 17
     assert set(order[:7]) == set(order[7:14]) == set(range(7))
     assert max(Counter(order).values()) - min(Counter(order).values()) <= 1
-    assert order == prompt_order(7, 17, seed=3)
-    assert order != prompt_order(7, 17, seed=4)
+    assert order == prompt_order(topics, 17, seed=3)
+    assert order != prompt_order(topics, 17, seed=4)
+
+
+def test_a_scene_is_asked_with_its_clue_and_without_in_the_same_step() -> None:
+    topics = ["a", "a", "b", "b", "opinion", "c", "c"]
+    order = prompt_order(topics, 14, seed=3)
+    asked = [topics[prompt] for prompt in order]
+    for scene in "abc":
+        places = [place for place, topic in enumerate(asked) if topic == scene]
+        assert places[1] == places[0] + 1 and places[3] == places[2] + 1
+    assert asked[:7] != asked[7:]

@@ -8,7 +8,11 @@ from tests.fakes import plan_with
 from tests.train.cluster_jobs import RecordedPool
 
 PROMPTS = Prompts.split(
-    [{"prompt_id": f"p{i}", "prompt": [{"role": "user", "content": f"w{i}"}]} for i in range(8)], 2
+    [
+        {"prompt_id": f"p{i}", "topic_id": "t", "prompt": [{"role": "user", "content": f"w{i}"}]}
+        for i in range(8)
+    ],
+    2,
 )
 
 
