@@ -67,21 +67,22 @@ class Batch:
 def prompt_order(topics: Sequence[str], asked: int, seed: int) -> list[int]:
     """Which prompt is asked when: every prompt once in a shuffled pass, pass after pass.
 
-    A topic's prompts follow one another, so that a step asks a scene both with its clue and
-    without: what is right for one is wrong for the other, and a step with more of one kind would
+    A topic's prompts follow one another, so that steps ask scenes both with and without their
+    clue: what is right for one is wrong for the other, and a step with more of one kind would
     move the policy by what the kind is, not by what was answered.
 
     Args:
         topics: the topic of every prompt.
     """
     generator = np.random.default_rng(seed)
-    prompts_of: dict[str, list[int]] = {}
+    by_topic: dict[str, list[int]] = {}
     for prompt, topic in enumerate(topics):
-        prompts_of.setdefault(topic, []).append(prompt)
-    of_topic, order = list(prompts_of.values()), list[int]()
+        by_topic.setdefault(topic, []).append(prompt)
+    together = list(by_topic.values())
+    order: list[int] = []
     while len(order) < asked:
-        for topic_at in generator.permutation(len(of_topic)):
-            order += of_topic[topic_at]
+        for place in generator.permutation(len(together)):
+            order += together[place]
     return order[:asked]
 
 

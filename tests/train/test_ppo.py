@@ -18,6 +18,7 @@ from rldf_ray.train.rollout import Prompts, Rollout, RolloutSource
 from tests.fakes import plan_with
 from tests.train.tiny import (
     experience_of,
+    prompt_rows,
     random_rollouts,
     sampled_rollouts,
     scores_of,
@@ -30,13 +31,6 @@ pytestmark = pytest.mark.usefixtures("alone")
 
 def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor], name: str) -> bool:
     return any(not torch.equal(before[k], after[k]) for k in before if k.startswith(name))
-
-
-def prompt_rows(number: int) -> list[dict[str, Any]]:
-    return [
-        {"prompt_id": f"p{i}", "topic_id": f"t{i}", "prompt": [{"role": "user", "content": str(i)}]}
-        for i in range(number)
-    ]
 
 
 def test_first_update_has_ratio_one_and_kl_zero(folders: dict[str, str]) -> None:

@@ -57,7 +57,7 @@ def test_every_prompt_is_answered_once_before_any_is_answered_twice() -> None:
     assert order != prompt_order(topics, 17, seed=4)
 
 
-def test_a_scene_is_asked_with_its_clue_and_without_in_the_same_step() -> None:
+def test_a_topics_prompts_follow_one_another() -> None:
     topics = ["a", "a", "b", "b", "opinion", "c", "c"]
     order = prompt_order(topics, 14, seed=3)
     asked = [topics[prompt] for prompt in order]

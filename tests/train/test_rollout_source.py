@@ -6,14 +6,9 @@ from rldf_ray.models.base import ChatRequest, Completion
 from rldf_ray.train.rollout import Prompts, RolloutSource
 from tests.fakes import plan_with
 from tests.train.cluster_jobs import RecordedPool
+from tests.train.tiny import prompt_rows
 
-PROMPTS = Prompts.split(
-    [
-        {"prompt_id": f"p{i}", "topic_id": "t", "prompt": [{"role": "user", "content": f"w{i}"}]}
-        for i in range(8)
-    ],
-    2,
-)
+PROMPTS = Prompts.split(prompt_rows(8), 2)
 
 
 class Remembering(RecordedPool):
