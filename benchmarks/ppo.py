@@ -161,7 +161,9 @@ def _write_prompts(root: Path, tokenizer: Any) -> None:
             message = [{"role": "user", "content": " ".join(words)}]
         found = chat_ids(tokenizer, message, generate=True)
         if len(found) == PROMPT:
-            rows.append({"prompt_id": f"p{len(rows)}", "split": "ppo", "prompt": message})
+            name = f"p{len(rows)}"
+            row = {"prompt_id": name, "topic_id": name, "split": "ppo", "prompt": message}
+            rows.append(row)
             ids.append(found)
     (root / "data").mkdir()
     pq.write_table(pa.Table.from_pylist(rows), root / "data/prompts.parquet")

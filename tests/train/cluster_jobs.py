@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from rldf_ray.models.base import ChatRequest, Completion, Usage
 from rldf_ray.train.worker import TrainJob
-from tests.train.tiny import CPU, random_rollouts, tiny_job
+from tests.train.tiny import CPU, prompt_rows, random_rollouts, tiny_job
 
 
 class RecordedPool:
@@ -68,10 +68,7 @@ def cluster_job(
     """A PPO job in `out` with its prompts, for as many workers as the overrides say."""
     data = out.parent / "data"
     data.mkdir(exist_ok=True)
-    rows = [
-        {"prompt_id": f"p{i}", "split": "ppo", "prompt": [{"role": "user", "content": f"w{i}"}]}
-        for i in range(8)
-    ]
+    rows = [{**row, "split": "ppo"} for row in prompt_rows(8)]
     pq.write_table(pa.Table.from_pylist(rows), data / "prompts.parquet")
     out.mkdir(parents=True)
     job = tiny_job(folders, *overrides, pool=RecordedPool(kill_at))

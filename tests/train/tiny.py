@@ -28,7 +28,11 @@ TEMPLATE = (
 def prompt_rows(number: int) -> list[dict[str, Any]]:
     """Rows of data/prompts.parquet, each of a topic of its own."""
     return [
-        {"prompt_id": f"p{i}", "topic_id": f"t{i}", "prompt": [{"role": "user", "content": str(i)}]}
+        {
+            "prompt_id": f"p{i}",
+            "topic_id": f"t{i}",
+            "prompt": [{"role": "user", "content": f"w{i}"}],
+        }
         for i in range(number)
     ]
 
