@@ -155,7 +155,10 @@ def answer_logits(model: Any, batch: Batch) -> tuple[Tensor, int]:
     first = int(batch.mask.any(0).float().argmax())
     read = batch.ids[:, :-1]
     given = {"attention_mask": batch.attention[:, :-1]} if batch.prompts_shared else {}
-    logits: Tensor = model(input_ids=read, logits_to_keep=read.shape[1] - first, **given).logits
+    # Columns by number are copied out. A slice of them is not contiguous, and for that torch
+    # copies a frozen head, the largest weight there is, for every row of the batch.
+    columns = torch.arange(first, read.shape[1], device=read.device)
+    logits: Tensor = model(input_ids=read, logits_to_keep=columns, **given).logits
     return logits, first
 
 

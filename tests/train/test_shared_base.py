@@ -59,6 +59,17 @@ def test_actor_and_reference_are_the_sft_model(adapters: dict[str, str]) -> None
     assert torch.equal(actor, reference)
 
 
+def test_the_frozen_head_reads_contiguous_states(adapters: dict[str, str]) -> None:
+    """torch copies a frozen weight for every row of a batch that is not contiguous."""
+    ppo, rollouts = PPO(tiny_job(adapters, LORA, "ppo.answers_per_prompt=4")), answers_to_each(1, 4)
+    contiguous: list[bool] = []
+    ppo.models.actor.module._shared[0]._peft.get_base_model().lm_head.register_forward_pre_hook(
+        lambda _, given: contiguous.append(given[0].is_contiguous())
+    )
+    ppo.step(rollouts, ppo.score(rollouts))
+    assert contiguous and all(contiguous)
+
+
 def test_rewards_equal_those_of_the_merged_reward_model(adapters: dict[str, str]) -> None:
     """What evaluation loads from the folder and what PPO computes on the shared base."""
     ppo, rollouts = PPO(tiny_job(adapters, LORA)), random_rollouts(5)
