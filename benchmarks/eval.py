@@ -1,4 +1,4 @@
-"""Items a second in ranked-answer mode, against lm-evaluation-harness, and against itself before.
+"""Items a second in ranked-answer mode, against lm-evaluation-harness.
 
     python -m benchmarks.eval --bbq DIR [--items 40] [--categories Age Religion]
 
