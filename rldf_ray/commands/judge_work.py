@@ -42,7 +42,7 @@ from rldf_ray.evaluate.judge_summary import (
     summary_of,
 )
 from rldf_ray.placement import Placement, PlacementError, Resources
-from rldf_ray.plan import Plan, load_plan
+from rldf_ray.plan import Plan, load_plan, model_of
 from rldf_ray.plan.plan import PARTS
 from rldf_ray.prompts import held_out_statements
 from rldf_ray.prompts.rubrics import Measure
@@ -112,14 +112,16 @@ def judge_plan(request: Request, theirs: Plan | None) -> Plan:
 
 
 def same_model(judge: str, theirs: Plan | None) -> list[str]:
-    """The parts in the answers' plan that the judge's own model plays; models by their name."""
+    """The parts in the answers' plan that the judge's own model plays."""
     if theirs is None:
         return []
-    name = judge.partition(":")[2]
-    parts = [part for part in PARTS if theirs.speaker_of(part).partition(":")[2] == name]
+    name = model_of(judge)
     told = {"topics": "topic writer", "debate": "teacher", "referee": "referee"}
-    found = [told[part] for part in parts]
-    return [*found, "the model that was trained"] if theirs.model == name else found
+    if theirs.referee.kind == "trained":
+        told["referee"] = "what the referee is fitted from"
+    found = [told[part] for part in PARTS if model_of(theirs.speaker_of(part)) == name]
+    policy = model_of(f"vllm:{theirs.model}")
+    return [*found, "the model that was trained"] if policy == name else found
 
 
 def speaking_placement(plan: Plan, resources: Resources) -> Placement:

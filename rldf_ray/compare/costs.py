@@ -10,9 +10,12 @@ from typing import Any
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.runs import DEBATED, LEARNING, debate_run_name, training_run_name
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Plan, model_of
 from rldf_ray.report.notes import is_unproven
 from rldf_ray.storage import RunFolder
+
+ITSELF = "its judge is the model itself"
+TEACHER = "teacher and referee are one model"
 
 
 @dataclass(frozen=True)
@@ -103,13 +106,15 @@ def cost_of(
 
 
 def remarks_on(training: Training) -> tuple[str, ...]:
-    """Where one model sits in two places."""
+    """Where one model sits in two places, by itself or as what a referee was fitted from."""
     plan = training.source
-    referee, policy = plan.speaker_of("referee"), policy_as_speaker(plan)
-    speaks = plan.speaker_of("debate")
-    if referee == policy:
-        return ("its judge is the model itself",)
-    return ("teacher and referee are one model",) if referee == speaks else ()
+    referee, debater = (model_of(plan.speaker_of(part)) for part in ("referee", "debate"))
+    fitted = plan.referee.kind == "trained"
+    if referee == model_of(policy_as_speaker(plan)):
+        return ("its referee is fitted from the model itself",) if fitted else (ITSELF,)
+    if referee == debater:
+        return ("its referee is fitted from its teacher",) if fitted else (TEACHER,)
+    return ()
 
 
 def _remarks_on_reward(reward: Mapping[str, Any] | None, seed: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rldf_ray.compare.method import Method
 from rldf_ray.evaluate.judge_audit import JUDGE_SUMMARY
+from rldf_ray.plan import model_of
 
 
 def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) -> list[str]:
@@ -25,10 +26,11 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
         judge, audit = told["judge"], told["audit"] or {}
         verdicts = [one["verdict"] for one in audit.values()] or ["It was not audited."]
         found.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(verdicts)}")
-        rows = [method.title for method in methods if _same(judge) in _speakers(method)]
+        rows = [method.title for method in methods if model_of(judge) in _speakers(method)]
         if rows:
-            found.append(f"The judge also debates or referees in the rows {', '.join(rows)}.")
-        if _same(judge) == _same(policy):
+            part = "debates or referees, or a referee is fitted from it,"
+            found.append(f"The judge also {part} in the rows {', '.join(rows)}.")
+        if model_of(judge) == model_of(policy):
             found.append("The judge is the model that every row begins with: it judges its own.")
     return found
 
@@ -37,11 +39,5 @@ def _speakers(method: Method) -> set[str]:
     if method.training is None:
         return set()
     source = method.training.source
-    return {_same(source.speaker_of(part)) for part in ("debate", "referee")}
+    return {model_of(source.speaker_of(part)) for part in ("debate", "referee")}
 
-
-def _same(speaker: str) -> str:
-    """A speaker by one name: a folder of this machine can be written in several ways."""
-    backend, _, model = speaker.partition(":")
-    folder = Path(model).expanduser()
-    return f"{backend}:{folder.resolve()}" if model and folder.is_dir() else speaker

@@ -20,6 +20,7 @@ from rldf_ray.plan.plan import TRAINED as TRAINED
 from rldf_ray.plan.plan import EnginesSection as EnginesSection
 from rldf_ray.plan.plan import Part as Part
 from rldf_ray.plan.plan import Plan as Plan
+from rldf_ray.plan.plan import model_of as model_of
 from rldf_ray.plan.training import LoraSection as LoraSection
 from rldf_ray.plan.training import PPOSection as PPOSection
 from rldf_ray.plan.training import RewardSection as RewardSection

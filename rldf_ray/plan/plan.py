@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import yaml
@@ -47,6 +48,13 @@ HOW_FIELDS = (
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
 TRAINED = "trained"
+
+
+def model_of(speaker: str) -> str:
+    """The model behind a speaker, whatever serves it; a folder that is here by one name."""
+    model = speaker.partition(":")[2]
+    folder = Path(model).expanduser()
+    return str(folder.resolve()) if folder.is_dir() else model
 
 
 class EnginesSection(Section):

@@ -105,7 +105,12 @@ def test_a_plan_tells_whether_the_judge_is_the_teacher() -> None:
     assert same_model("vllm:embedded", plan) == ["the model that was trained"]
     assert same_model("vllm:big", None) == []
     itself = load_plan("smoke", [])
-    assert len(same_model("vllm:embedded", itself)) == 4
+    assert same_model("vllm:embedded", itself) == [
+        "topic writer",
+        "teacher",
+        "what the referee is fitted from",
+        "the model that was trained",
+    ]
 
 
 def test_the_judge_has_the_machine_to_itself() -> None:

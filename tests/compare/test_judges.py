@@ -9,6 +9,8 @@ from rldf_ray.compare.judges import judge_notes
 from rldf_ray.compare.method import methods_of
 from tests.fakes import plan_with
 
+ALSO = "The judge also debates or referees, or a referee is fitted from it,"
+
 
 def told(folder: Path, judge: str, audit: dict[str, dict[str, str]] | None) -> str:
     folder.mkdir(exist_ok=True)
@@ -27,7 +29,7 @@ def test_a_judge_is_named_with_its_audit_and_the_rows_it_speaks_in(tmp_path: Pat
         "The judge of tables 3 to 5 is openai:a. BS: the judge scores the wrong way round. "
         "CE: the judge tells good from bad."
     )
-    assert second == "The judge also debates or referees in the rows SFT, RLAIF, RLDF teacher a."
+    assert second == f"{ALSO} in the rows SFT, RLAIF, RLDF teacher a."
 
 
 def test_a_judge_without_a_part_or_an_audit(tmp_path: Path) -> None:
@@ -52,4 +54,17 @@ def test_a_judge_is_the_same_model_by_another_path(tmp_path: Path) -> None:
     methods = methods_of(plan_with(f"teacher=vllm:{tmp_path}/teacher"), ["rldf_teacher"], ())
     other_name = f"vllm:{tmp_path}/../{tmp_path.name}/teacher/"
     _, note = judge_notes([told(tmp_path / "d", other_name, None)], methods, "vllm:m")
-    assert note == "The judge also debates or referees in the rows RLDF teacher teacher."
+    assert note == f"{ALSO} in the rows RLDF teacher teacher."
+
+
+def test_a_judge_is_the_same_model_whatever_serves_it(tmp_path: Path) -> None:
+    methods = methods_of(plan_with("teacher=openai:big"), ["rldf_teacher"], ())
+    _, note = judge_notes([told(tmp_path / "e", "vllm:big", None)], methods, "vllm:m")
+    assert note == f"{ALSO} in the rows RLDF teacher big."
+
+
+def test_a_referee_that_was_fitted_from_the_judge_is_told(tmp_path: Path) -> None:
+    fitted = plan_with("referee.kind=trained", "referee.fit.model=big", "teacher=openai:other")
+    methods = methods_of(fitted, ["rldf_teacher"], ())
+    _, note = judge_notes([told(tmp_path / "f", "openai:big", None)], methods, "vllm:m")
+    assert note == f"{ALSO} in the rows RLDF teacher other."

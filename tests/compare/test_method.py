@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from rldf_ray.compare.costs import remarks_on
 from rldf_ray.compare.method import Method, known_methods, methods_of
 from rldf_ray.compare.plans import Learning, debating, own_teacher, sampling, trained
 from rldf_ray.plan import Plan, PlanError
@@ -139,3 +142,24 @@ def test_what_only_later_stages_read_does_not_change_a_plan(
 )
 def test_what_a_stage_reads_changes_its_plan(stage: Learning, read: str) -> None:
     assert trained(plan_with(read), stage, 7, 5) != trained(plan_with(), stage, 7, 5)
+
+
+def remarks(*overrides: str) -> set[tuple[str, ...]]:
+    methods = methods_of(plan_with(*overrides), ["sft"], ())
+    return {remarks_on(m.training) for m in methods if m.training is not None}
+
+
+def test_who_judges_whom_is_told_by_the_model_not_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    same = f"referee.model=vllm:{tmp_path}/../{tmp_path.name}/m/"
+    assert remarks(f"model={tmp_path}/m", same) == {("its judge is the model itself",)}
+    served = ("teacher=openai:big", "referee.model=vllm:big")
+    assert remarks(*served) == {("teacher and referee are one model",)}
+    assert remarks("teacher=openai:big", "referee.model=vllm:other") == {()}
+
+
+def test_what_a_referee_is_fitted_from_is_told() -> None:
+    fitted = "referee.kind=trained"
+    assert remarks(fitted) == {("its referee is fitted from the model itself",)}
+    teacher = ("teacher=vllm:big", "referee.fit.model=big")
+    assert remarks(fitted, *teacher) == {("its referee is fitted from its teacher",)}
