@@ -94,7 +94,7 @@ def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
     Raises:
         DatasetError: nothing, too much or something wrong was given; or the folder has a run.
     """
-    from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
+    from rldf_ray.evaluate.contamination import texts_to_avoid
 
     if folder.fetched("plan.yaml").exists():
         raise DatasetError(f"{folder.where} holds a run already: import into a new folder")
@@ -102,7 +102,7 @@ def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
         raise DatasetError("give --transcripts or --pairs, not both: pairs are made of transcripts")
     if not (given.topics or given.transcripts or given.pairs):
         raise DatasetError("nothing to import: give --topics, --transcripts or --pairs")
-    apart = _Apart(evaluation_texts(load_items(plan).items))
+    apart = _Apart(texts_to_avoid(plan))
     listed = topics_from(apart.rows(given.topics, TopicRow), plan) if given.topics else None
     if given.transcripts:
         return _begin_with_transcripts(plan, folder, given.transcripts, listed, apart)

@@ -12,6 +12,7 @@ from pathlib import Path
 from rldf_ray.dataset import filters
 from rldf_ray.debate.topics import seed_topics
 from rldf_ray.evaluate.multiple_choice import load_items
+from rldf_ray.evaluate.multirole_data import load_multirole
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import TRAINED, Plan
 from rldf_ray.prompts import FOLDER, bias_type, labelled_statements
@@ -112,11 +113,16 @@ def check_loggers(plan: Plan) -> str:
 
 
 def check_items(plan: Plan) -> str:
-    """The multiple-choice set can be read."""
+    """The multiple-choice sets can be read."""
     try:
         items = load_items(plan)
     except (ValueError, OSError) as error:
         raise PreflightError(f"evaluate.bbq: {error}") from error
+    if plan.evaluate.multirole is not None:
+        try:
+            load_multirole(plan.evaluate.multirole)
+        except (ValueError, OSError) as error:
+            raise PreflightError(f"evaluate.multirole: {error}") from error
     why = f"; no bias scores: {items.why_no_bias_scores}" if items.why_no_bias_scores else ""
     return f"{len(items.items)} items of {items.source}{why}"
 

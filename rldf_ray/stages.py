@@ -70,11 +70,10 @@ class Run:
 
 def topics(run: Run) -> Facts:
     """Seeds and the model's own topics, without near-duplicates -> data/topics.parquet."""
-    from rldf_ray.evaluate.multiple_choice import evaluation_texts, load_items
+    from rldf_ray.evaluate.contamination import texts_to_avoid
 
     before = run.speakers.usage, run.speakers.paid_usage
-    evaluated = evaluation_texts(load_items(run.plan).items)
-    writer = TopicWriter(run.plan, run.speakers.of("topics"), evaluated)
+    writer = TopicWriter(run.plan, run.speakers.of("topics"), texts_to_avoid(run.plan))
     found, counts = run.speakers.run(writer.gather())
     run.folder.write_table("data/topics.parquet", table_of(found, TOPIC_SCHEMA))
     by_type: dict[str, Any] = {}

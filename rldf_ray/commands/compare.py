@@ -68,6 +68,14 @@ Figures = Annotated[
         "for Tables 2 to 5",
     ),
 ]
+JudgedBy = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="MODEL",
+        help="vllm:MODEL or openai:MODEL scores the free answers: Tables 3 to 5, Figures 5 and 6",
+    ),
+]
 Multirole = Annotated[
     Path | None,
     typer.Option("--multirole", metavar="DIR", help="ask the multi-role debate set here as well"),
@@ -90,6 +98,7 @@ def compare(
     mode: ModeOption = AskedBy.rank,
     multirole: Multirole = None,
     queries: Queries = 2000,
+    judge: JudgedBy = None,
     figures: Figures = [],  # noqa: B006
     as_json: AsJSON = False,
 ) -> None:
@@ -107,12 +116,14 @@ def compare(
         repeats,
         mode.value,
         others,
-        None if multirole is None else str(multirole),
         queries,
+        judge,
     )
     # Tables and JSON go to stdout; what a run tells while it works must not be among JSON.
     story = Story(Console(stderr=as_json, highlight=False, soft_wrap=True))
-    found = work.compare(plan_with_items(loaded, folder, items), settings, out, story)
+    other = None if multirole is None else str(multirole.resolve())
+    whole = plan_with_items(loaded, folder, items, other)
+    found = work.compare(whole, settings, out, story)
     if as_json:
         print(json.dumps(found.summary, indent=2))
         return

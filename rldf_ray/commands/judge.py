@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rldf_ray.plan import PlanError
+from rldf_ray.plan import PlanError, load_plan
 
 
 def judge(
@@ -46,17 +46,22 @@ def judge(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """Bias score, communication effectiveness and logical soundness of free answers, 0-100."""
-    from rldf_ray.commands import judge_work as work
     from rldf_ray.commands.judge_tables import leave
+    from rldf_ray.judging import Request, evaluate
     from rldf_ray.prompts.rubrics import MEASURES
     from rldf_ray.storage import RunFolder
 
     asked = [name.strip() for name in measures.split(",")]
-    known = [name for name in MEASURES if name in asked]
+    known = tuple(name for name in MEASURES if name in asked)
     if len(known) != len(asked):
         raise PlanError(f"--measures is {measures!r}; allowed: some of BS, CE, LS, each once")
-    request = work.Request(
-        source, judge_, tuple(known), prompts, against, audit_pairs, plan, tuple(set_), seed
+    saved = source / "plan.yaml"
+    theirs = load_plan(str(saved)) if saved.is_file() else None
+    asked_with = load_plan(plan or (str(saved) if theirs else "quickstart"), set_)
+    if theirs is None and plan is not None:
+        theirs = load_plan(plan)
+    request = Request(
+        source, judge_, asked_with, theirs, known, prompts, against, audit_pairs, seed
     )
     folder = RunFolder.at(out or Path("runs/judge") / source.resolve().stem)
-    leave(work.evaluate(request, folder), as_json)
+    leave(evaluate(request, folder), as_json)

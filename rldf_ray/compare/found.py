@@ -88,7 +88,7 @@ def found_in(
         took = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
         costs[asking.method.name].append(cost_of(asking.method, asking.repeat, pairs, took, out))
     titles = {method.name: method.title for method in methods}
-    results += [*multirole.results, *given_rows(settings, list(titles))]
+    results += [*multirole.results, *given_rows(plan, settings, list(titles))]
     every_item = [*answered, *multirole.items]
     kept.write_table("items.parquet", pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
     kept.write_table("results.parquet", pa.Table.from_pylist(results, schema=RESULT_SCHEMA))

@@ -40,4 +40,3 @@ def _speakers(method: Method) -> set[str]:
         return set()
     source = method.training.source
     return {model_of(source.speaker_of(part)) for part in ("debate", "referee")}
-

@@ -33,14 +33,14 @@ class MultiroleRows:
 
 
 def queries_of(plan: Plan, settings: Settings) -> MultiroleSet | None:
-    """The set's sample, None where none is asked for.
+    """The set's sample, None where the plan has none.
 
     Raises:
         MultiroleError: the file is not there, or not as published.
     """
-    if settings.multirole is None:
+    if plan.evaluate.multirole is None:
         return None
-    return load_multirole(settings.multirole, settings.queries, plan.seed)
+    return load_multirole(plan.evaluate.multirole, settings.queries, plan.seed)
 
 
 def multirole_rows(

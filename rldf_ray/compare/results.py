@@ -13,7 +13,7 @@ from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.settings import Settings
 from rldf_ray.evaluate.bbq_data import BBQItem
 from rldf_ray.evaluate.bbq_score import Score, score
-from rldf_ray.plan import PlanError
+from rldf_ray.plan import Plan, PlanError
 
 BBQ, MULTIROLE = "bbq", "multirole"
 ALL = "all"
@@ -108,7 +108,7 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
     return found
 
 
-def given_rows(settings: Settings, methods: Sequence[str]) -> Rows:
+def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
     """Figures of these methods that another evaluation left, such as a judge's or people's.
 
     Raises:
@@ -116,7 +116,7 @@ def given_rows(settings: Settings, methods: Sequence[str]) -> Rows:
             that the comparison measures itself or that were given already.
     """
     found: Rows = []
-    measured = {BBQ} if settings.multirole is None else {BBQ, MULTIROLE}
+    measured = {BBQ} if plan.evaluate.multirole is None else {BBQ, MULTIROLE}
     seen: set[tuple[object, ...]] = set()
     for path in settings.figures:
         if not Path(path).is_file():

@@ -23,8 +23,8 @@ class Settings:
         repeats: repeat r trains and thinks with the plan's seed plus r.
         mode: how the items are put: options ranked, or by letter.
         figures: files of other evaluations of the same methods, in the columns of results.parquet.
-        multirole: folder with the multi-role debate set's file; None leaves it out.
-        queries: of it, for each bias type.
+        judge: who scores the free answers, vllm:MODEL or openai:MODEL; None is nobody.
+        queries: of the multi-role debate set, for each bias type, if the plan has the set.
     """
 
     methods: tuple[str, ...] | None = None
@@ -32,21 +32,27 @@ class Settings:
     repeats: int = 3
     mode: Mode = "rank"
     figures: tuple[str, ...] = ()
-    multirole: str | None = None
     queries: int = PER_BIAS_TYPE
+    judge: str | None = None
 
 
-def plan_with_items(plan: Plan, bbq: str | None, items: int | None) -> Plan:
+def plan_with_items(
+    plan: Plan, bbq: str | None, items: int | None, multirole: str | None = None
+) -> Plan:
     """The plan with the comparison's items as its evaluation set.
 
-    Topics are then kept apart from these very items.
+    Topics are then kept apart from these sets.
 
     Args:
         bbq: BBQ's files; None is the plan's own set, or the scenes shipped here.
         items: in all, spread over the categories; None is the plan's own number, on BBQ at least
             `LEAST_ITEMS`.
+        multirole: the multi-role debate set's folder; None is the plan's own, or none.
     """
-    section = plan.evaluate if bbq is None else plan.evaluate.model_copy(update={"bbq": bbq})
+    given = {"bbq": bbq, "multirole": multirole}
+    section = plan.evaluate.model_copy(
+        update={name: folder for name, folder in given.items() if folder is not None}
+    )
     if section.bbq is None and items is None:
         return plan.model_copy(update={"evaluate": section})
     categories = len(categories_in(section.bbq or SCENES))

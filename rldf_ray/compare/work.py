@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rldf_ray.compare.answers import Asking, answer_all
@@ -26,6 +27,7 @@ from rldf_ray.compare.runs import (
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
 from rldf_ray.evaluate.multiple_choice import load_items
+from rldf_ray.judging import LONG_SCORES, Request, evaluate, judge_plan
 from rldf_ray.plan import Plan
 from rldf_ray.preflight import check_inputs
 from rldf_ray.records import Topic, topics_of
@@ -40,7 +42,9 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         PlanError, PreflightError, StageError and the like: as a run; what finished is kept.
     """
     methods = methods_of(plan, settings.methods, settings.teachers)
-    given_rows(settings, [method.name for method in methods])
+    given_rows(plan, settings, [method.name for method in methods])
+    if settings.judge is not None:
+        judge_plan(plan, settings.judge)
     for planned in debate_runs(methods, out.resolve()):
         if not finished(planned, out.resolve()):
             check_inputs(planned.plan, out)
@@ -54,15 +58,30 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         others = multirole_rows(plan, settings, queries, askings, kept, story)
         measure_perplexities(plan, askings, kept, story)
         topics = _topics(methods, folder.root)
-        found = found_in(
-            plan, settings, methods, askings, keys, items, others, pairs, topics, folder.root
-        )
-        write_files(found, kept)
+
+        def written(given: Settings) -> Found:
+            found = found_in(
+                plan, given, methods, askings, keys, items, others, pairs, topics, folder.root
+            )
+            write_files(found, kept)
+            return found
+
+        found = written(settings)
         answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
+        if settings.judge is not None:
+            scores = _judge(plan, settings.judge, kept)
+            found = written(replace(settings, figures=(*settings.figures, scores)))
         answers = kept.read_table(FREE_ANSWERS).to_pylist()
         for line in write_figures(found.results, answers, found.titles, kept.root / "figures"):
             story.say(line)
     return found
+
+
+def _judge(plan: Plan, judge: str, kept: RunFolder) -> str:
+    """The judge's scores of all free answers, in a file for Tables 3 to 5 and Figures 5 and 6."""
+    request = Request(kept.root / FREE_ANSWERS, judge, plan, theirs=None, seed=plan.seed)
+    evaluate(request, kept)
+    return str(kept.root / LONG_SCORES)
 
 
 def _train(methods: Sequence[Method], settings: Settings, out: Path, story: Story) -> int | None:

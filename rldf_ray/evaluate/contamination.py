@@ -1,4 +1,4 @@
-"""Was a run's model trained on what it is asked? The run's topics against the items."""
+"""What training topics must not repeat, and whether a model was trained on what it is asked."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from rldf_ray.evaluate.bbq_data import BBQItem
-from rldf_ray.evaluate.multiple_choice import topic_overlap
+from rldf_ray.debate.overlap import EvaluationTexts
+from rldf_ray.evaluate.bbq_data import BBQItem, load_bbq
+from rldf_ray.evaluate.multiple_choice import SCENES, evaluation_texts, topic_overlap
+from rldf_ray.evaluate.multirole_data import load_multirole
+from rldf_ray.plan import Plan
 from rldf_ray.records import Topic, topics_of
 
 TOPICS = Path("data/topics.parquet")
+
+
+def texts_to_avoid(plan: Plan) -> EvaluationTexts:
+    """What nothing a model is trained on may repeat: all items of the plan's sets.
+
+    Those too that its sample leaves out: the model may be asked them another day.
+    """
+    items = load_bbq(plan.evaluate.bbq or SCENES).items
+    if plan.evaluate.multirole is None:
+        return evaluation_texts(items)
+    return evaluation_texts([*items, *load_multirole(plan.evaluate.multirole, None).items])
 
 
 def overlap_with(model: str, items: Sequence[BBQItem]) -> dict[str, int] | None:

@@ -95,6 +95,11 @@ class EnginesSection(Section):
 
 class EvaluateSection(Section):
     bbq: str | None = described(None, "folder with BBQ's files; null is the small set shipped here")
+    multirole: str | None = described(
+        None,
+        "folder with the multi-role debate set, which `rldf eval compare` asks as well; no topic "
+        "repeats a query of it",
+    )
     items_per_category: int | None = described(
         None, "items of each category, a seeded stratified sample; null is all", ge=4
     )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.commands.judge_work import same_model, speaking_placement
+from rldf_ray.judging import same_model, speaking_placement
 from rldf_ray.placement import PlacementError, Resources
 from rldf_ray.plan import load_plan
 from tests.commands.conftest import Rldf

@@ -91,28 +91,20 @@ def test_figures_of_other_evaluations_are_taken_in(tmp_path: Path) -> None:
     ]
     path = str(tmp_path / "long.parquet")
     pq.write_table(pa.Table.from_pylist(rows, RESULT_SCHEMA), path)
-    assert given_rows(Settings(figures=(path,)), ["cot"]) == rows[:1]
+    assert given_rows(plan_with(), Settings(figures=(path,)), ["cot"]) == rows[:1]
     with pytest.raises(
         PlanError, match=r"it is about \['cot', 'other'\]; needed: some of \['sft'\]"
     ):
-        given_rows(Settings(figures=(path,)), ["sft"])
+        given_rows(plan_with(), Settings(figures=(path,)), ["sft"])
     with pytest.raises(PlanError, match="no such file"):
-        given_rows(Settings(figures=(path + "x",)), ["cot"])
+        given_rows(plan_with(), Settings(figures=(path + "x",)), ["cot"])
     with pytest.raises(
         PlanError, match=r"a second figure for \('cot', 0, 'answers', 'age', 'BS'\)"
     ):
-        given_rows(
-            Settings(
-                figures=(
-                    path,
-                    path,
-                )
-            ),
-            ["cot"],
-        )
+        given_rows(plan_with(), Settings(figures=(path, path)), ["cot"])
     pq.write_table(pa.Table.from_pylist([rows[0] | {"set": "bbq"}], RESULT_SCHEMA), path)
     with pytest.raises(PlanError, match="rows of the set bbq, which the comparison measures"):
-        given_rows(Settings(figures=(path,)), ["cot"])
+        given_rows(plan_with(), Settings(figures=(path,)), ["cot"])
     pq.write_table(pa.table({"method": ["cot"]}), path)
     with pytest.raises(PlanError, match="no column"):
-        given_rows(Settings(figures=(path,)), ["cot"])
+        given_rows(plan_with(), Settings(figures=(path,)), ["cot"])

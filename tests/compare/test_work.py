@@ -4,128 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.compare import answers, free_answers, general_ability, runs, work
-from rldf_ray.compare.answers import Put
-from rldf_ray.compare.results import RESULT_SCHEMA
-from rldf_ray.compare.settings import Settings
-from rldf_ray.console import Story
-from rldf_ray.evaluate import perplexity
-from rldf_ray.evaluate.bbq_data import BBQSet
-from rldf_ray.evaluate.bbq_summary import Answer
+from rldf_ray.compare import answers
 from rldf_ray.evaluate.multiple_choice import load_items
-from rldf_ray.evaluate.perplexity import Perplexity
 from rldf_ray.models.base import ChatRequest
-from rldf_ray.placement import Placement, Resources
-from rldf_ray.plan import Plan
-from rldf_ray.preference_data import prompts_table
-from rldf_ray.records import TOPIC_SCHEMA, table_of
-from rldf_ray.storage import RunFolder
-from tests.fakes import RecordingModel, judgement, opinion, plan_with
-
-TOPICS = [opinion(1, split="eval"), judgement(2, split="eval"), opinion(3, split="ppo")]
-TOKENS = {"prompt": 10, "cached": 0, "generated": 100}
-REPORT = {
-    "referee": {"held_out": {"auc": 0.6}},
-    "training": {"reward": {"accuracy": 0.5, "accuracy_low": 0.3, "held_out_pairs": 20}},
-}
-
-
-class Machine:
-    """Finishes stages and answers items without computing; remembers what it was asked to do."""
-
-    def __init__(self) -> None:
-        self.stages: Counter[str] = Counter()
-        self.ranked: list[str] = []
-        self.said = RecordingModel()
-        self.synced: list[str] = []
-        self.read: list[str] = []
-        self.by_place = False
-
-    def run(self, plan: Plan, out: Path, story: Story, only: Any, stages_of: Any) -> None:
-        folder = RunFolder(out)
-        for stage in only:
-            if folder.manifest(stage) is None:
-                self.stages[stage] += 1
-                for name in runs.FILES.get(stage, ()):
-                    folder.write_table(name, table_of(TOPICS, TOPIC_SCHEMA))
-                facts = {"seconds": 2.0, "statements": 36, "pairs": 9, "tokens": TOKENS}
-                if stage == "data":
-                    folder.write_table("data/prompts.parquet", prompts_table(TOPICS))
-                folder.finish(stage, plan.digest(), facts)
-        folder.write_json("report.json", REPORT)
-
-    def rank(
-        self, plan: Plan, folder: str, items: BBQSet, put: Sequence[Put], *others: Any
-    ) -> dict[Any, Answer]:
-        self.ranked.append(folder)
-        right = folder.endswith("ppo/model")
-        found = {}
-        for item, one in zip(items.items, put, strict=True):
-            said = item.label if right else item.unknown
-            order = one.asked.order
-            found[item.key] = Answer(
-                order[0] if self.by_place else said, order, text=one.said or None
-            )
-        return found
-
-    def perplexity(self, folder: str, placement: Placement, dtype: str) -> Perplexity:
-        self.read.append(folder)
-        return Perplexity(20.0 + folder.endswith("ppo/model"), 1900)
-
-    def sync_weights(self, folder: str, revision: str) -> None:
-        self.synced.append(folder)
-
-    def wait_until_ready(self) -> None:
-        """The engines of the stand-in are up."""
-
-    @property
-    def name(self) -> str:
-        return "embedded"
-
-    async def complete(self, request: Any) -> Any:
-        return await self.said.complete(request)
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    found = Machine()
-
-    @contextmanager
-    def cluster(logs: Path) -> Iterator[Resources]:
-        yield Resources(2, 0, 20)
-
-    @contextmanager
-    def engines(plan: Plan, placement: Placement, *others: Any) -> Iterator[Machine]:
-        yield found
-
-    monkeypatch.setattr(runs, "pipeline", found)
-    monkeypatch.setattr(answers, "ray_cluster", cluster)
-    monkeypatch.setattr(answers, "policy_engines", engines)
-    monkeypatch.setattr(free_answers, "ray_cluster", cluster)
-    monkeypatch.setattr(general_ability, "ray_cluster", cluster)
-    monkeypatch.setattr(perplexity, "perplexity_on_worker", found.perplexity)
-    monkeypatch.setattr(free_answers, "policy_engines", engines)
-    monkeypatch.setattr(answers, "_ranked", found.rank)
-    return found
+from tests.compare.conftest import Machine, compare
+from tests.fakes import plan_with
 
 
 def free(request: ChatRequest) -> bool:
     """Whether it is about a held-out prompt."""
     return request.address.startswith("held_out/") or "/age-" in request.address
-
-
-def compare(out: Path, **settings: Any) -> Any:
-    return work.compare(plan_with(), Settings(**settings), out, Story())
 
 
 def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_path: Path) -> None:
@@ -263,7 +157,8 @@ def test_the_multirole_set_is_asked_as_well(machine: Machine, tmp_path: Path) ->
         writer.writeheader()
         writer.writerows(rows)
     out = tmp_path / "out"
-    found = compare(out, repeats=1, methods=("default", "cot", "rldf_self"), multirole=str(folder))
+    plan = plan_with(f"evaluate.multirole={folder}")
+    found = compare(out, plan, repeats=1, methods=("default", "cot", "rldf_self"))
     shares = {
         (r["method"], r["group"], r["measure"]): r["value"]
         for r in found.results
@@ -322,39 +217,3 @@ def test_a_row_says_where_its_rewards_may_be_noise(machine: Machine, tmp_path: P
     noise = "its reward model may be no better than a coin (0.50 on 20 held-out pairs)"
     assert costs["rldf_self"].remarks[-2:] == (f"seed 0: {noise}", f"seed 1: {noise}")
     assert not any("coin" in remark for remark in costs["sft"].remarks)
-
-
-def test_a_judges_figures_fill_the_tables_and_are_drawn(machine: Machine, tmp_path: Path) -> None:
-    methods = ("default", "sft", "rldf_self")
-    compare(tmp_path, repeats=1, methods=methods)
-    figures = tmp_path / "eval/judge_long.parquet"
-    figures.parent.mkdir()
-    head = {"repeat": 0, "seed": 0, "set": "answers", "n": 6}
-    pq.write_table(
-        pa.Table.from_pylist(
-            [
-                {**head, "method": m, "group": group, "measure": measure, "value": 40.0 + i}
-                for i, m in enumerate(methods)
-                for group in ("age", "nationality", "religion", "all")
-                for measure in ("BS", "CE", "LS")
-            ],
-            schema=RESULT_SCHEMA,
-        ),
-        figures,
-    )
-    (figures.parent / "judge.json").write_text(json.dumps({"judge": "vllm:j", "audit": None}))
-    found = compare(tmp_path, repeats=1, methods=methods, figures=(str(figures),))
-    assert machine.stages["ppo"] == 1
-    table = next(t for t in found.tables if t.number == 3)
-    assert table.columns == ("age", "nationality", "religion")
-    assert {row.name: row.cells[0].mean for row in table.rows} == {
-        "Default": 40.0, "SFT": 41.0, "RLDF self-reflection": 42.0,
-    }  # fmt: skip
-    assert [row.name for row in next(t for t in found.tables if t.number == 4).rows] == [
-        f"{measure}, RLDF self-reflection" for measure in ("BS", "CE", "LS")
-    ]
-    assert any("vllm:j" in note for note in found.notes)
-    text = (tmp_path / "compare/tables.md").read_text()
-    assert "| Default | **40.000** | **40.000** | **40.000** |" in text
-    drawn = {path.stem for path in (tmp_path / "compare/figures").iterdir()}
-    assert {"figure-5-ce", "figure-6-ls"} <= drawn

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rldf_ray.evaluate.bbq_data import load_bbq
-from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with, topics_behind
-from rldf_ray.evaluate.multiple_choice import SCENES
+from rldf_ray.evaluate.contamination import (
+    overlap_sentence,
+    overlap_with,
+    texts_to_avoid,
+    topics_behind,
+)
+from rldf_ray.evaluate.multiple_choice import SCENES, load_items
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.storage import RunFolder
-from tests.fakes import judgement, opinion
+from tests.fakes import judgement, opinion, plan_with
 
 ITEMS = load_bbq(SCENES, ["Age"]).items
 COPIED = replace(judgement(1), text=ITEMS[0].context)
@@ -48,3 +54,25 @@ def test_where_the_command_is_called_does_not_matter(
 ) -> None:
     monkeypatch.chdir(run)
     assert topics_behind(model) == []
+
+
+def test_no_topic_may_repeat_an_item_that_the_sample_left_out() -> None:
+    plan = plan_with("evaluate.items_per_category=4")
+    asked = {item.key for item in load_items(plan).items}
+    left_out = next(item for item in load_bbq(SCENES).items if item.key not in asked)
+    assert texts_to_avoid(plan).overlap(replace(judgement(1), text=left_out.context)) == "ngram"
+
+
+def test_no_topic_may_repeat_a_query_of_the_multirole_set(tmp_path: Path) -> None:
+    sentence = "My aunt of ninety years drives her own car and is BLANK on the road"
+    query = {"bias_type": "ageism", "target_gender": "male", "context": sentence}
+    query |= {"anti_stereotype": "quick", "stereotype": "slow", "unrelated": "tall"}
+    query |= {"item_category": "negative", "type_category": "type1"}
+    with (tmp_path / "dataset.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(query))
+        writer.writeheader()
+        writer.writerow(query)
+    repeating = replace(opinion(1), text=sentence.split(" and ")[0])
+    assert texts_to_avoid(plan_with()).overlap(repeating) is None
+    plan = plan_with(f"evaluate.multirole={tmp_path}")
+    assert texts_to_avoid(plan).overlap(repeating) == "ngram"

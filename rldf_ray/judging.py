@@ -1,14 +1,14 @@
-"""What `rldf eval judge` does once its options are read: answers, the judge, files."""
+"""A judge's scores of free answers: the answers, the judge and its audit, files (METHOD 4)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from rldf_ray.cluster import ray_cluster
@@ -42,27 +42,45 @@ from rldf_ray.evaluate.judge_summary import (
     summary_of,
 )
 from rldf_ray.placement import Placement, PlacementError, Resources
-from rldf_ray.plan import Plan, load_plan, model_of
+from rldf_ray.plan import Plan, PlanError, model_of
 from rldf_ray.plan.plan import PARTS
+from rldf_ray.plan.section import Section
+from rldf_ray.preflight import check_endpoint, check_model
 from rldf_ray.prompts import held_out_statements
-from rldf_ray.prompts.rubrics import Measure
+from rldf_ray.prompts.rubrics import MEASURES, Measure
 from rldf_ray.speakers import Speakers
 from rldf_ray.storage import RunFolder
+
+LONG_SCORES = "eval/judge_long.parquet"
+"""A judge's mean scores, in the columns of a comparison's results.parquet."""
+
+AUDIT_PAIRS = 16
+"""Labelled pairs of each bias type that a judge is audited on, where no number is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Whose answers, which judge, and what is asked of it (`rldf eval judge --help`)."""
+    """Whose answers, which judge, and what is asked of it.
+
+    Attributes:
+        source: a run's folder, or a .parquet or .jsonl file with answers.
+        judge: vllm:MODEL or openai:MODEL.
+        plan: whose engines and endpoint the judge is asked with.
+        theirs: the plan that the answers' models were made with, if it is known.
+        prompts: judge the answers to so many of them; None is all.
+        against: the method with whose answers all others are compared in pairs.
+        audit_pairs: labelled pairs of each bias type that the judge is audited on; 0 is no audit.
+    """
 
     source: Path
     judge: str
-    measures: tuple[Measure, ...]
-    prompts: int | None
-    against: str | None
-    audit_pairs: int
-    plan: str | None
-    overrides: tuple[str, ...]
-    seed: int
+    plan: Plan
+    theirs: Plan | None
+    measures: tuple[Measure, ...] = MEASURES
+    prompts: int | None = None
+    against: str | None = None
+    audit_pairs: int = AUDIT_PAIRS
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +97,12 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
     """Judge, audit and compare; finished calls are in `folder` and not made again.
 
     Raises:
-        AnswersError, PlanError, PlacementError: before anything is started.
+        AnswersError, PlanError, PreflightError, PlacementError: before anything is started.
         ModelError: a request failed for good.
     """
     answers = sampled(read_answers(request.source), request.prompts, request.seed)
     pairs = _pairs(answers, request.against)
-    theirs = _plan_of_answers(request)
-    plan = judge_plan(request, theirs)
+    plan = judge_plan(request.plan, request.judge)
     bias_types = sorted({answer.bias_type for answer in answers})
     pairs_a_type = request.audit_pairs
     statements = [
@@ -98,17 +115,31 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
         judge = Judge(speakers.of("referee"), request.seed)
         found = _ask(judge, speakers, request, answers, pairs, given)
         usage = speakers.usage
-    summary = _summary(request, theirs, found)
+    summary = _summary(request, found)
     summary["tokens"] = {"prompt": usage.prompt, "generated": usage.generated}
     return _write(summary, found, folder)
 
 
-def judge_plan(request: Request, theirs: Plan | None) -> Plan:
-    """The judge plays every part of it, on the engines or at the endpoint of the given plan."""
-    saved = request.source / "plan.yaml"
-    name = request.plan or (str(saved) if theirs is not None else "quickstart")
-    parts = [*(f"{section}.model=null" for section in PARTS), "referee.kind=prompted"]
-    return load_plan(name, [*request.overrides, f"teacher={json.dumps(request.judge)}", *parts])
+def judge_plan(plan: Plan, judge: str) -> Plan:
+    """The judge plays every part of it, on the engines or at the endpoint of `plan`.
+
+    Raises:
+        PlanError: the judge is no speaker.
+        PreflightError: its folder is not there, or its endpoint has no key.
+    """
+    sections: dict[str, Section] = {
+        name: getattr(plan, name).model_copy(update={"model": None}) for name in PARTS
+    }
+    sections["referee"] = sections["referee"].model_copy(update={"kind": "prompted"})
+    try:
+        judged = Plan.model_validate(
+            plan.model_copy(update={"teacher": judge, **sections}).model_dump()
+        )
+    except ValidationError as error:
+        raise PlanError(f"--judge {judge}: {error.errors()[0]['msg']}") from error
+    check_model(judged)
+    check_endpoint(judged)
+    return judged
 
 
 def same_model(judge: str, theirs: Plan | None) -> list[str]:
@@ -201,22 +232,14 @@ def _pairs(answers: list[FreeAnswer], against: str | None) -> list[Pair]:
     return found
 
 
-def _plan_of_answers(request: Request) -> Plan | None:
-    """The plan the answers' models were made with, if there is one to know it from."""
-    saved = request.source / "plan.yaml"
-    if saved.is_file():
-        return load_plan(str(saved))
-    return None if request.plan is None else load_plan(request.plan)
-
-
-def _summary(request: Request, theirs: Plan | None, found: Found) -> dict[str, Any]:
+def _summary(request: Request, found: Found) -> dict[str, Any]:
     source = score_source(found.judged)
     return {
         "judge": request.judge,
         "answers": str(request.source),
         "seed": request.seed,
         "score_source": source,
-        "same_model_as": same_model(request.judge, theirs) if theirs else None,
+        "same_model_as": same_model(request.judge, request.theirs) if request.theirs else None,
         "methods": summary_of(found.judged, source, request.seed),
         "failures": failures_of(found.judged),
         "audit": judge_audit_summary(found.given, found.audited, source, request.seed),
@@ -229,7 +252,7 @@ def _summary(request: Request, theirs: Plan | None, found: Found) -> dict[str, A
 def _write(summary: dict[str, Any], found: Found, folder: RunFolder) -> dict[str, Any]:
     source = summary["score_source"]
     written = folder.write_table("eval/judge.parquet", judged_table(found.judged, source))
-    folder.write_table("eval/judge_long.parquet", long_judged(found.judged, source))
+    folder.write_table(LONG_SCORES, long_judged(found.judged, source))
     if found.given:
         folder.write_table("eval/judge_audit.parquet", audit_table(found.given, found.audited))
     if found.compared:

@@ -1,0 +1,116 @@
+"""A machine that computes nothing: what `compare` asks of it, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rldf_ray.compare import answers, free_answers, general_ability, runs, work
+from rldf_ray.compare.answers import Put
+from rldf_ray.compare.settings import Settings
+from rldf_ray.console import Story
+from rldf_ray.evaluate import perplexity
+from rldf_ray.evaluate.bbq_data import BBQSet
+from rldf_ray.evaluate.bbq_summary import Answer
+from rldf_ray.evaluate.perplexity import Perplexity
+from rldf_ray.placement import Placement, Resources
+from rldf_ray.plan import Plan
+from rldf_ray.preference_data import prompts_table
+from rldf_ray.records import TOPIC_SCHEMA, table_of
+from rldf_ray.storage import RunFolder
+from tests.fakes import RecordingModel, judgement, opinion, plan_with
+
+TOPICS = [opinion(1, split="eval"), judgement(2, split="eval"), opinion(3, split="ppo")]
+TOKENS = {"prompt": 10, "cached": 0, "generated": 100}
+REPORT = {
+    "referee": {"held_out": {"auc": 0.6}},
+    "training": {"reward": {"accuracy": 0.5, "accuracy_low": 0.3, "held_out_pairs": 20}},
+}
+
+
+class Machine:
+    """Finishes stages and answers items without computing; remembers what it was asked to do."""
+
+    def __init__(self) -> None:
+        self.stages: Counter[str] = Counter()
+        self.ranked: list[str] = []
+        self.said = RecordingModel()
+        self.synced: list[str] = []
+        self.read: list[str] = []
+        self.by_place = False
+
+    def run(self, plan: Plan, out: Path, story: Story, only: Any, stages_of: Any) -> None:
+        folder = RunFolder(out)
+        for stage in only:
+            if folder.manifest(stage) is None:
+                self.stages[stage] += 1
+                for name in runs.FILES.get(stage, ()):
+                    folder.write_table(name, table_of(TOPICS, TOPIC_SCHEMA))
+                facts = {"seconds": 2.0, "statements": 36, "pairs": 9, "tokens": TOKENS}
+                if stage == "data":
+                    folder.write_table("data/prompts.parquet", prompts_table(TOPICS))
+                folder.finish(stage, plan.digest(), facts)
+        folder.write_json("report.json", REPORT)
+
+    def rank(
+        self, plan: Plan, folder: str, items: BBQSet, put: Sequence[Put], *others: Any
+    ) -> dict[Any, Answer]:
+        self.ranked.append(folder)
+        right = folder.endswith("ppo/model")
+        found = {}
+        for item, one in zip(items.items, put, strict=True):
+            said = item.label if right else item.unknown
+            order = one.asked.order
+            found[item.key] = Answer(
+                order[0] if self.by_place else said, order, text=one.said or None
+            )
+        return found
+
+    def perplexity(self, folder: str, placement: Placement, dtype: str) -> Perplexity:
+        self.read.append(folder)
+        return Perplexity(20.0 + folder.endswith("ppo/model"), 1900)
+
+    def sync_weights(self, folder: str, revision: str) -> None:
+        self.synced.append(folder)
+
+    def wait_until_ready(self) -> None:
+        """The engines of the stand-in are up."""
+
+    @property
+    def name(self) -> str:
+        return "embedded"
+
+    async def complete(self, request: Any) -> Any:
+        return await self.said.complete(request)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    found = Machine()
+
+    @contextmanager
+    def cluster(logs: Path) -> Iterator[Resources]:
+        yield Resources(2, 0, 20)
+
+    @contextmanager
+    def engines(plan: Plan, placement: Placement, *others: Any) -> Iterator[Machine]:
+        yield found
+
+    monkeypatch.setattr(runs, "pipeline", found)
+    monkeypatch.setattr(answers, "ray_cluster", cluster)
+    monkeypatch.setattr(answers, "policy_engines", engines)
+    monkeypatch.setattr(free_answers, "ray_cluster", cluster)
+    monkeypatch.setattr(general_ability, "ray_cluster", cluster)
+    monkeypatch.setattr(perplexity, "perplexity_on_worker", found.perplexity)
+    monkeypatch.setattr(free_answers, "policy_engines", engines)
+    monkeypatch.setattr(answers, "_ranked", found.rank)
+    return found
+
+
+def compare(out: Path, plan: Plan | None = None, **settings: Any) -> Any:
+    return work.compare(plan or plan_with(), Settings(**settings), out, Story())

@@ -1,0 +1,130 @@
+"""Tables 2 to 5 and Figures 5 and 6: scores of a judge and of people, taken in or asked for."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rldf_ray.commands import human_work
+from rldf_ray.compare.results import RESULT_SCHEMA
+from rldf_ray.plan import PlanError
+from rldf_ray.preflight import PreflightError
+from tests import endpoint
+from tests.compare.conftest import Machine, compare
+from tests.endpoint import Server, completion, serving
+from tests.fakes import plan_with
+
+
+def test_a_judges_figures_fill_the_tables_and_are_drawn(machine: Machine, tmp_path: Path) -> None:
+    methods = ("default", "sft", "rldf_self")
+    compare(tmp_path, repeats=1, methods=methods)
+    figures = tmp_path / "eval/judge_long.parquet"
+    figures.parent.mkdir()
+    head = {"repeat": 0, "seed": 0, "set": "answers", "n": 6}
+    pq.write_table(
+        pa.Table.from_pylist(
+            [
+                {**head, "method": m, "group": group, "measure": measure, "value": 40.0 + i}
+                for i, m in enumerate(methods)
+                for group in ("age", "nationality", "religion", "all")
+                for measure in ("BS", "CE", "LS")
+            ],
+            schema=RESULT_SCHEMA,
+        ),
+        figures,
+    )
+    (figures.parent / "judge.json").write_text(json.dumps({"judge": "vllm:j", "audit": None}))
+    found = compare(tmp_path, repeats=1, methods=methods, figures=(str(figures),))
+    assert machine.stages["ppo"] == 1
+    table = next(t for t in found.tables if t.number == 3)
+    assert table.columns == ("age", "nationality", "religion")
+    assert {row.name: row.cells[0].mean for row in table.rows} == {
+        "Default": 40.0, "SFT": 41.0, "RLDF self-reflection": 42.0,
+    }  # fmt: skip
+    assert [row.name for row in next(t for t in found.tables if t.number == 4).rows] == [
+        f"{measure}, RLDF self-reflection" for measure in ("BS", "CE", "LS")
+    ]
+    assert any("vllm:j" in note for note in found.notes)
+    text = (tmp_path / "compare/tables.md").read_text()
+    assert "| Default | **40.000** | **40.000** | **40.000** |" in text
+    drawn = {path.stem for path in (tmp_path / "compare/figures").iterdir()}
+    assert {"figure-5-ce", "figure-6-ls"} <= drawn
+
+
+def says_forty(body: dict[str, Any]) -> endpoint.Answer:
+    return completion("40")
+
+
+def test_a_judge_scores_the_free_answers_in_the_same_command(
+    machine: Machine, tmp_path: Path
+) -> None:
+    methods = ("default", "sft", "rldf_self")
+    with serving(Server(otherwise=says_forty)) as server:
+        plan = plan_with(f"endpoint.base_url={server.url}")
+        found = compare(tmp_path, plan, repeats=2, methods=methods, judge="openai:m")
+        asked = len(server.received)
+        again = compare(tmp_path, plan, repeats=2, methods=methods, judge="openai:m")
+        assert asked > 0 and len(server.received) == asked
+    assert again.results == found.results
+    three, four = (next(t for t in found.tables if t.number == n) for n in (3, 4))
+    # It said 40 on a scale on which more is better.
+    assert [row.cells[0].mean for row in three.rows] == [60.0] * 3
+    assert len(four.rows) == 3 and all(cell.n == 2 for row in four.rows for cell in row.cells)
+    text = (tmp_path / "compare/tables.md").read_text()
+    assert "The judge of tables 3 to 5 is openai:m. BS: " in text
+    answered = pq.read_table(tmp_path / "compare/free_answers.parquet").num_rows
+    judged = pq.read_table(tmp_path / "compare/eval/judge.parquet")
+    assert judged.num_rows == 3 * answered == 3 * 3 * 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("judge", "why"),
+    [("m", "--judge m: "), ("vllm:/nowhere/m", "/nowhere/m"), ("openai:m", "holds no key")],
+)
+def test_a_judge_that_cannot_be_asked_ends_it_before_work(
+    judge: str, why: str, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises((PlanError, PreflightError), match=why):
+        compare(tmp_path, judge=judge)
+    assert not machine.stages
+
+
+def test_what_people_say_of_the_free_answers_fills_table_2(
+    machine: Machine, tmp_path: Path
+) -> None:
+    methods = ("default", "rldf_self")
+    compare(tmp_path, repeats=1, methods=methods)
+    sheets = tmp_path / "people"
+    human_work.export(tmp_path / "compare/free_answers.parquet", sheets, None, None, seed=0)
+    files = [
+        rated(sheets / "for_raters/sheet.csv", tmp_path / f"{rater}.csv", rater, score)
+        for rater, score in (("ann", 20), ("bob", 60))
+    ]
+    human_work.imported(files, sheets / "key.parquet", tmp_path, seed=0)
+    figures = (str(tmp_path / "eval/human_long.parquet"),)
+    found = compare(tmp_path, repeats=1, methods=methods, figures=figures)
+    two = next(t for t in found.tables if t.number == 2)
+    assert [row.name for row in two.rows] == [
+        f"{measure}, RLDF self-reflection" for measure in ("BS", "CE", "LS")
+    ]
+    assert two.columns == ("age",) and {cell.mean for r in two.rows for cell in r.cells} == {40.0}
+    assert "Not measured" not in (tmp_path / "compare/tables.md").read_text().split("Table 3")[0]
+
+
+def rated(source: Path, target: Path, rater: str, score: int) -> Path:
+    """The sheet as a rater sends it back, with one score for everything."""
+    with source.open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    with target.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row | {"rater": rater, **dict.fromkeys(("BS", "CE", "LS"), score)})
+    return target
