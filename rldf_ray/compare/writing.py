@@ -11,6 +11,11 @@ from rldf_ray.compare.costs import Cost
 from rldf_ray.compare.tables import Cell, Table
 
 DIGITS = 3
+LATEX = str.maketrans(
+    {sign: rf"\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
+"""What LaTeX reads as something else, as it prints it."""
 
 
 def markdown(
@@ -148,9 +153,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _escaped(text: str) -> str:
-    for sign in "&%$#_{}":
-        text = text.replace(sign, rf"\{sign}")
-    return text
+    return text.translate(LATEX)
 
 
 def _known(value: float | None) -> str:

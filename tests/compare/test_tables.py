@@ -167,3 +167,12 @@ def test_markdown_golden() -> None:
 def test_thinking_is_part_of_what_an_answer_takes() -> None:
     facts = {"tokens": {"generated": 80}, "think_seconds": 3.0, "answer_seconds": 1.0}
     assert Answering.of(facts, 8) == Answering(thought_tokens=10, seconds=0.5)
+
+
+def test_a_title_that_latex_would_read_is_printed_as_it_is() -> None:
+    titles = {"default": r"a\b~c^d {50 %} & #1 $x_y"}
+    made = all_tables([row("default", 0, "Age", "accuracy", 0.5)], titles, "m", {})
+    assert (
+        r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d \{50 \%\} \& \#1 \$x\_y &"
+        in latex(made)
+    )
