@@ -32,7 +32,8 @@ def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -
         _repeats(plan, number),
         INTERVALS,
     ]
-    if settings.mode in RANKED and number > 1:
+    asks_default = settings.methods is None or "default" in settings.methods
+    if asks_default and settings.mode in RANKED and number > 1:
         found.append("Default ranks without drawing anything, so its repeats are equal.")
     if plan.referee.judgements == "checked":
         found.append("Of statements on scenes the referee was told what can be concluded.")

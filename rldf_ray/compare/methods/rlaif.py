@@ -2,8 +2,8 @@
 
 Where RLDF holds a debate, the model answers the prompt of training as often as there would be
 statements, each answer for itself. The referee of the debates judges them round by round in the
-same words, and they are labelled and paired by the same rules, so topics, number of answers, their
-greatest length and the judge's calls are RLDF's.
+same words, and they are labelled by the same rules and paired within their topic, as they have no
+identity. So topics, number of answers, their greatest length and the judge's calls are RLDF's.
 """
 
 from __future__ import annotations
