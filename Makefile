@@ -27,7 +27,7 @@ LOG := $(VENV)/install.log
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 
 # serve/ and tune/ are checked as soon as they hold a module.
-CODE := rldf_ray $(patsubst %/,%,$(sort $(dir $(wildcard serve/*.py tune/*.py))))
+CODE := rldf_ray benchmarks $(patsubst %/,%,$(sort $(dir $(wildcard serve/*.py tune/*.py))))
 
 HERE := (slow or cluster or browser$(if $(filter gpu,$(HARDWARE)), or gpu)) and not hosts$(if $(filter gpu,$(HARDWARE)),, and not gpu)
 

@@ -152,7 +152,9 @@ def _write_prompts(root: Path, tokenizer: Any) -> None:
 
     from rldf_ray.models.reward_score import chat_ids
 
-    draw, rows, ids = random.Random(0), [], []
+    draw = random.Random(0)
+    rows: list[dict[str, Any]] = []
+    ids: list[list[int]] = []
     while len(rows) < 64:
         words = draw.choices(WORDS, k=40)
         message = [{"role": "user", "content": " ".join(words)}]
@@ -172,11 +174,12 @@ def _write_prompts(root: Path, tokenizer: Any) -> None:
 
 def ours(root: Path, side: str, episodes: int) -> None:
     """The `ppo` stage in this process, on a Ray cluster of its own."""
-    from rldf_ray import stages
+    from rldf_ray import training_stages
     from rldf_ray.cluster import ray_cluster
     from rldf_ray.console import Story
     from rldf_ray.placement import place
     from rldf_ray.speakers import Speakers
+    from rldf_ray.stages import Run
     from rldf_ray.storage import RunFolder
 
     sizes = (
@@ -197,8 +200,8 @@ def ours(root: Path, side: str, episodes: int) -> None:
         placement = place(plan, resources)
         folder, story = RunFolder(root), Story()
         speakers = Speakers(plan, folder, placement, story)
-        run = stages.Run(plan, folder, placement, story, "benchmark", speakers)
-        history = stages.ppo(run)["history"]
+        run = Run(plan, folder, placement, story, "benchmark", speakers)
+        history = training_stages.ppo(run)["history"]
     shutil.rmtree(root / "ppo")
     (root / f"{side}.json").write_text(json.dumps(rates(history)))
 
@@ -228,8 +231,8 @@ def peer(root: Path, episodes: int, folder: Path) -> dict[str, Any]:
         _install_peer(folder)
     script = Path(__file__).parent / "peers" / "trl_ppo.py"
     out = root / "trl.json"
-    command = [python, script, root / "sft/model", root / "reward/model", root / "prompts.json"]
-    command += [episodes, BATCH, ANSWER, out]
+    read = (root / "sft/model", root / "reward/model", root / "prompts.json")
+    command = (python, script, *read, episodes, BATCH, ANSWER, out)
     peak = _watched([str(part) for part in command])
     found = json.loads(out.read_text())
     seconds = found["ended"][-1] - found["ended"][0]
