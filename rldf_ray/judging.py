@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ from rldf_ray.preflight import check_endpoint, check_model
 from rldf_ray.prompts import held_out_statements
 from rldf_ray.prompts.rubrics import MEASURES, Measure
 from rldf_ray.speakers import Speakers
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage import RunFolder, digest
 
 LONG_SCORES = "eval/judge_long.parquet"
 """A judge's mean scores, in the columns of a comparison's results.parquet."""
@@ -100,7 +100,7 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
         AnswersError, PlanError, PreflightError, PlacementError: before anything is started.
         ModelError: a request failed for good.
     """
-    answers = sampled(read_answers(request.source), request.prompts, request.seed)
+    answers = _answers(request)
     pairs = _pairs(answers, request.against)
     plan = judge_plan(request.plan, request.judge)
     bias_types = sorted({answer.bias_type for answer in answers})
@@ -115,9 +115,28 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
         judge = Judge(speakers.of("referee"), request.seed)
         found = _ask(judge, speakers, request, answers, pairs, given)
         usage = speakers.usage
-    summary = _summary(request, found)
+    summary = _summary(request, found) | {"request": _digest(request, answers)}
     summary["tokens"] = {"prompt": usage.prompt, "generated": usage.generated}
     return _write(summary, found, folder)
+
+
+def judged_before(request: Request, folder: RunFolder) -> bool:
+    """Whether `folder` has what this judge says of these very answers, asked in this way."""
+    if not (folder.root / f"eval/{JUDGE_SUMMARY}").is_file():
+        return False
+    told = folder.read_json(f"eval/{JUDGE_SUMMARY}")
+    return bool(told.get("request") == _digest(request, _answers(request)))
+
+
+def _answers(request: Request) -> list[FreeAnswer]:
+    return sampled(read_answers(request.source), request.prompts, request.seed)
+
+
+def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
+    """Of all that the judge's words depend on."""
+    how = (request.judge, request.plan.engines.dtype, request.seed)
+    asked = (request.measures, request.against, request.audit_pairs)
+    return digest(*how, *asked, [asdict(answer) for answer in answers])
 
 
 def judge_plan(plan: Plan, judge: str) -> Plan:

@@ -27,7 +27,7 @@ from rldf_ray.compare.runs import (
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
 from rldf_ray.evaluate.multiple_choice import load_items
-from rldf_ray.judging import LONG_SCORES, Request, evaluate, judge_plan
+from rldf_ray.judging import LONG_SCORES, Request, evaluate, judge_plan, judged_before
 from rldf_ray.plan import Plan
 from rldf_ray.preflight import check_inputs
 from rldf_ray.records import Topic, topics_of
@@ -80,7 +80,8 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
 def _judge(plan: Plan, judge: str, kept: RunFolder) -> str:
     """The judge's scores of all free answers, in a file for Tables 3 to 5 and Figures 5 and 6."""
     request = Request(kept.root / FREE_ANSWERS, judge, plan, theirs=None, seed=plan.seed)
-    evaluate(request, kept)
+    if not judged_before(request, kept):
+        evaluate(request, kept)
     return str(kept.root / LONG_SCORES)
 
 

@@ -69,15 +69,19 @@ def test_a_judge_scores_the_free_answers_in_the_same_command(
         plan = plan_with(f"endpoint.base_url={server.url}")
         found = compare(tmp_path, plan, repeats=2, methods=methods, judge="openai:m")
         asked = len(server.received)
+        judged_at = (tmp_path / "compare/eval/judge.json").stat().st_mtime_ns
         again = compare(tmp_path, plan, repeats=2, methods=methods, judge="openai:m")
         assert asked > 0 and len(server.received) == asked
+        assert (tmp_path / "compare/eval/judge.json").stat().st_mtime_ns == judged_at
+        compare(tmp_path, plan, repeats=2, methods=methods, judge="openai:other")
+        assert len(server.received) > asked
     assert again.results == found.results
     three, four = (next(t for t in found.tables if t.number == n) for n in (3, 4))
     # It said 40 on a scale on which more is better.
     assert [row.cells[0].mean for row in three.rows] == [60.0] * 3
     assert len(four.rows) == 3 and all(cell.n == 2 for row in four.rows for cell in row.cells)
     text = (tmp_path / "compare/tables.md").read_text()
-    assert "The judge of tables 3 to 5 is openai:m. BS: " in text
+    assert "The judge of tables 3 to 5 is openai:other. BS: " in text
     answered = pq.read_table(tmp_path / "compare/free_answers.parquet").num_rows
     judged = pq.read_table(tmp_path / "compare/eval/judge.parquet")
     assert judged.num_rows == 3 * answered == 3 * 3 * 2 * 3
