@@ -1,11 +1,12 @@
-"""Items a second in ranked-answer mode, against lm-evaluation-harness.
+"""Items a second in ranked-answer mode, against lm-evaluation-harness and a vLLM engine.
 
     python -m benchmarks.eval --bbq DIR [--items 40] [--categories Age Religion]
 
-Both rank the same answers after the same prompts with the same model in bfloat16 on the same
+All rank the same answers after the same prompts with the same model in bfloat16 on the same
 threads. The harness is installed into an environment of its own under a temporary folder, on top
-of the packages this one runs with, and gets the best of batch sizes from 2 to 64. Times begin
-when the model is loaded. Prints a table and writes benchmarks/results/eval.json.
+of the packages this one runs with, and gets the best of batch sizes from 2 to 64; the engine has a
+process of its own (engine_ranking.py). Times begin when the model is loaded. Prints a table and
+writes benchmarks/results/eval.json.
 """
 
 from __future__ import annotations
@@ -71,11 +72,16 @@ def measure(
     asked = [ask(item, "rank") for item in items]
     ours = ranked(folder, asked)
     small = ranked(folder, [ask(item, "rank") for item in scenes])
+    engine = run_engine(folder, asked, scratch, threads)
     harness = run_harness(folder, asked, scratch, threads)
     best = max(harness["items_per_s"].values())
     return {
         "bbq": {"items": len(items), **ours["speed"]},
         "shipped_scenes": {"items": len(scenes), **small["speed"]},
+        "engine": {
+            "items_per_s": engine["items_per_s"],
+            "same_choice": agreement(ours["scores"], engine["scores"]),
+        },
         "lm_eval": {"batch_" + str(size): rate for size, rate in harness["items_per_s"].items()},
         "ratio": ours["speed"]["items_per_s"] / best,
         "same_choice": agreement(ours["scores"], token_means(folder, asked, harness["scores"])),
@@ -125,6 +131,43 @@ def written_out(tokenizer: Any, asked: Sequence[Asked]) -> float:
     return sum(len(q.prompt) + len(a) for q in questions for a in q.answers) / len(asked)
 
 
+# ---- a vLLM engine
+
+
+def run_engine(folder: str, asked: Sequence[Asked], scratch: Path, threads: int) -> Figure:
+    """Its items a second, the median of several times, and its means of log-likelihoods."""
+    from transformers import AutoTokenizer
+
+    from rldf_ray.evaluate.ranking import token_question
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
+    items = [{"prompt": list(q.prompt), "answers": list(map(list, q.answers))} for q in questions]
+    order = {"model": folder, "threads": threads, "items": items}
+    answer = ordered(order, [sys.executable, "-m", "benchmarks.engine_ranking"], scratch)
+    seconds = sorted(answer["seconds"])[len(answer["seconds"]) // 2]
+    return {"items_per_s": len(asked) / seconds, "scores": scores_in(answer)}
+
+
+def ordered(order: Figure, program: Sequence[str], scratch: Path) -> Figure:
+    """What a program says to order.json in `scratch`, in its answer.json.
+
+    Raises:
+        SystemExit: it failed.
+    """
+    (scratch / "order.json").write_text(json.dumps(order))
+    done = subprocess.run([*program, str(scratch)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(program)} failed:\n{done.stderr[-3000:]}")
+    answer: Figure = json.loads((scratch / "answer.json").read_text())
+    return answer
+
+
+def scores_in(answer: Figure) -> dict[int, tuple[float, ...]]:
+    """Of each item by its place: JSON has no numbers for keys."""
+    return {int(place): tuple(found) for place, found in answer["scores"].items()}
+
+
 # ---- lm-evaluation-harness
 
 
@@ -135,20 +178,10 @@ def run_harness(folder: str, asked: Sequence[Asked], scratch: Path, threads: int
     rates: dict[int, float] = {}
     scores: dict[int, tuple[float, ...]] = {}
     for size in BATCHES:
-        (scratch / "order.json").write_text(
-            json.dumps({"model": folder, "batch": size, "threads": threads, "task": TASK})
-        )
-        done = subprocess.run(
-            [str(python), str(Path(__file__).with_name("lm_eval_task.py")), str(scratch)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise SystemExit(f"lm-evaluation-harness failed:\n{done.stderr[-3000:]}")
-        answer = json.loads((scratch / "answer.json").read_text())
-        rates[size] = len(asked) / answer["seconds"]
-        scores = {int(place): tuple(found) for place, found in answer["scores"].items()}
+        order = {"model": folder, "batch": size, "threads": threads, "task": TASK}
+        task = str(Path(__file__).with_name("lm_eval_task.py"))
+        answer = ordered(order, [str(python), task], scratch)
+        rates[size], scores = len(asked) / answer["seconds"], scores_in(answer)
     return {"items_per_s": rates, "scores": scores}
 
 
@@ -251,6 +284,7 @@ def write(figures: Figure, items: int, model: str) -> None:
     RESULTS.write_text(json.dumps(found, indent=2) + "\n")
     table = Table("ranked answers", "items a second")
     table.add_row(f"prefix trees, {items} items of BBQ", f"{figures['bbq']['items_per_s']:.1f}")
+    table.add_row("vLLM engine", f"{figures['engine']['items_per_s']:.1f}")
     for name, rate in figures["lm_eval"].items():
         table.add_row(f"lm-evaluation-harness, {name.replace('_', ' ')}", f"{rate:.1f}")
     table.add_row("prefix trees, shipped scenes", f"{figures['shipped_scenes']['items_per_s']:.1f}")
