@@ -76,6 +76,10 @@ JudgedBy = Annotated[
         help="vllm:MODEL or openai:MODEL scores the free answers: Tables 3 to 5, Figures 5 and 6",
     ),
 ]
+AuditPairs = Annotated[
+    int,
+    typer.Option("--audit-pairs", min=0, help="the judge's: labelled pairs of each bias type"),
+]
 Multirole = Annotated[
     Path | None,
     typer.Option("--multirole", metavar="DIR", help="ask the multi-role debate set here as well"),
@@ -99,6 +103,7 @@ def compare(
     multirole: Multirole = None,
     queries: Queries = 2000,
     judge: JudgedBy = None,
+    audit_pairs: AuditPairs = 16,
     figures: Figures = [],  # noqa: B006
     as_json: AsJSON = False,
 ) -> None:
@@ -118,6 +123,7 @@ def compare(
         others,
         queries,
         judge,
+        audit_pairs,
     )
     # Tables and JSON go to stdout; what a run tells while it works must not be among JSON.
     story = Story(Console(stderr=as_json, highlight=False, soft_wrap=True))

@@ -8,6 +8,7 @@ from rldf_ray.evaluate.asking import Mode
 from rldf_ray.evaluate.bbq_data import categories_in
 from rldf_ray.evaluate.multiple_choice import SCENES
 from rldf_ray.evaluate.multirole_data import PER_BIAS_TYPE
+from rldf_ray.judging import AUDIT_PAIRS
 from rldf_ray.plan import Plan
 
 LEAST_ITEMS = 240
@@ -24,6 +25,7 @@ class Settings:
         mode: how the items are put: options ranked, or by letter.
         figures: files of other evaluations of the same methods, in the columns of results.parquet.
         judge: who scores the free answers, vllm:MODEL or openai:MODEL; None is nobody.
+        audit_pairs: labelled pairs of each bias type that the judge is audited on; 0 is no audit.
         queries: of the multi-role debate set, for each bias type, if the plan has the set.
     """
 
@@ -34,6 +36,7 @@ class Settings:
     figures: tuple[str, ...] = ()
     queries: int = PER_BIAS_TYPE
     judge: str | None = None
+    audit_pairs: int = AUDIT_PAIRS
 
 
 def plan_with_items(

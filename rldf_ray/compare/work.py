@@ -69,7 +69,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         found = written(settings)
         answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
         if settings.judge is not None:
-            scores = _judge(plan, settings.judge, kept)
+            scores = _judge(plan, settings.judge, settings.audit_pairs, kept)
             found = written(replace(settings, figures=(*settings.figures, scores)))
         answers = kept.read_table(FREE_ANSWERS).to_pylist()
         for line in write_figures(found.results, answers, found.titles, kept.root / "figures"):
@@ -77,9 +77,10 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
     return found
 
 
-def _judge(plan: Plan, judge: str, kept: RunFolder) -> str:
+def _judge(plan: Plan, judge: str, audit_pairs: int, kept: RunFolder) -> str:
     """The judge's scores of all free answers, in a file for Tables 3 to 5 and Figures 5 and 6."""
-    request = Request(kept.root / FREE_ANSWERS, judge, plan, theirs=None, seed=plan.seed)
+    source = kept.root / FREE_ANSWERS
+    request = Request(source, judge, plan, None, audit_pairs=audit_pairs, seed=plan.seed)
     if not judged_before(request, kept):
         evaluate(request, kept)
     return str(kept.root / LONG_SCORES)

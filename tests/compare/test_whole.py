@@ -1,0 +1,145 @@
+"""One command on real parts: every table and figure but people's, and the same again at once."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+RLDF = str(Path(sys.executable).with_name("rldf"))
+METHODS = ("default", "cot", "rldf_self")
+ITEMS, QUERIES = 24, 3
+
+
+@pytest.fixture(scope="module")
+def multirole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file as Kamruzzaman et al. publish it, with our own sentences."""
+    rows = [
+        {
+            "bias_type": name,
+            "target_gender": "male",
+            "context": f"Our neighbour of number {number} plays chess and is BLANK with figures",
+            "anti_stereotype": "slow",
+            "stereotype": "quick",
+            "unrelated": "tall",
+            "item_category": "positive",
+            "type_category": "type1",
+        }
+        for name in ("ageism", "nationality")
+        for number in range(QUERIES)
+    ]
+    folder = tmp_path_factory.mktemp("multirole")
+    with (folder / "dataset.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def command(multirole: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    out = tmp_path_factory.mktemp("compare") / "out"
+    words = [RLDF, "eval", "compare", "smoke", "--out", str(out), "--repeats", "1", "--json"]
+    words += [word for method in METHODS for word in ("--method", method)]
+    words += ["--items", str(ITEMS), "--multirole", str(multirole), "--judge", "vllm:embedded"]
+    words += ["--audit-pairs", "1"]
+    small = ("referee.audit_pairs=4", "data.max_pairs=8", "ppo.episodes=4")
+    for change in ("bias_types=[age, beauty, profession]", "referee.kind=prompted", *small):
+        words += ["--set", change]
+    return words
+
+
+@pytest.fixture(scope="module")
+def found(command: list[str]) -> dict[str, Any]:
+    return said(command)
+
+
+def said(command: list[str]) -> dict[str, Any]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1400, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.fixture
+def written(command: list[str], found: dict[str, Any]) -> Path:
+    return Path(command[command.index("--out") + 1]) / "compare"
+
+
+def test_every_method_answered_every_item_with_a_model_of_its_own(
+    found: dict[str, Any], written: Path
+) -> None:
+    rows = pq.read_table(written / "items.parquet").to_pylist()
+    number = found["items"]
+    assert number >= ITEMS
+    assert Counter((row["method"], row["set"]) for row in rows) == {
+        **{(method, "bbq"): number for method in METHODS},
+        **{(method, "multirole"): 2 * QUERIES for method in METHODS},
+    }
+    assert all(row["thought"] for row in rows if row["method"] == "cot")
+    models = {one["name"]: one["models"] for one in found["methods"]}
+    assert models["default"] == models["cot"] == ["embedded"]
+    assert "ppo of" in models["rldf_self"][0]
+
+
+def test_the_tables_are_those_of_the_items(written: Path) -> None:
+    rows = pq.read_table(written / "items.parquet").to_pylist()
+    cells = list(csv.DictReader((written / "tables.csv").open()))
+    assert {cell["table"] for cell in cells} == {"1", "3", "4", "6"}
+    overall = [c for c in cells if c["table"] == "1" and c["column"] == "Overall"]
+    titles = ("Default", "CoT", "RLDF self-reflection")
+    for method, title in zip(METHODS, titles, strict=True):
+        mine = [row["correct"] for row in rows if (row["method"], row["set"]) == (method, "bbq")]
+        (cell,) = [c for c in overall if c["row"] == title]
+        assert float(cell["mean"]) == pytest.approx(sum(mine) / len(mine), abs=1e-3)
+    text = (written / "tables.md").read_text()
+    assert text.count("Not measured") == 2  # people's, and teachers'
+    assert "The judge is the model that every row begins with" in text
+    assert (written / "tables.tex").read_text().count(r"\begin{tabular}") == 4
+
+
+def test_the_judges_scores_are_in_the_tables_and_drawn(written: Path) -> None:
+    judged = pq.read_table(written / "eval/judge.parquet").to_pylist()
+    results = pq.read_table(written / "results.parquet").to_pylist()
+    scores = [
+        row["score"] for row in judged if (row["method"], row["measure"]) == ("rldf_self", "BS")
+    ]
+    (told,) = [
+        row
+        for row in results
+        if (row["method"], row["set"], row["group"], row["measure"])
+        == ("rldf_self", "answers", "all", "BS")
+    ]
+    assert told["n"] == len([s for s in scores if s is not None]) > 0
+    drawn = {path.name for path in (written / "figures").iterdir()}
+    assert {"figure-5-ce.svg", "figure-6-ls.svg", "figure-7-cases.html"} <= drawn
+
+
+def test_a_trained_row_tells_what_it_took(found: dict[str, Any]) -> None:
+    costs = {one["name"]: one["cost"] for one in found["methods"]}
+    assert costs["default"]["seconds"] == 0 and costs["cot"]["answering"]["thought_tokens"] > 0
+    assert costs["rldf_self"]["pairs"] == found["pairs"] > 0
+    assert costs["rldf_self"]["seconds"] > 0 and costs["rldf_self"]["statements"] == 36
+    assert costs["rldf_self"]["generated_tokens"] > 0
+
+
+def test_the_same_command_again_computes_nothing(
+    command: list[str], found: dict[str, Any], written: Path
+) -> None:
+    before = (written / "results.parquet").read_bytes()
+    began = time.monotonic()
+    again = said(command)
+    # An engine would take longer to start.
+    assert time.monotonic() - began < 60
+    assert (written / "results.parquet").read_bytes() == before
+    assert again["comparisons"] == found["comparisons"]
