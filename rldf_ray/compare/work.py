@@ -25,10 +25,11 @@ from rldf_ray.compare.runs import (
     training_runs,
 )
 from rldf_ray.compare.settings import Settings
+from rldf_ray.compare.tables import JUDGE
 from rldf_ray.console import Story
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.judging import LONG_SCORES, Request, evaluate, judge_plan, judged_before
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Plan, PlanError
 from rldf_ray.preflight import check_inputs
 from rldf_ray.records import Topic, topics_of
 from rldf_ray.report.comparison import write_figures
@@ -42,9 +43,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         PlanError, PreflightError, StageError and the like: as a run; what finished is kept.
     """
     methods = methods_of(plan, settings.methods, settings.teachers)
-    given_rows(plan, settings, [method.name for method in methods])
-    if settings.judge is not None:
-        judge_plan(plan, settings.judge)
+    _check_scores(plan, methods, settings)
     for planned in debate_runs(methods, out.resolve()):
         if not finished(planned, out.resolve()):
             check_inputs(planned.plan, out)
@@ -75,6 +74,21 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         for line in write_figures(found.results, answers, found.titles, kept.root / "figures"):
             story.say(line)
     return found
+
+
+def _check_scores(plan: Plan, methods: Sequence[Method], settings: Settings) -> None:
+    """Scores that are given can be taken in, and those that are asked for can be had."""
+    given = given_rows(plan, settings, [method.name for method in methods])
+    if settings.judge is None:
+        return
+    if any(row["set"] == JUDGE for row in given):
+        raise PlanError("--judge with a judge's figures in --figures: give one of the two")
+    if not any(method.training for method in methods):
+        raise PlanError(
+            "--judge: none of the methods is trained, so there are no topics to answer; add sft, "
+            "rlaif, rldf_self or rldf_teacher, or leave the judge out"
+        )
+    judge_plan(plan, settings.judge)
 
 
 def _judge(plan: Plan, judge: str, audit_pairs: int, kept: RunFolder) -> str:

@@ -100,6 +100,20 @@ def test_a_judge_that_cannot_be_asked_ends_it_before_work(
     assert not machine.stages
 
 
+def test_a_judge_without_answers_or_beside_another_judge_is_refused(
+    machine: Machine, tmp_path: Path
+) -> None:
+    with pytest.raises(PlanError, match="none of the methods is trained"):
+        compare(tmp_path, judge="vllm:embedded", methods=("default", "cot"))
+    row = {"method": "sft", "repeat": 0, "seed": 0, "set": "answers", "group": "age", "n": 1}
+    rows = [row | {"measure": "BS", "value": 40.0}]
+    pq.write_table(pa.Table.from_pylist(rows, schema=RESULT_SCHEMA), tmp_path / "long.parquet")
+    figures = (str(tmp_path / "long.parquet"),)
+    with pytest.raises(PlanError, match="give one of the two"):
+        compare(tmp_path, judge="vllm:embedded", methods=("sft",), figures=figures)
+    assert not machine.stages
+
+
 def test_what_people_say_of_the_free_answers_fills_table_2(
     machine: Machine, tmp_path: Path
 ) -> None:
