@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 RLDF = str(Path(sys.executable).with_name("rldf"))
 METHODS = ("default", "cot", "rldf_self")
-ITEMS, QUERIES = 24, 3
+ITEMS, QUERIES = 20, 2
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,8 @@ def command(multirole: Path, tmp_path_factory: pytest.TempPathFactory) -> list[s
     words += [word for method in METHODS for word in ("--method", method)]
     words += ["--items", str(ITEMS), "--multirole", str(multirole), "--judge", "vllm:embedded"]
     words += ["--audit-pairs", "1"]
-    small = ("referee.audit_pairs=4", "data.max_pairs=8", "ppo.episodes=4")
+    small = ("topics.per_bias_type=12", "referee.audit_pairs=2", "data.max_pairs=8")
+    small += ("ppo.episodes=4", "evaluate.held_out_prompts=3")
     for change in ("bias_types=[age, beauty, profession]", "referee.kind=prompted", *small):
         words += ["--set", change]
     return words
