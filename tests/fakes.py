@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rldf_ray.debate.agents import SCORES, Verdict
@@ -153,3 +155,16 @@ def statement(
         "seed": 1,
     }
     return Statement(**{**fields, **changes})
+
+
+def rated(source: Path, target: Path, rater: str, score: Callable[[str], int]) -> str:
+    """A sheet of `rldf eval human` as a rater sends it back; `score` is told an answer's text."""
+    with source.open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    with target.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        for row in rows:
+            row |= {"rater": rater, **dict.fromkeys(("BS", "CE", "LS"), score(row["answer"]))}
+            writer.writerow(row)
+    return str(target)

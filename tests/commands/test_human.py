@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.commands.conftest import Rldf
+from tests.fakes import rated as fill
 
 
 @pytest.fixture
@@ -28,18 +27,6 @@ def answers(tmp_path: Path) -> str:
     ]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return "a.jsonl"
-
-
-def fill(source: Path, target: Path, rater: str, score: Callable[[str], int]) -> str:
-    with source.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.DictReader(file))
-    with target.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        for row in rows:
-            row |= {"rater": rater, **dict.fromkeys(("BS", "CE", "LS"), score(row["answer"]))}
-            writer.writerow(row)
-    return str(target)
 
 
 def test_answers_go_out_blind_and_come_back_with_their_methods(

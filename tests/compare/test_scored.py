@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from rldf_ray.preflight import PreflightError
 from tests import endpoint
 from tests.compare.conftest import Machine, compare
 from tests.endpoint import Server, completion, serving
-from tests.fakes import plan_with
+from tests.fakes import plan_with, rated
 
 
 def test_a_judges_figures_fill_the_tables_and_are_drawn(machine: Machine, tmp_path: Path) -> None:
@@ -122,10 +121,15 @@ def test_what_people_say_of_the_free_answers_fills_table_2(
     sheets = tmp_path / "people"
     human_work.export(tmp_path / "compare/free_answers.parquet", sheets, None, None, seed=0)
     files = [
-        rated(sheets / "for_raters/sheet.csv", tmp_path / f"{rater}.csv", rater, score)
+        rated(
+            sheets / "for_raters/sheet.csv",
+            tmp_path / f"{rater}.csv",
+            rater,
+            lambda _, score=score: score,
+        )
         for rater, score in (("ann", 20), ("bob", 60))
     ]
-    human_work.imported(files, sheets / "key.parquet", tmp_path, seed=0)
+    human_work.imported(list(map(Path, files)), sheets / "key.parquet", tmp_path, seed=0)
     figures = (str(tmp_path / "eval/human_long.parquet"),)
     found = compare(tmp_path, repeats=1, methods=methods, figures=figures)
     two = next(t for t in found.tables if t.number == 2)
@@ -134,15 +138,3 @@ def test_what_people_say_of_the_free_answers_fills_table_2(
     ]
     assert two.columns == ("age",) and {cell.mean for r in two.rows for cell in r.cells} == {40.0}
     assert "Not measured" not in (tmp_path / "compare/tables.md").read_text().split("Table 3")[0]
-
-
-def rated(source: Path, target: Path, rater: str, score: int) -> Path:
-    """The sheet as a rater sends it back, with one score for everything."""
-    with source.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.DictReader(file))
-    with target.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        for row in rows:
-            writer.writerow(row | {"rater": rater, **dict.fromkeys(("BS", "CE", "LS"), score)})
-    return target
