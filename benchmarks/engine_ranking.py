@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +50,7 @@ def main(folder: Path) -> None:
     scores = {
         place: [next(each) for _ in item["answers"]] for place, item in enumerate(order["items"])
     }
-    settled = {"seconds": seconds, "scores": scores, "settings": asdict(settings)}
-    (folder / "answer.json").write_text(json.dumps(settled))
+    (folder / "answer.json").write_text(json.dumps({"seconds": seconds, "scores": scores}))
 
 
 if __name__ == "__main__":
