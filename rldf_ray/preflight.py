@@ -14,6 +14,7 @@ from rldf_ray.debate.topics import seed_topics
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.evaluate.multirole_data import load_multirole
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.placement import BYTES
 from rldf_ray.plan import TRAINED, Plan
 from rldf_ray.prompts import FOLDER, bias_type, labelled_statements
 
@@ -142,16 +143,30 @@ def check_endpoint(plan: Plan) -> str:
 
 
 def check_disk(plan: Plan, out: Path) -> str:
-    """There is room for what the run writes: four models and their export."""
+    """There is room for what the run writes."""
     existing = next(p for p in [out, *out.parents] if p.exists())
     free = shutil.disk_usage(existing).free / 2**30
-    needed = 5 * parameters_of(resolve_model(plan.model)) * 4 / 2**30 + 0.5
+    needed = _written_gib(plan)
     if free < needed:
         raise PreflightError(
             f"{existing} has {free:.1f} GiB free, the run writes up to {needed:.1f}: make room or "
             "give an --out on a larger disk"
         )
     return f"{free:.0f} GiB free, {needed:.1f} needed"
+
+
+def _written_gib(plan: Plan) -> float:
+    """SFT and reward model, the policy, its export and its way to the engines, GiB (at most).
+
+    A model trained whole is taken to be written in float32; one with adapters is as its base.
+    """
+    adapters = plan.train.lora.rank > 0
+    sft_and_reward, policy = (
+        BYTES[dtype] if adapters else BYTES["float32"]
+        for dtype in (plan.train.dtype, plan.ppo.dtype)
+    )
+    parameters = parameters_of(resolve_model(plan.model))
+    return parameters * (2 * sft_and_reward + 3 * policy) / 2**30 + 0.5
 
 
 def parameters_of(model: str) -> float:

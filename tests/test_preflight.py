@@ -65,3 +65,15 @@ def test_a_full_disk_is_named_with_what_is_needed(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=2**20))
     with pytest.raises(PreflightError, match=r"0\.0 GiB free, the run writes up to 0\.5"):
         check_inputs(plan_of(model_folder), tmp_path / "out")
+
+
+def test_adapters_of_bfloat16_take_half_the_room(model_folder: Path, tmp_path: Path) -> None:
+    """What is written has the base's precision; trained whole, bfloat16 keeps float32 copies."""
+    with (model_folder / "model.safetensors").open("wb") as weights:
+        weights.truncate(2 * 2**30)  # 2**29 parameters of float32; the file is sparse
+    bfloat16 = ("train.dtype=bfloat16", "ppo.dtype=bfloat16")
+    whole = preflight.check_disk(plan_of(model_folder, *bfloat16), tmp_path)
+    adapters = preflight.check_disk(
+        plan_of(model_folder, *bfloat16, "train.lora.rank=8"), tmp_path
+    )
+    assert whole.endswith(" 10.5 needed") and adapters.endswith(" 5.5 needed")
