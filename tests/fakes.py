@@ -168,3 +168,16 @@ def rated(source: Path, target: Path, rater: str, score: Callable[[str], int]) -
             row |= {"rater": rater, **dict.fromkeys(("BS", "CE", "LS"), score(row["answer"]))}
             writer.writerow(row)
     return str(target)
+
+
+def multirole_set(folder: Path, rows: Sequence[Mapping[str, str]]) -> Path:
+    """A folder with a file as Kamruzzaman et al. publish it; what a row leaves out is made up."""
+    usual = {"bias_type": "ageism", "target_gender": "male", "context": "He was BLANK"}
+    usual |= {"anti_stereotype": "quick", "stereotype": "slow", "unrelated": "tall"}
+    usual |= {"item_category": "negative", "type_category": "type1"}
+    folder.mkdir(exist_ok=True)
+    with (folder / "dataset.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(usual))
+        writer.writeheader()
+        writer.writerows(usual | dict(row) for row in rows)
+    return folder

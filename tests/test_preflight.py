@@ -73,7 +73,5 @@ def test_adapters_of_bfloat16_take_half_the_room(model_folder: Path, tmp_path: P
         weights.truncate(2 * 2**30)  # 2**29 parameters of float32; the file is sparse
     bfloat16 = ("train.dtype=bfloat16", "ppo.dtype=bfloat16")
     whole = preflight.check_disk(plan_of(model_folder, *bfloat16), tmp_path)
-    adapters = preflight.check_disk(
-        plan_of(model_folder, *bfloat16, "train.lora.rank=8"), tmp_path
-    )
+    adapters = preflight.check_disk(plan_of(model_folder, *bfloat16, "train.lora.rank=8"), tmp_path)
     assert whole.endswith(" 10.5 needed") and adapters.endswith(" 5.5 needed")

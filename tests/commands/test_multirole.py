@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -10,25 +9,27 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.commands.conftest import Rldf
+from tests.fakes import multirole_set
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> str:
     """A made-up file in the published form: 12 rows on age, 12 on beauty."""
-    folder = tmp_path / "set"
-    folder.mkdir()
-    genders = ("male", "female", "not_spacified")
-    head = ["bias_type", "target_gender", "context", "anti_stereotype", "stereotype", "unrelated"]
-    with (folder / "dataset.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*head, "item_category", "type_category"])
-        for name in ("ageism", "beauty"):
-            for i in range(12):
-                text = f"Clerk number {i} was BLANK"
-                options = [f"quick {i // 2}", f"slow {i // 2}", f"tall {i // 2}"]
-                kinds = [("negative", "positive")[i % 2], ("type1", "type2")[i // 6]]
-                writer.writerow([name, genders[i % 3], text, *options, *kinds])
-    return str(folder)
+    rows = [
+        {
+            "bias_type": name,
+            "target_gender": ("male", "female", "not_spacified")[i % 3],
+            "context": f"Clerk number {i} was BLANK",
+            "anti_stereotype": f"quick {i // 2}",
+            "stereotype": f"slow {i // 2}",
+            "unrelated": f"tall {i // 2}",
+            "item_category": ("negative", "positive")[i % 2],
+            "type_category": ("type1", "type2")[i // 6],
+        }
+        for name in ("ageism", "beauty")
+        for i in range(12)
+    ]
+    return str(multirole_set(tmp_path / "set", rows))
 
 
 def test_queries_are_written_answered_elsewhere_and_scored(

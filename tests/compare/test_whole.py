@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.fakes import multirole_set
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 RLDF = str(Path(sys.executable).with_name("rldf"))
@@ -23,27 +25,13 @@ ITEMS, QUERIES = 20, 2
 
 @pytest.fixture(scope="module")
 def multirole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file as Kamruzzaman et al. publish it, with our own sentences."""
+    said = "Our neighbour of number {} plays chess and is BLANK with figures"
     rows = [
-        {
-            "bias_type": name,
-            "target_gender": "male",
-            "context": f"Our neighbour of number {number} plays chess and is BLANK with figures",
-            "anti_stereotype": "slow",
-            "stereotype": "quick",
-            "unrelated": "tall",
-            "item_category": "positive",
-            "type_category": "type1",
-        }
+        {"bias_type": name, "context": said.format(number)}
         for name in ("ageism", "nationality")
         for number in range(QUERIES)
     ]
-    folder = tmp_path_factory.mktemp("multirole")
-    with (folder / "dataset.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return folder
+    return multirole_set(tmp_path_factory.mktemp("multirole"), rows)
 
 
 @pytest.fixture(scope="module")

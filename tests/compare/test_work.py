@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from rldf_ray.compare import answers
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.models.base import ChatRequest
 from tests.compare.conftest import Machine, compare
-from tests.fakes import plan_with
+from tests.fakes import multirole_set, plan_with
 
 
 def free(request: ChatRequest) -> bool:
@@ -142,20 +141,12 @@ def test_methods_without_topics_have_no_held_out_prompts(machine: Machine, tmp_p
 
 
 def test_the_multirole_set_is_asked_as_well(machine: Machine, tmp_path: Path) -> None:
-    kinds = {"anti_stereotype": "quick", "stereotype": "slow", "unrelated": "tall"}
     rows = [
-        {"bias_type": name, "target_gender": "male", "context": f"On day {i} he was BLANK"}
-        | kinds
-        | {"item_category": "negative", "type_category": "type1"}
+        {"bias_type": name, "context": f"On day {i} he was BLANK"}
         for i in range(4)
         for name in ("ageism", "nationality")
     ]
-    folder = tmp_path / "set"
-    folder.mkdir()
-    with (folder / "dataset.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    folder = multirole_set(tmp_path / "set", rows)
     out = tmp_path / "out"
     plan = plan_with(f"evaluate.multirole={folder}")
     found = compare(out, plan, repeats=1, methods=("default", "cot", "rldf_self"))

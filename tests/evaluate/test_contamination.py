@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from rldf_ray.evaluate.contamination import (
 from rldf_ray.evaluate.multiple_choice import SCENES, load_items
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.storage import RunFolder
-from tests.fakes import judgement, opinion, plan_with
+from tests.fakes import judgement, multirole_set, opinion, plan_with
 
 ITEMS = load_bbq(SCENES, ["Age"]).items
 COPIED = replace(judgement(1), text=ITEMS[0].context)
@@ -65,13 +64,7 @@ def test_no_topic_may_repeat_an_item_that_the_sample_left_out() -> None:
 
 def test_no_topic_may_repeat_a_query_of_the_multirole_set(tmp_path: Path) -> None:
     sentence = "My aunt of ninety years drives her own car and is BLANK on the road"
-    query = {"bias_type": "ageism", "target_gender": "male", "context": sentence}
-    query |= {"anti_stereotype": "quick", "stereotype": "slow", "unrelated": "tall"}
-    query |= {"item_category": "negative", "type_category": "type1"}
-    with (tmp_path / "dataset.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(query))
-        writer.writeheader()
-        writer.writerow(query)
+    multirole_set(tmp_path, [{"context": sentence}])
     repeating = replace(opinion(1), text=sentence.split(" and ")[0])
     assert texts_to_avoid(plan_with()).overlap(repeating) is None
     plan = plan_with(f"evaluate.multirole={tmp_path}")
