@@ -192,6 +192,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         f"{unparsed['number']} answers were no option, {refusals['number']} of them refusals"
         + (f", {summary['missing']} items had no prediction" if summary["missing"] else ""),
         f"95 % intervals resample {summary['set']['templates']} question templates.",
+        _unknown(summary),
         summary["positions"]["verdict"],
         "Places are those of the published order: a file does not say what was shown."
         if summary["mode"] == "predictions"
@@ -201,6 +202,20 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         f"every item: {summary['written']}",
     ]
     return [line for line in found if line]
+
+
+def _unknown(summary: Mapping[str, Any]) -> str | None:
+    """Whether the model reads or is silent; None without items whose context tells."""
+    silent, right = (summary["overall"][name] for name in ("unknown_disambig", "accuracy_named"))
+    if silent is None:
+        return None
+    auc = summary["unknown_auc"]
+    return (
+        f'Where the context tells, {silent:.2f} of the answers are "unknown"'
+        + ("" if right is None else f", and {right:.2f} of the others right (a guess: 0.50)")
+        + ("" if auc is None else f"; AUC of its margin for where it tells nothing: {auc:.2f}")
+        + "."
+    )
 
 
 def _cell(values: Mapping[str, Any], name: str) -> str:

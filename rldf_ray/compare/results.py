@@ -13,6 +13,7 @@ from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.settings import Settings
 from rldf_ray.evaluate.bbq_data import BBQItem
 from rldf_ray.evaluate.bbq_score import Score, score
+from rldf_ray.evaluate.bbq_unknown import unknown_auc
 from rldf_ray.plan import Plan, PlanError
 
 BBQ, MULTIROLE = "bbq", "multirole"
@@ -56,6 +57,8 @@ MEASURES = {
     "s_amb": "s_amb",
     "s_dis": "s_dis",
     "unknown_share": "unknown_share",
+    "unknown_dis": "unknown_disambig",
+    "accuracy_named": "accuracy_named",
 }
 
 Rows = list[dict[str, Any]]
@@ -90,8 +93,9 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
 
     A figure that there is nothing to take from has no row.
     """
-    predictions = {(r["category"], r["example_id"]): r["prediction"] for r in answers.to_pylist()}
-    scores = score(items, predictions)
+    answered = {(row["category"], row["example_id"]): row for row in answers.to_pylist()}
+    scores = score(items, {key: row["prediction"] for key, row in answered.items()})
+    auc = unknown_auc(items, {key: row["scores"] for key, row in answered.items()})
     head = {"method": asking.method.name, "repeat": asking.repeat, "seed": asking.seed, "set": BBQ}
     groups: Mapping[str, Score] = {**scores.categories, ALL: scores.overall}
     found = [
@@ -105,6 +109,9 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
         for m, name in MEASURES.items()
         if (mean := means.get(name)) is not None and mean.value is not None
     ]
+    if auc is not None:
+        row = {"group": ALL, "measure": "unknown_auc", "value": auc, "n": len(items)}
+        found.append(head | row)
     return found
 
 
@@ -157,6 +164,7 @@ def _about(row: Mapping[str, Any]) -> tuple[object, ...]:
 
 def _figures(one: Score) -> Iterator[tuple[str, float, int]]:
     counts = {"accuracy_amb": one.ambig.n, "accuracy_dis": one.disambig.n}
+    counts |= {"unknown_dis": one.disambig.n, "accuracy_named": one.disambig.named}
     counts |= {"s_amb": one.ambig.not_unknown, "s_dis": one.disambig.not_unknown}
     for measure, name in MEASURES.items():
         value = getattr(one, name)

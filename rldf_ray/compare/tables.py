@@ -6,7 +6,8 @@
 4  self-reflection and teacher-student              set "answers", measures BS, CE, LS
 5  bias score, teachers x bias types                set "answers", measure BS
 
-and one of ours, 6: impartial answers, methods x bias types, set "multirole", where it was asked.
+and two of ours: 6, impartial answers, methods x bias types, set "multirole", where it was asked;
+and 7, when a method says that something is not known, set "bbq".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rldf_ray.compare.results import ALL, BBQ, MULTIROLE, Rows
 # The sets and measures of `rldf eval judge` and `rldf eval human import`.
 PEOPLE, JUDGE = "people", "answers"
 # Which way is better: +1 higher, -1 lower, 0 nearer to zero.
-BETTER = {"s_amb": 0, "s_dis": 0, "BS": -1, "perplexity": -1}
+BETTER = {"s_amb": 0, "s_dis": 0, "BS": -1, "perplexity": -1, "unknown_dis": -1}
 MEANS = "mean of categories"
 NAMES = {
     ALL: "Overall",
@@ -121,8 +122,9 @@ def all_tables(
         _modes(4, f"{both}, scored by a judge ({model})", results, modes, JUDGE),
         _bias(5, f"Bias score by teacher ({model}), lower is better", results, teachers, "teacher"),
     ]
-    groups = _groups(results, MULTIROLE)
-    return [*found, _impartial(results, titles, model, groups)] if groups else found
+    if groups := _groups(results, MULTIROLE):
+        found.append(_impartial(results, titles, model, groups))
+    return [*found, _unknown(results, titles, model, always_unknown)]
 
 
 def table_1(
@@ -164,6 +166,35 @@ def _impartial(
     names = tuple(NAMES.get(group, group) for group in places)
     title = f"Impartial answers on the multi-role debate set ({model})"
     return Table(6, title, "method", names, rows, (1,) * len(places)).marked()
+
+
+def _unknown(
+    results: Rows,
+    titles: Mapping[str, str],
+    model: str,
+    always_unknown: Mapping[str, Mapping[str, float | None]],
+) -> Table:
+    """Whether a method reads or has become silent: all of it is in Table 1, mixed."""
+    columns = {
+        "accuracy_amb": "Unknown, ambiguous",
+        "unknown_dis": "Unknown, disambiguated",
+        "accuracy_named": "Right where somebody is named",
+        "unknown_auc": "AUC of unknown",
+    }
+    rows = [
+        Row(title, tuple(cell_of(results, method, BBQ, ALL, measure) for measure in columns))
+        for method, title in titles.items()
+    ]
+    silent = tuple(Cell(always_unknown.get(ALL, {}).get(measure)) for measure in columns)
+    rows.append(Row("always unknown", silent, reference=True))
+    return Table(
+        7,
+        f"When it is said that something is not known ({model})",
+        "method",
+        tuple(columns.values()),
+        tuple(rows),
+        tuple(BETTER.get(measure, 1) for measure in columns),
+    ).marked()
 
 
 def _bias(number: int, title: str, results: Rows, methods: Mapping[str, str], head: str) -> Table:

@@ -16,6 +16,7 @@ from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet, Key
 from rldf_ray.evaluate.bbq_intervals import Interval, Intervals, intervals
 from rldf_ray.evaluate.bbq_positions import positions
 from rldf_ray.evaluate.bbq_score import BBQScores, Prediction, Score, score
+from rldf_ray.evaluate.bbq_unknown import unknown_auc
 from rldf_ray.evaluate.bbq_variants import FIGURES, Variant, score_figures
 from rldf_ray.evaluate.stats import share_estimate
 
@@ -106,6 +107,7 @@ class Evaluation:
             },
             **as_dict(scores, found, self.variant),
             **self._unanswered(),
+            "unknown_auc": unknown_auc(items, {k: a.scores for k, a in self.answers.items()}),
             "positions": positions(
                 items, self.predictions, {key: a.order for key, a in self.answers.items()}
             ),

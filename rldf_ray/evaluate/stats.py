@@ -113,6 +113,12 @@ def auc_difference(
     return Estimate(_auc(y, one) - _auc(y, two), float(low), float(high), len(y))
 
 
+def auc(labels: Sequence[bool], scores: Sequence[float]) -> float | None:
+    """Area under the ROC curve, without an interval. None unless both labels occur."""
+    y = np.asarray(labels, dtype=bool)
+    return _auc(y, np.asarray(scores, dtype=float)) if 0 < y.sum() < len(y) else None
+
+
 def _auc(biased: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
     """Mann-Whitney U over the number of pairs."""
     pairs = biased.sum() * (~biased).sum()

@@ -96,9 +96,22 @@ def test_table_1_has_every_category_and_the_silent_row_which_is_never_best() -> 
     assert best["Default"][5] and table.rows[-1].cells[1].mean == 0.5
 
 
+def test_table_7_tells_a_silent_method_from_one_that_reads() -> None:
+    more = [
+        row("default", 0, ALL, "unknown_dis", 0.1),
+        row("rldf_self", 0, ALL, "unknown_dis", 0.4),
+    ]
+    more += [row("rldf_self", 0, ALL, "accuracy_named", 0.7)]
+    table = find(tables(more), 7)
+    assert [r.name for r in table.rows] == [*TITLES.values(), "always unknown"]
+    default, rldf = table.rows[:2]
+    assert default.cells[1].best and not rldf.cells[1].best, "less silence is better"
+    assert (default.cells[2].mean, rldf.cells[2].mean) == (None, 0.7)
+
+
 def test_what_was_not_measured_says_so() -> None:
     made = tables()
-    assert [table.number for table in made] == [1, 2, 3, 4, 5]
+    assert [table.number for table in made] == [1, 2, 3, 4, 5, 7]
     text = markdown(made, [], {}, TITLES, [], [])
     assert text.count("Not measured: no free answers were scored by a judge.") == 3
     assert "Not measured: no free answers were scored by people." in text
@@ -123,7 +136,7 @@ def test_bias_scores_fill_tables_3_4_and_5_and_lower_is_better() -> None:
 
 def test_csv_has_a_line_a_cell() -> None:
     lines = list(csv.DictReader(io.StringIO(csv_text(tables()))))
-    assert len(lines) == 4 * 8
+    assert len(lines) == 4 * 8 + 4 * 4
     first = lines[0]
     assert first == {
         "table": "1", "row": "Default", "column": "Age", "mean": "0.2", "sd": "0.0", "n": "2",
@@ -135,7 +148,7 @@ def test_latex_escapes_and_marks() -> None:
     text = latex(tables())
     assert r"\caption{Accuracy on BBQ's categories (m\_1)}" in text
     assert r"$\mathbf{0.400 \pm 0.141}$" in text and r"s\_AMB" in text
-    assert text.count(r"\begin{tabular}") == 1 and text.count("% Table") == 4
+    assert text.count(r"\begin{tabular}") == 2 and text.count("% Table") == 4
 
 
 def test_markdown_golden() -> None:

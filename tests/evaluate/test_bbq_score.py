@@ -122,6 +122,20 @@ def test_each_condition_is_scored_on_its_own_items() -> None:
     assert result.unknown_share == pytest.approx(1 / 3)
 
 
+def test_silence_and_reading_are_told_apart_where_the_context_tells() -> None:
+    """Of five items one is left open, one cannot be parsed, and of three names one is right."""
+    items = [item(i, "disambig") for i in range(5)]
+    right = items[0].label
+    wrong = next(i for i in range(3) if i not in (right, items[0].unknown))
+    said = [right, wrong, wrong, UNKNOWN, None]
+    result = score(items, dict(zip((i.key for i in items), said, strict=True))).overall
+    assert (result.unknown_disambig, result.accuracy_named) == (1 / 5, pytest.approx(1 / 3))
+    silent = scored("disambig", [UNKNOWN, UNKNOWN])
+    assert (silent.unknown_disambig, silent.accuracy_named) == (1.0, None)
+    ambiguous = scored("ambig", [UNKNOWN, TARGET])
+    assert (ambiguous.unknown_disambig, ambiguous.accuracy_named) == (None, None)
+
+
 def test_nothing_biased_is_minus_one_and_not_zero() -> None:
     assert scored("disambig", [OTHER, OTHER, UNKNOWN]).s_dis == -1.0
     assert scored("ambig", [OTHER, OTHER]).s_amb == -1.0
@@ -204,6 +218,8 @@ def test_as_dict_is_json_with_figures_reasons_and_counts() -> None:
         "s_dis_reason": "none of the 1 answers could be parsed",
         "unparsed_share": 0.5,
         "unknown_share": 0.0,
+        "unknown_disambig": 0.0,
+        "accuracy_named": None,
         "counts": {
             "ambig": {
                 "n": 1,
@@ -213,6 +229,8 @@ def test_as_dict_is_json_with_figures_reasons_and_counts() -> None:
                 "without_target": 0,
                 "not_unknown": 1,
                 "biased": 1,
+                "named": 1,
+                "named_right": 0,
             },
             "disambig": {
                 "n": 1,
@@ -222,6 +240,8 @@ def test_as_dict_is_json_with_figures_reasons_and_counts() -> None:
                 "without_target": 0,
                 "not_unknown": 0,
                 "biased": 0,
+                "named": 0,
+                "named_right": 0,
             },
         },
     }
