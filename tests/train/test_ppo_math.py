@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -262,6 +262,8 @@ def test_explained_variance_matches_loop(mask: Tensor, seed: int) -> None:
     def variance(xs: Row) -> float:
         return math.fsum((x - math.fsum(xs) / len(xs)) ** 2 for x in xs) / len(xs)
 
+    # Two returns that happen to be all but equal: moments of them have no digits left.
+    assume(variance(r) > 1e-3)
     close(found, 1 - variance([a - b for a, b in zip(r, v, strict=True)]) / variance(r), 1e-6)
 
 
