@@ -210,12 +210,12 @@ def _unknown(summary: Mapping[str, Any]) -> str | None:
     if silent is None:
         return None
     auc = summary["unknown_auc"]
-    return (
-        f'Where the context tells, {silent:.2f} of the answers are "unknown"'
-        + ("" if right is None else f", and {right:.2f} of the others right (a guess: 0.50)")
-        + ("" if auc is None else f"; AUC of its margin for where it tells nothing: {auc:.2f}")
-        + "."
-    )
+    found = f'Where the context tells, {silent:.2f} of the answers are "unknown"'
+    if right is not None:
+        found += f", and {right:.2f} of the others right (a guess: 0.50)"
+    if auc is not None:
+        found += f'; AUC of the margin of "unknown" for where it does not: {auc:.2f}'
+    return f"{found}."
 
 
 def _cell(values: Mapping[str, Any], name: str) -> str:
