@@ -84,7 +84,7 @@ def test_every_method_answered_every_item_with_a_model_of_its_own(
 def test_the_tables_are_those_of_the_items(written: Path) -> None:
     rows = pq.read_table(written / "items.parquet").to_pylist()
     cells = list(csv.DictReader((written / "tables.csv").open()))
-    assert {cell["table"] for cell in cells} == {"1", "3", "4", "6"}
+    assert {cell["table"] for cell in cells} == {"1", "3", "4", "6", "7"}
     overall = [c for c in cells if c["table"] == "1" and c["column"] == "Overall"]
     titles = ("Default", "CoT", "RLDF self-reflection")
     for method, title in zip(METHODS, titles, strict=True):
@@ -94,7 +94,7 @@ def test_the_tables_are_those_of_the_items(written: Path) -> None:
     text = (written / "tables.md").read_text()
     assert text.count("Not measured") == 2  # people's, and teachers'
     assert "The judge is the model that every row begins with" in text
-    assert (written / "tables.tex").read_text().count(r"\begin{tabular}") == 4
+    assert (written / "tables.tex").read_text().count(r"\begin{tabular}") == 5
 
 
 def test_the_judges_scores_are_in_the_tables_and_drawn(written: Path) -> None:
