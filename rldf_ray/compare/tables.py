@@ -106,7 +106,7 @@ def all_tables(
     model: str,
     always_unknown: Mapping[str, Mapping[str, float | None]],
 ) -> list[Table]:
-    """Tables 1 to 5.
+    """Tables 1 to 5 and 7, and 6 where the multi-role set was asked.
 
     Args:
         titles: method -> what its rows are called, in the order of the rows.
