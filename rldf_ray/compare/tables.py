@@ -135,23 +135,33 @@ def table_1(
 ) -> Table:
     """Accuracy by category, overall (weighted by items), and what the overall figure is made of."""
     categories = sorted({r["group"] for r in results if r["set"] == BBQ} - {ALL, MEANS})
-    places = [*((name, "accuracy") for name in (*categories, ALL, MEANS))]
+    places = [(group, "accuracy") for group in (*categories, ALL, MEANS)]
     places += [(ALL, m) for m in ("accuracy_amb", "accuracy_dis", "s_amb", "s_dis", "perplexity")]
+    columns = {
+        place: NAMES.get(place[0 if place[1] == "accuracy" else 1], place[0]) for place in places
+    }
+    title = f"Accuracy on BBQ's categories ({model})"
+    return _on_bbq(1, title, results, titles, columns, always_unknown)
+
+
+def _on_bbq(
+    number: int,
+    title: str,
+    results: Rows,
+    titles: Mapping[str, str],
+    columns: Mapping[tuple[str, str], str],
+    always_unknown: Mapping[str, Mapping[str, float | None]],
+) -> Table:
+    """Methods by (group, measure), and the row of a model that always says that it is not known."""
     rows = [
-        Row(title, tuple(cell_of(results, method, BBQ, *place) for place in places))
-        for method, title in titles.items()
+        Row(name, tuple(cell_of(results, method, BBQ, *place) for place in columns))
+        for method, name in titles.items()
     ]
-    reference = tuple(Cell(always_unknown.get(group, {}).get(m)) for group, m in places)
+    reference = tuple(Cell(always_unknown.get(group, {}).get(m)) for group, m in columns)
     rows.append(Row("always unknown", reference, reference=True))
-    names = [NAMES.get(g if m == "accuracy" else m, g) for g, m in places]
-    return Table(
-        1,
-        f"Accuracy on BBQ's categories ({model})",
-        "method",
-        tuple(names),
-        tuple(rows),
-        tuple(BETTER.get(measure, 1) for _, measure in places),
-    ).marked()
+    directions = tuple(BETTER.get(measure, 1) for _, measure in columns)
+    names = tuple(columns.values())
+    return Table(number, title, "method", names, tuple(rows), directions).marked()
 
 
 def _impartial(
@@ -176,25 +186,13 @@ def _unknown(
 ) -> Table:
     """Whether a method reads or has become silent: all of it is in Table 1, mixed."""
     columns = {
-        "accuracy_amb": "Unknown, ambiguous",
-        "unknown_dis": "Unknown, disambiguated",
-        "accuracy_named": "Right where somebody is named",
-        "unknown_auc": "AUC of unknown",
+        (ALL, "accuracy_amb"): "Unknown, ambiguous",
+        (ALL, "unknown_dis"): "Unknown, disambiguated",
+        (ALL, "accuracy_named"): "Right where somebody is named",
+        (ALL, "unknown_auc"): "AUC of unknown",
     }
-    rows = [
-        Row(title, tuple(cell_of(results, method, BBQ, ALL, measure) for measure in columns))
-        for method, title in titles.items()
-    ]
-    silent = tuple(Cell(always_unknown.get(ALL, {}).get(measure)) for measure in columns)
-    rows.append(Row("always unknown", silent, reference=True))
-    return Table(
-        7,
-        f"When it is said that something is not known ({model})",
-        "method",
-        tuple(columns.values()),
-        tuple(rows),
-        tuple(BETTER.get(measure, 1) for measure in columns),
-    ).marked()
+    title = f"When it is said that something is not known ({model})"
+    return _on_bbq(7, title, results, titles, columns, always_unknown)
 
 
 def _bias(number: int, title: str, results: Rows, methods: Mapping[str, str], head: str) -> Table:
