@@ -26,13 +26,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.environment import machine, versions
+from benchmarks.goals import goal, write_results
 from rldf_ray.evaluate.asking import Asked, ask
 from rldf_ray.evaluate.bbq_data import BBQItem, load_bbq
 from rldf_ray.evaluate.multiple_choice import SCENES
 from rldf_ray.models.embedded import resolve_model
 
-RESULTS = Path(__file__).parent / "results" / "eval.json"
 HARNESS = "lm-eval==0.4.13"
 BATCHES = (2, 4, 8, 16, 32, 64)
 TREE_TOKENS = (384, 512, 768)
@@ -264,33 +263,21 @@ def agreement(ours: Mapping[int, Sequence[float]], theirs: Mapping[int, Sequence
 
 def write(figures: Figure, items: int, model: str) -> None:
     """The table and benchmarks/results/eval.json."""
-    ratio = figures["ratio"]
-    goals = [
-        {
-            "name": "items a second over lm-evaluation-harness at its best batch size",
-            "value": ratio,
-            "goal": ">= 3",
-            "met": ratio >= 3,
-        }
-    ]
-    RESULTS.parent.mkdir(exist_ok=True)
-    found = {
-        "command": " ".join(["python -m benchmarks.eval", *sys.argv[1:]]),
-        "machine": machine(),
-        "versions": versions() | {"lm-eval": HARNESS.rpartition("=")[2]},
-        "figures": {"model": model, **figures},
-        "goals": goals,
-    }
-    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
     table = Table("ranked answers", "items a second")
     table.add_row(f"prefix trees, {items} items of BBQ", f"{figures['bbq']['items_per_s']:.1f}")
     table.add_row("vLLM engine", f"{figures['engine']['items_per_s']:.1f}")
     for name, rate in figures["lm_eval"].items():
         table.add_row(f"lm-evaluation-harness, {name.replace('_', ' ')}", f"{rate:.1f}")
     table.add_row("prefix trees, shipped scenes", f"{figures['shipped_scenes']['items_per_s']:.1f}")
-    console = Console()
-    console.print(table)
-    console.print(f"{ratio:.2f} times; the same choice on {100 * figures['same_choice']:.1f} %")
+    Console().print(table)
+    ratio = goal(
+        "items a second over lm-evaluation-harness at its best batch size",
+        figures["ratio"],
+        least=3,
+    )
+    harness, _, version = HARNESS.partition("==")
+    write_results("eval", {"model": model, **figures}, [ratio], others={harness: version})
+    print(f"the same choice on {100 * figures['same_choice']:.1f} %")
 
 
 if __name__ == "__main__":

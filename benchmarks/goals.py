@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +25,30 @@ def goal(name: str, value: float, *, least: float | None = None, most: float | N
     return {"name": name, "value": value, "goal": f"<= {most:g}", "met": value <= most}
 
 
+def command_line(name: str, arguments: Sequence[str]) -> str:
+    """The command, without the folders of the machine it was given on: `.../bbq` for the last."""
+    command = " ".join(["python", "-m", f"benchmarks.{name}", *arguments])
+    return re.sub(r"(?<![^\s=:])/(?!/)\S*/", ".../", command)
+
+
 def write_results(
-    name: str, figures: dict[str, Any], goals: list[dict[str, Any]], *, variant: str = ""
+    name: str,
+    figures: Mapping[str, Any],
+    goals: list[dict[str, Any]],
+    *,
+    variant: str = "",
+    others: Mapping[str, str] | None = None,
 ) -> None:
-    """Write benchmarks/results/NAME.json (NAME_VARIANT.json) and print the goals."""
-    command = " ".join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]])
+    """Write benchmarks/results/NAME.json (NAME_VARIANT.json) and print the goals.
+
+    Args:
+        others: package -> version of what the benchmark ran besides the project's own packages.
+    """
     RESULTS.mkdir(exist_ok=True)
     results = {
-        "command": command,
+        "command": command_line(name, sys.argv[1:]),
         "machine": machine(),
-        "versions": versions(),
+        "versions": versions() | dict(others or {}),
         "figures": figures,
         "goals": goals,
     }
