@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def rank_answers(
         summed: over the answer's tokens (nats) instead of their mean (nats a token).
 
     Raises:
-        BBQError: an answer has no token.
+        BBQError: an answer has no token, or the model's log-likelihoods are not finite.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -151,6 +152,11 @@ def _mask(tree: PrefixTree, dtype: torch.dtype) -> Tensor:
 
 def _by_answer(tree: PrefixTree, logprobs: Sequence[float], summed: bool) -> dict[int, Scores]:
     """Per answer the sum or the mean over its tokens."""
+    if not all(map(isfinite, logprobs)):
+        raise BBQError(
+            "log-likelihoods of answers are not finite: the model is broken (did its training "
+            "diverge?), and ranks nothing"
+        )
     found: dict[int, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for step, logprob in zip(tree.steps, logprobs, strict=True):
         found[step.place][step.answer].append(logprob)

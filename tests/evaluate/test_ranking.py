@@ -136,3 +136,14 @@ def test_the_most_likely_option_is_the_prediction() -> None:
 
 def test_ray_can_stream_what_is_ranked() -> None:
     assert inspect.isgeneratorfunction(rank_options)
+
+
+def test_a_broken_model_gives_no_answers(tiny_model: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(tiny_model)
+    torch.nn.init.constant_(model.get_output_embeddings().weight, float("nan"))
+    model.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(tmp_path)
+    with pytest.raises(BBQError, match="not finite"):
+        ranked(tmp_path, [ask(item, "rank") for item in ITEMS], 64)
