@@ -85,13 +85,14 @@ def blind_sheet(answers: Sequence[FreeAnswer], seed: int) -> Sheet:
     """
     if not answers:
         raise SheetError("there are no answers to rate; needed: at least one")
-    codes = {a.answer_id: digest(seed, "sheet", a.answer_id)[:8] for a in answers}
+    # Spreadsheet programs take digits, and digits around an e, for a number: a letter comes first.
+    codes = {a.answer_id: "a" + digest(seed, "sheet", a.answer_id)[:8] for a in answers}
     if len(set(codes.values())) < len(codes):
         raise SheetError(f"two answers got the same code with --seed {seed}: give another seed")
     items = {codes[a.answer_id]: Item(codes[a.answer_id], a.prompt, a.answer) for a in answers}
     ordered = tuple(items[code] for code in sorted(items))
     key = sorted(((codes[a.answer_id], a) for a in answers), key=lambda pair: pair[0])
-    return Sheet(digest([asdict(item) for item in ordered]), ordered, tuple(key))
+    return Sheet("s" + digest([asdict(item) for item in ordered]), ordered, tuple(key))
 
 
 def sheet_csv(sheet: Sheet) -> str:

@@ -72,6 +72,13 @@ def test_a_sheet_tells_nothing_about_methods_and_is_shuffled() -> None:
     assert [i.answer for i in blind_sheet(ANSWERS, 1).items] != shown
 
 
+def test_no_spreadsheet_program_takes_a_code_for_a_number() -> None:
+    sheet = blind_sheet([answer(i, METHODS[0]) for i in range(600)], 0)
+    for code in (sheet.name, *(item.code for item in sheet.items)):
+        with pytest.raises(ValueError, match="could not convert"):
+            float(code)
+
+
 def test_equal_answers_are_rated_once_and_count_for_both_methods(tmp_path: Path) -> None:
     sheet = blind_sheet([answer(0, m, "Yes.") for m in METHODS], 0)
     assert len(sheet.items) == 1 and len(sheet.key) == 2
