@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -136,6 +137,19 @@ def _worker_environment() -> dict[str, str]:
         "MALLOC_MMAP_THRESHOLD_": str(2**28),
         "MALLOC_TRIM_THRESHOLD_": str(16 * 2**30),
     }
+
+
+def reported_resources() -> Resources:
+    """What Ray would report: the cluster's resources if one is running, else this machine's."""
+    if os.environ.get("RAY_ADDRESS"):
+        with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)) as resources:
+            return resources
+    import ray._private.accelerators as accelerators
+    from ray._private.utils import get_num_cpus
+
+    gpus = accelerators.get_accelerator_manager_for_resource("GPU")
+    count = gpus.get_current_node_num_accelerators() if gpus is not None else 0
+    return Resources(get_num_cpus(), count, psutil.virtual_memory().available / 2**30)
 
 
 def _resources(ray: Any) -> Resources:

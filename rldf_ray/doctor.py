@@ -8,11 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
+from rldf_ray.cluster import reported_resources
 from rldf_ray.environment import versions
-from rldf_ray.models.embedded import resolve_model
-from rldf_ray.placement import Resources, check_memory, memory_needed_gib, place
+from rldf_ray.placement import place
 from rldf_ray.plan import Plan
 from rldf_ray.preflight import (
     check_bias_types,
@@ -22,8 +20,8 @@ from rldf_ray.preflight import (
     check_language,
     check_loggers,
     check_model,
+    check_ppo_memory,
     check_referee,
-    parameters_of,
 )
 
 IMPORTED = ("ray", "torch", "transformers", "trl", "deepspeed", "vllm", "datasets")
@@ -57,24 +55,8 @@ def examine(plan: Plan, out: Path) -> list[Check]:
             f"{resources.cpus:g} CPUs, {resources.gpus:g} GPUs, {resources.memory_gib:.1f} GiB",
         ),
         _check("placement", lambda: place(plan, resources).describe()),
-        _check("memory", lambda: _memory(plan, resources)),
+        _check("memory", lambda: check_ppo_memory(plan, resources)),
     ]
-
-
-def reported_resources() -> Resources:
-    """What Ray would report: the cluster's resources if one is running, else this machine's."""
-    address = os.environ.get("RAY_ADDRESS")
-    if address:
-        from rldf_ray.cluster import ray_cluster
-
-        with ray_cluster(Path("/tmp") / f"rldf-doctor-{os.getpid()}") as resources:
-            return resources
-    import ray._private.accelerators as accelerators
-    from ray._private.utils import get_num_cpus
-
-    gpus = accelerators.get_accelerator_manager_for_resource("GPU")
-    count = gpus.get_current_node_num_accelerators() if gpus is not None else 0
-    return Resources(get_num_cpus(), count, psutil.virtual_memory().available / 2**30)
 
 
 def _check(name: str, look: Callable[[], str]) -> Check:
@@ -91,13 +73,6 @@ def _packages() -> str:
         except ImportError as error:
             raise RuntimeError(f"{name} does not import ({error}): run `make install`") from error
     return ", ".join(f"{name} {version}" for name, version in versions().items())
-
-
-def _memory(plan: Plan, resources: Resources) -> str:
-    parameters = parameters_of(resolve_model(plan.model))
-    check_memory(plan, parameters, resources)
-    needed = memory_needed_gib(plan, parameters)
-    return f"PPO needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
 
 
 def _reachable(plan: Plan) -> str:

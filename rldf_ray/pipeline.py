@@ -22,11 +22,10 @@ from rldf_ray.console import Story
 from rldf_ray.environment import versions
 from rldf_ray.evaluation_stage import evaluate
 from rldf_ray.memory import watch_memory
-from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.journaled import EarlierCalls
-from rldf_ray.placement import check_memory, place
+from rldf_ray.placement import place
 from rldf_ray.plan import HOW_FIELDS, Plan
-from rldf_ray.preflight import check_inputs, parameters_of
+from rldf_ray.preflight import check_inputs, check_ppo_memory
 from rldf_ray.referee_stage import referee
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
@@ -114,7 +113,8 @@ def _do(
     story.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
     with ray_cluster(folder.root / "logs") as resources:
         placement = place(plan, resources)
-        check_memory(plan, parameters_of(resolve_model(plan.model)), resources)
+        if "ppo" in todo:
+            check_ppo_memory(plan, resources)
         story.say(f"placement: {placement.describe()}")
         speakers = Speakers(plan, folder, placement, story, earlier)
         current = Run(plan, folder, placement, story, plan.digest(), speakers, statements)

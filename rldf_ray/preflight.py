@@ -14,7 +14,7 @@ from rldf_ray.debate.topics import seed_topics
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.evaluate.multirole_data import load_multirole
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.placement import BYTES
+from rldf_ray.placement import BYTES, Resources, check_memory, memory_needed_gib
 from rldf_ray.plan import TRAINED, Plan
 from rldf_ray.prompts import FOLDER, bias_type, labelled_statements
 
@@ -153,6 +153,18 @@ def check_disk(plan: Plan, out: Path) -> str:
             "give an --out on a larger disk"
         )
     return f"{free:.0f} GiB free, {needed:.1f} needed"
+
+
+def check_ppo_memory(plan: Plan, resources: Resources) -> str:
+    """PPO on CPU fits in memory.
+
+    Raises:
+        PlacementError: it does not; says what to change.
+    """
+    parameters = parameters_of(resolve_model(plan.model))
+    check_memory(plan, parameters, resources)
+    needed = memory_needed_gib(plan, parameters)
+    return f"PPO needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
 
 
 def _written_gib(plan: Plan) -> float:

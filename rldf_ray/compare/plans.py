@@ -91,8 +91,17 @@ def trained(source: Plan, stage: Learning, seed: int, pairs: int | None) -> Plan
 
 
 def _without(plan: Plan, *sections: str) -> Plan:
-    """`plan` with these sections at their defaults."""
-    return plan.model_copy(update={name: type(getattr(plan, name))() for name in sections})
+    """`plan` with these sections at their defaults, in batches that any number of workers share."""
+    step = {"batch_size": plan.train.workers, "micro_batch": 1}
+    batches = {
+        "sft": step,
+        "reward": step,
+        "ppo": step | {"rollout_batch": plan.train.workers, "episodes": plan.train.workers},
+    }
+    defaults = {
+        name: type(getattr(plan, name)).model_validate(batches.get(name, {})) for name in sections
+    }
+    return Plan.model_validate(plan.model_copy(update=defaults).model_dump())
 
 
 def _own_referee(plan: Plan) -> RefereeSection:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rldf_ray.cluster import reported_resources
 from rldf_ray.compare.answers import Asking, answer_all
 from rldf_ray.compare.found import Found, found_in, write_files
 from rldf_ray.compare.free_answers import FILE as FREE_ANSWERS
@@ -30,7 +31,7 @@ from rldf_ray.console import Story
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.judging import LONG_SCORES, Request, evaluate, judge_plan, judged_before
 from rldf_ray.plan import Plan, PlanError
-from rldf_ray.preflight import check_inputs
+from rldf_ray.preflight import check_inputs, check_ppo_memory
 from rldf_ray.records import Topic, topics_of
 from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage import RunFolder
@@ -44,9 +45,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
     """
     methods = methods_of(plan, settings.methods, settings.teachers)
     _check_scores(plan, methods, settings)
-    for planned in debate_runs(methods, out.resolve()):
-        if not finished(planned, out.resolve()):
-            check_inputs(planned.plan, out)
+    _check_runs(plan, methods, out.resolve())
     folder = RunFolder(out.resolve())
     with folder.locked():
         items, queries = load_items(plan), queries_of(plan, settings)
@@ -74,6 +73,15 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         for line in write_figures(found.results, answers, found.titles, kept.root / "figures"):
             story.say(line)
     return found
+
+
+def _check_runs(plan: Plan, methods: Sequence[Method], out: Path) -> None:
+    """What debates will read is there, and what trains on them has the memory it takes."""
+    waiting = [run for run in debate_runs(methods, out) if not finished(run, out)]
+    for planned in waiting:
+        check_inputs(planned.plan, out)
+    if waiting and any(method.training and method.training.last == "ppo" for method in methods):
+        check_ppo_memory(plan, reported_resources())
 
 
 def _check_scores(plan: Plan, methods: Sequence[Method], settings: Settings) -> None:

@@ -102,6 +102,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         yield found
 
     monkeypatch.setattr(runs, "pipeline", found)
+    monkeypatch.setattr(work, "reported_resources", lambda: Resources(2, 0, 20))
     monkeypatch.setattr(answers, "ray_cluster", cluster)
     monkeypatch.setattr(answers, "policy_engines", engines)
     monkeypatch.setattr(free_answers, "ray_cluster", cluster)

@@ -8,8 +8,16 @@ import pytest
 
 from rldf_ray.compare.costs import remarks_on
 from rldf_ray.compare.method import Method, known_methods, methods_of
-from rldf_ray.compare.plans import Learning, debating, own_teacher, sampling, trained
-from rldf_ray.plan import Plan, PlanError
+from rldf_ray.compare.plans import (
+    Learning,
+    debated,
+    debating,
+    gathered,
+    own_teacher,
+    sampling,
+    trained,
+)
+from rldf_ray.plan import Plan, PlanError, load_plan, presets
 from tests.fakes import plan_with
 
 PAPER = ("default", "cot", "fair_thinking", "sft", "rlaif", "rldf_self", "rldf_teacher")
@@ -163,3 +171,24 @@ def test_what_a_referee_is_fitted_from_is_told() -> None:
     assert remarks(fitted) == {("its referee is fitted from the model itself",)}
     teacher = ("teacher=vllm:big", "referee.fit.model=big")
     assert remarks(fitted, *teacher) == {("its referee is fitted from its teacher",)}
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_every_run_of_a_comparison_has_a_plan_that_can_be_given_again(
+    preset: str, tmp_path: Path
+) -> None:
+    assert_given_again(load_plan(preset), tmp_path / "plan.yaml")
+
+
+def test_batches_that_many_workers_share_are_a_plan_of_every_run(tmp_path: Path) -> None:
+    batches = [f"{section}={{batch_size: 12, micro_batch: 4}}" for section in ("sft", "reward")]
+    ppo = "ppo={batch_size: 12, micro_batch: 4, rollout_batch: 24, episodes: 48}"
+    assert_given_again(plan_with("train.workers=3", *batches, ppo), tmp_path / "plan.yaml")
+
+
+def assert_given_again(plan: Plan, written: Path) -> None:
+    """What the runs of a comparison write as their plans can be read, and is the same."""
+    source = sampling(plan)
+    for one in (debated(source), gathered(source), trained(source, "sft", 1, None)):
+        written.write_text(one.to_yaml())
+        assert load_plan(str(written)) == one

@@ -12,6 +12,7 @@ import pytest
 from rldf_ray.compare import answers
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.models.base import ChatRequest
+from rldf_ray.placement import PlacementError
 from tests.compare.conftest import Machine, compare
 from tests.fakes import multirole_set, plan_with
 
@@ -208,3 +209,15 @@ def test_a_row_says_where_its_rewards_may_be_noise(machine: Machine, tmp_path: P
     noise = "its reward model may be no better than a coin (0.50 on 20 held-out pairs)"
     assert costs["rldf_self"].remarks[-2:] == (f"seed 0: {noise}", f"seed 1: {noise}")
     assert not any("coin" in remark for remark in costs["sft"].remarks)
+
+
+def test_ppo_that_will_not_fit_is_refused_before_anything_is_debated(
+    machine: Machine, tmp_path: Path
+) -> None:
+    large = plan_with("engines.kv_cache_gib=30")
+    with pytest.raises(PlacementError, match=r"PPO needs about 3\d\.\d GiB of memory"):
+        compare(tmp_path, large, methods=("default", "rldf_self"))
+    assert not machine.stages
+    # SFT takes no engine beside it, and what has been debated is judged by what is left to do.
+    compare(tmp_path, large, methods=("default", "sft"))
+    assert machine.stages["sft"] == 3
