@@ -19,6 +19,8 @@ from rldf_ray.evaluate.stats import resampled_means
 
 RESAMPLES = 10_000
 LEVEL = 0.05
+# k templates have 2^k ways to point, in 2 of which they all agree: with fewer no p is below LEVEL.
+LEAST_TEMPLATES = 6
 # What methods are held against. RLAIF differs from RLDF in the debate alone.
 BASELINES = ("default", "sft", "rlaif")
 
@@ -31,7 +33,8 @@ class Comparison:
 
     Attributes:
         low, high: 95 % interval (percentile).
-        p: two-sided, of the same resamples.
+        p: two-sided, of the same resamples; at least what so few templates can show.
+        n, templates: items, and the question templates they are of.
         p_holm: adjusted over the comparisons of one family; None before that.
     """
 
@@ -43,11 +46,17 @@ class Comparison:
     high: float
     p: float
     n: int
+    templates: int
     p_holm: float | None = None
 
     @property
     def verdict(self) -> str:
-        """ "not separable" where the interval includes 0; else it says if Holm's p disagrees."""
+        """ "not separable" where the interval includes 0; else it says if Holm's p disagrees.
+
+        "too few templates" where nothing could have been told apart.
+        """
+        if self.templates < LEAST_TEMPLATES:
+            return "too few templates"
         if not self._separable:
             return "not separable"
         return self._way if self._after_holm else f"{self._way}, but not after Holm"
@@ -61,7 +70,7 @@ class Comparison:
 
     @property
     def _separable(self) -> bool:
-        return not self.low <= 0 <= self.high
+        return self.templates >= LEAST_TEMPLATES and not self.low <= 0 <= self.high
 
     @property
     def _way(self) -> str:
@@ -116,6 +125,7 @@ def compare(
         [differences[i] for i in items], [cluster_of[i] for i in items], seed, RESAMPLES
     )
     low, high = np.quantile(drawn, [0.025, 0.975])
+    templates = len(set(cluster_of.values()))
     tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
     return Comparison(
         method,
@@ -124,8 +134,9 @@ def compare(
         sum(differences.values()) / len(differences),
         float(low),
         float(high),
-        min(1.0, float(2 * (tail + 1) / (len(drawn) + 1))),
+        min(1.0, max(float(2 * (tail + 1) / (len(drawn) + 1)), 2.0 ** (1 - templates))),
         len(differences),
+        templates,
     )
 
 

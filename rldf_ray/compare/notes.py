@@ -14,11 +14,6 @@ from rldf_ray.evaluate.multiple_choice import set_name, topic_overlap
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 
-INTERVALS = (
-    "Intervals and p-values: paired bootstrap over question templates of each item's share of "
-    "right repeats; Holm's adjustment over all comparisons of the same items."
-)
-
 
 def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:
     """How the items were asked and what every row was given."""
@@ -30,7 +25,7 @@ def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -
     found = [
         f"{set_name(plan)}: {len(items.items)} items, the same for all methods and repeats; {how}.",
         _repeats(plan, number),
-        INTERVALS,
+        _intervals(items),
     ]
     asks_default = settings.methods is None or "default" in settings.methods
     if asks_default and settings.mode in RANKED and number > 1:
@@ -69,6 +64,15 @@ def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, Sequence[BBQItem]]
     """
     for name, items in sets.items() if topics else ():
         yield overlap_sentence(topic_overlap(topics, items), name)
+
+
+def _intervals(items: BBQSet) -> str:
+    templates = len({(item.category, item.question_index) for item in items.items})
+    return (
+        f"Intervals and p-values: paired bootstrap over the items' {templates} question templates "
+        "of each item's share of right repeats; Holm's adjustment over all comparisons of the same "
+        "items."
+    )
 
 
 def _repeats(plan: Plan, number: int) -> str:

@@ -87,7 +87,7 @@ def test_a_verdict_says_where_the_adjusted_p_disagrees(
     value: float, p_holm: float | None, verdict: str
 ) -> None:
     low, high = sorted((value / 2, value * 2))
-    assert Comparison("a", "b", "all", value, low, high, 0.01, 80, p_holm).verdict == verdict
+    assert Comparison("a", "b", "all", value, low, high, 0.01, 80, 40, p_holm).verdict == verdict
 
 
 def test_items_of_one_template_are_no_independent_draws() -> None:
@@ -120,6 +120,18 @@ def test_a_difference_in_all_of_one_categorys_few_templates_is_not_certain() -> 
     compared = compare(found, "a", "b", "all", 0)
     assert compared is not None and compared.value == pytest.approx(0.2)
     assert compared.low == 0 and compared.verdict == "not separable" and compared.p > 0.05
+
+
+@pytest.mark.parametrize(
+    ("templates", "p", "verdict"),
+    [(1, 1.0, "too few templates"), (5, 2 / 2**5, "too few templates"), (6, 2 / 2**6, "better")],
+)
+def test_a_few_templates_that_agree_are_no_proof(templates: int, p: float, verdict: str) -> None:
+    always, never = ({i: [right] for i in range(60)} for right in (True, False))
+    both = [*rows("a", always, templates), *rows("b", never, templates)]
+    found = compare(both, "a", "b", "all", 0)
+    assert found is not None
+    assert (found.templates, found.p, found.verdict) == (templates, p, verdict)
 
 
 def test_other_items_are_refused() -> None:
