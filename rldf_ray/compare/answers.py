@@ -85,16 +85,14 @@ def answer_all(
         put, facts = _put(plan, todo, items, mode, placement, out, story)
         with story.bar("items answered", len(items.items) * len(todo)) as bar:
             for key, asking in todo.items():
-                began = time.monotonic()
-                answers = _ranked(
+                answers, seconds = _ranked(
                     plan, asking.folder, items, put[key], mode, placement, bar.advance
                 )
                 evaluation = Evaluation(
                     asking.method.title, mode, "paper", items, answers, asking.seed
                 )
                 out.write_table(f"answers/{key}.parquet", evaluation.table())
-                ranking = round(time.monotonic() - began, 1)
-                out.write_json(f"answers/{key}.json", facts[key] | {"answer_seconds": ranking})
+                out.write_json(f"answers/{key}.json", facts[key] | {"answer_seconds": seconds})
     return keys
 
 
@@ -136,22 +134,47 @@ def _put(
         ):
             pool.wait_until_ready()
             for key, asking in thinking.items():
-                began = time.monotonic()
-                model = JournaledModel(pool, journal)
+                model, watch = JournaledModel(pool, journal), Stopwatch(journal, key)
+
+                def on_thought(watch: Stopwatch = watch) -> None:
+                    watch.write()
+                    bar.advance()
+
                 scenes = [
                     Scene.of_item(item, one.asked)
                     for item, one in zip(items.items, put[key], strict=True)
                 ]
-                thoughts = asyncio.run(think_all(asking, model, plan, scenes, bar.advance))
+                thoughts = asyncio.run(think_all(asking, model, plan, scenes, on_thought))
                 put[key] = [
                     Put(asked_after(one.asked, thought), thought.text)
                     for one, thought in zip(put[key], thoughts, strict=True)
                 ]
-                seconds = round(time.monotonic() - began, 1)
-                facts[key] = {"tokens": asdict(model.usage), "think_seconds": seconds}
+                facts[key] = {"tokens": asdict(model.usage), "think_seconds": watch.seconds}
     finally:
         journal.close()
     return put, facts
+
+
+class Stopwatch:
+    """Seconds that something has taken in all its starts, as the journal knows them.
+
+    Args:
+        name: of what is timed; one address in the journal.
+    """
+
+    def __init__(self, journal: Journal, name: str) -> None:
+        self._journal, self._address = journal, f"{name}/seconds"
+        written = journal.get(self._address)
+        self._before: float = 0.0 if written is None else written["seconds"]
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return round(self._before + time.monotonic() - self._began, 1)
+
+    def write(self) -> None:
+        """What has passed until now is not lost with the process."""
+        self._journal.append(self._address, {"seconds": self.seconds})
 
 
 async def think_all(
@@ -188,8 +211,11 @@ def _ranked(
     mode: Mode,
     placement: Placement,
     on_answers: Callable[[int], None],
-) -> dict[Key, Answer]:
-    """The likeliest answer to every item, computed on a worker of the cluster."""
+) -> tuple[dict[Key, Answer], float]:
+    """The likeliest answer to every item, computed on a worker of the cluster.
+
+    Also the seconds it took from when the model was loaded.
+    """
     import ray
 
     from rldf_ray.evaluate.ranking import best_option, rank_answers
@@ -198,6 +224,7 @@ def _ranked(
     asked = [one.asked for one in put]
     task = remote(rank_answers, placement, num_returns="streaming")
     found: dict[Key, Answer] = {}
+    began: float | None = None
     for reference in task.remote(
         resolve_model(folder),
         asked,
@@ -208,6 +235,7 @@ def _ranked(
         summed=mode == "rank_sum",
     ):
         scores = ray.get(reference)
+        began = began or time.monotonic()
         for i, shown in scores.items():
             order = asked[i].order
             found[items.items[i].key] = Answer(
@@ -217,4 +245,5 @@ def _ranked(
                 text=put[i].said or None,
             )
         on_answers(len(scores))
-    return found
+    assert began is not None, "the first part comes before any answer"
+    return found, round(time.monotonic() - began, 1)

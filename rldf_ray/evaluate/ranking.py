@@ -66,6 +66,8 @@ def rank_answers(
 ) -> Iterator[dict[int, Scores]]:
     """Log-likelihood of every answer, tree by tree, by the question's place.
 
+    The first part is empty: it says that the model is loaded.
+
     Args:
         folder: a Hugging Face model folder or hub id.
         tokens: size of a forward pass; a longer question gets one of its own.
@@ -82,7 +84,9 @@ def rank_answers(
     questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
     model.eval().requires_grad_(False).to(device)
-    if questions and not reads_trees(model, questions[0]):
+    as_trees = not questions or reads_trees(model, questions[0])
+    yield {}
+    if not as_trees:
         yield from (_one_by_one(model, question, summed) for question in questions)
         return
     for tree in trees(questions, tokens):

@@ -59,7 +59,7 @@ class Machine:
 
     def rank(
         self, plan: Plan, folder: str, items: BBQSet, put: Sequence[Put], *others: Any
-    ) -> dict[Any, Answer]:
+    ) -> tuple[dict[Any, Answer], float]:
         self.ranked.append(folder)
         right = folder.endswith("ppo/model")
         found = {}
@@ -69,7 +69,7 @@ class Machine:
             found[item.key] = Answer(
                 order[0] if self.by_place else said, order, text=one.said or None
             )
-        return found
+        return found, 1.5
 
     def perplexity(self, folder: str, placement: Placement, dtype: str) -> Perplexity:
         self.read.append(folder)

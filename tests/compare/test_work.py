@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rldf_ray.compare import answers
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.placement import PlacementError
+from rldf_ray.storage import Journal
 from tests.compare.conftest import Machine, compare
 from tests.fakes import multirole_set, plan_with
 
@@ -221,3 +223,30 @@ def test_ppo_that_will_not_fit_is_refused_before_anything_is_debated(
     # SFT takes no engine beside it, and what has been debated is judged by what is left to do.
     compare(tmp_path, large, methods=("default", "sft"))
     assert machine.stages["sft"] == 3
+
+
+def test_thinking_that_was_cut_off_keeps_its_seconds(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete, left = machine.said.complete, 20
+
+    async def until_killed(request: ChatRequest) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            await asyncio.sleep(0.1)  # what has been said before is thought about
+            raise KeyboardInterrupt
+        return await complete(request)
+
+    monkeypatch.setattr(machine.said, "complete", until_killed)
+    with pytest.raises(KeyboardInterrupt):
+        compare(tmp_path, methods=("cot",), repeats=1)
+    journal = Journal(tmp_path / "compare/journal/calls.jsonl")
+    (address,) = {e["address"] for e in journal.entries() if "samples" not in e}
+    journal.append(address, {"seconds": 100.0})
+    journal.close()
+    left = 10_000
+    compare(tmp_path, methods=("cot",), repeats=1)
+    (facts,) = (tmp_path / "compare/answers").glob("*.json")
+    seconds = json.loads(facts.read_text())
+    assert 100 <= seconds["think_seconds"] < 200 and seconds["answer_seconds"] == 1.5

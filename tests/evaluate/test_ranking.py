@@ -94,6 +94,12 @@ def test_items_are_ranked_as_published_in_the_training_template(tiny_model: Path
     assert found == ranked(tiny_model, [ask(item, "rank") for item in ITEMS], 300)
 
 
+def test_the_first_part_says_that_the_model_is_loaded(tiny_model: Path) -> None:
+    settings: dict[str, Any] = {"device": "cpu", "dtype": "float32", "threads": 1, "tokens": 300}
+    first, *others = rank_options(tiny_model, ITEMS, **settings)
+    assert first == {} and all(others)
+
+
 def test_an_order_moves_the_scores_along(tiny_model: Path) -> None:
     straight = ranked(tiny_model, [ask(ITEMS[0], "rank")], 300)[0]
     turned = ranked(tiny_model, [ask(ITEMS[0], "rank", (2, 0, 1))], 300)[0]
