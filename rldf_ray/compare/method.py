@@ -68,7 +68,8 @@ def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str])
         teachers: of teacher-student; none are the plan's own, if it has one.
 
     Raises:
-        PlanError: no such method, one without what it needs, or none at all.
+        PlanError: no such method, one without what it needs, none at all, or teachers whom files
+            would not tell apart.
     """
     known = known_methods()
     wrong = [name for name in names or () if name not in known]
@@ -77,7 +78,7 @@ def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str])
     for teacher in teachers:
         _check_backend(teacher)
     found = []
-    for name in names or known:
+    for name in dict.fromkeys(names or known):
         rows = _module(name).rows(plan, teachers)
         if names and not rows:
             raise PlanError(f"--method {name}: {_module(name).NEEDS}")
@@ -89,7 +90,7 @@ def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str])
             f"--teacher {', '.join(idle)}: none of the methods asked for debates with a teacher of "
             "its own; add --method rldf_teacher"
         )
-    return list({method.name: method for method in found}.values())
+    return found
 
 
 def _check_backend(teacher: str) -> None:

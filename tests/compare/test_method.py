@@ -49,6 +49,26 @@ def test_every_teacher_is_a_row_of_its_own() -> None:
     assert len(set(names(found))) == 2
 
 
+def test_teachers_of_one_last_name_are_told_apart() -> None:
+    teachers = ("vllm:/a/model", "vllm:/b/model", "openai:c")
+    found = methods_of(plan_with(), ["rldf_teacher"], teachers)
+    assert [method.title for method in found] == [
+        "RLDF teacher vllm:/a/model",
+        "RLDF teacher vllm:/b/model",
+        "RLDF teacher c",
+    ]
+
+
+@pytest.mark.parametrize("other", ["openai:x-y", "openai:x:y", "openai:x/y/"])
+def test_teachers_whom_files_would_not_tell_apart_are_refused(other: str) -> None:
+    with pytest.raises(PlanError, match=rf"openai:x/y and {other}: .* both openai-x-y"):
+        methods_of(plan_with(), ["rldf_teacher"], ("openai:x/y", other))
+
+
+def test_a_method_that_is_named_twice_is_one_row() -> None:
+    assert len(methods_of(plan_with(), ["cot", "cot"], ())) == 1
+
+
 def test_the_plans_own_teacher_is_the_default() -> None:
     assert names(methods_of(plan_with("teacher=openai:a"), None, ()))[-1] == "rldf_teacher-openai-a"
 
