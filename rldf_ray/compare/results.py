@@ -128,7 +128,10 @@ def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
     for path in settings.figures:
         if not Path(path).is_file():
             raise PlanError(f"--figures {path}: no such file")
-        table = pq.read_table(path)
+        try:
+            table = pq.read_table(path)
+        except pa.ArrowInvalid as error:
+            raise PlanError(f"--figures {path}: not a Parquet file ({error})") from error
         missing = set(RESULT_SCHEMA.names) - set(table.column_names)
         if missing:
             raise PlanError(

@@ -96,6 +96,13 @@ def test_bbq_has_at_least_240_items_unless_fewer_are_asked_for() -> None:
     assert plan_with_items(whole, str(SCENES), None).evaluate.items_per_category is None
 
 
+def test_figures_that_are_no_parquet_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("method,value\n")
+    with pytest.raises(PlanError, match=r"results\.csv: not a Parquet file"):
+        given_rows(plan_with(), Settings(figures=(str(path),)), ["cot"])
+
+
 def test_figures_of_other_evaluations_are_taken_in(tmp_path: Path) -> None:
     row = {"method": "cot", "repeat": 0, "seed": 0, "set": "answers", "group": "age"}
     rows = [
