@@ -47,6 +47,7 @@ def judge(
 ) -> None:
     """Bias score, communication effectiveness and logical soundness of free answers, 0-100."""
     from rldf_ray.commands.judge_tables import leave
+    from rldf_ray.evaluate.free_answers import RUN_ANSWERS
     from rldf_ray.judging import Request, evaluate
     from rldf_ray.prompts.rubrics import MEASURES
     from rldf_ray.storage import RunFolder
@@ -55,11 +56,10 @@ def judge(
     known = tuple(name for name in MEASURES if name in asked)
     if len(known) != len(asked):
         raise PlanError(f"--measures is {measures!r}; allowed: some of BS, CE, LS, each once")
-    saved = source / "plan.yaml"
+    of_run = source.resolve().parts[-2:] == Path(RUN_ANSWERS).parts
+    saved = (source.resolve().parents[1] if of_run else source) / "plan.yaml"
     theirs = load_plan(str(saved)) if saved.is_file() else None
     asked_with = load_plan(plan or (str(saved) if theirs else "quickstart"), set_)
-    if theirs is None and plan is not None:
-        theirs = load_plan(plan)
     request = Request(
         source, judge_, asked_with, theirs, known, prompts, against, audit_pairs, seed
     )

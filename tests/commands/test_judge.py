@@ -9,13 +9,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from rldf_ray.judging import same_model, speaking_placement
 from rldf_ray.placement import PlacementError, Resources
 from rldf_ray.plan import load_plan
+from rldf_ray.storage import RunFolder
 from tests.commands.conftest import Rldf
+from tests.fakes import plan_with
 
 
 class SaysForty(BaseHTTPRequestHandler):
@@ -96,6 +99,28 @@ def test_answers_are_judged_audited_compared_and_not_asked_again(
     status, out, _ = rldf(*words)
     assert status == 0 and len(SaysForty.asked) == asked
     assert "3 of 18 judgements did not parse" in out and "is not known" in out
+
+
+def test_whose_answers_they_are_is_told_by_their_run_and_by_no_other_plan(
+    endpoint: str, answers: str, rldf: Rldf, tmp_path: Path
+) -> None:
+    run = RunFolder(tmp_path / "run")
+    run.write_text("plan.yaml", plan_with("teacher=openai:m").to_yaml())
+    run.write_table("eval/answers.parquet", answers_table(answers))
+    words = ["--judge", "openai:m", "--set", f"endpoint.base_url={endpoint}", "--json"]
+    words += ["--plan", "quickstart", "--audit-pairs", "0"]
+    for source, same in (
+        (answers, None),
+        ("run", ["topic writer", "teacher", "referee"]),
+        ("run/eval/answers.parquet", ["topic writer", "teacher", "referee"]),
+    ):
+        status, out, err = rldf("eval", "judge", source, *words)
+        assert status == 0, err
+        assert json.loads(out)["same_model_as"] == same
+
+
+def answers_table(path: str) -> pa.Table:
+    return pa.Table.from_pylist([json.loads(line) for line in Path(path).read_text().splitlines()])
 
 
 def test_a_plan_tells_whether_the_judge_is_the_teacher() -> None:
