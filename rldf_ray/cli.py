@@ -209,6 +209,7 @@ def fields(as_json: AsJSON = False) -> None:
 
 def _expected_errors() -> tuple[type[Exception], ...]:
     """The errors whose message is the whole story; imported late, as they bring Ray with them."""
+    from rldf_ray.json_lines import LinesError
     from rldf_ray.models.base import ModelError
     from rldf_ray.placement import PlacementError
     from rldf_ray.prompts import BiasTypeError, StatementsError
@@ -219,6 +220,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         PlacementError,
         BiasTypeError,
         StatementsError,
+        LinesError,
         RunFolderError,
         ObjectStoreError,
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,7 @@ def read_items(folder: Path, number: int | None, seed: int, only: Path | None) -
     if only is None:
         return load_bbq(folder, None, number, seed)
     found = load_bbq(folder)
-    wanted = set(read_subset(only, found))
-    return replace(found, items=tuple(item for item in found.items if item.key in wanted))
+    return found.only(set(read_subset(only, found)))
 
 
 def scored(
@@ -79,6 +79,12 @@ def scored(
     """Predictions of a file as an evaluation, of the items that `only` names if it is given."""
 
     given = read_predictions(path, folder, only)
+    if given.unscored:
+        print(
+            f"{given.unscored} items of {only} are of categories that {path} says nothing about: "
+            "they are not scored",
+            file=sys.stderr,
+        )
     answers = {
         key: Answer(prediction, text=given.texts.get(key))
         for key, prediction in given.predictions.items()

@@ -54,7 +54,7 @@ def multirole_rows(
     """Have every method answer the queries, as it does BBQ's items."""
     if queries is None:
         return MultiroleRows([], [], {})
-    items = BBQSet(queries.items, queries.source, (), 0, "the set has no such scores")
+    items = BBQSet(queries.items, queries.source, (), frozenset(), "the set has no such scores")
     keys = answer_all(plan, askings, items, settings.mode, out, story)
     found = MultiroleRows([], [], {"the multi-role debate set": items.items})
     for asking in askings:

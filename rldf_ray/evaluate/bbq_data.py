@@ -12,18 +12,18 @@ Question Answering" (Findings of ACL 2022). The project's own scenes use the sam
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import random
-import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+
+from rldf_ray.json_lines import numbered_lines, problems_of
 
 Condition = Literal["ambig", "disambig"]
 Polarity = Literal["neg", "nonneg"]
@@ -87,7 +87,7 @@ class BBQSet:
         items: by category, then in published order.
         source: the folder the items were read from.
         target_sources: the csv files `target_loc` was read from; empty where there was none.
-        contradictory_targets: items left without a target because csv rows about them disagree.
+        contradictory: items left without a target because csv rows about them disagree.
         why_no_bias_scores: why no item has a target, so that only accuracy can be measured; None
             as soon as one item has. The scorer counts the single items without one.
     """
@@ -95,8 +95,21 @@ class BBQSet:
     items: tuple[BBQItem, ...]
     source: str
     target_sources: tuple[str, ...]
-    contradictory_targets: int
+    contradictory: frozenset[Key]
     why_no_bias_scores: str | None
+
+    def only(self, keys: Collection[Key]) -> BBQSet:
+        """The items with these keys, and what there is to say about them."""
+        items = tuple(item for item in self.items if item.key in keys)
+        why = self.why_no_bias_scores
+        if why is None and all(item.target_loc is None for item in items):
+            why = f"none of these {len(items)} items has a target_loc"
+        return replace(
+            self,
+            items=items,
+            contradictory=self.contradictory & {item.key for item in items},
+            why_no_bias_scores=why,
+        )
 
 
 def load_bbq(
@@ -124,6 +137,7 @@ def load_bbq(
         FileNotFoundError: no such folder, or no BBQ file in it.
         BBQError: an unknown category, a limit below 4, or a file that is not as published; the
             message names the file, the line, what was found and what is allowed.
+        LinesError: a file that is not text.
     """
     if limit_per_category is not None and limit_per_category < 4:
         raise BBQError(
@@ -149,7 +163,7 @@ def load_bbq(
         items=tuple(items),
         source=str(folder),
         target_sources=tuple(str(path) for path in sources),
-        contradictory_targets=sum(item.key in contradictory for item in items),
+        contradictory=frozenset(contradictory & {item.key for item in items}),
         why_no_bias_scores=_why_no_bias_scores(items, folder, sources),
     )
 
@@ -235,21 +249,6 @@ def _read_items(path: Path, category: str) -> list[BBQItem]:
     return list(items.values())
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, gzip or plain, that are not blank, with their numbers from 1."""
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                text = line.decode("utf-8").strip()
-                if text:
-                    yield number, text
-    except UnicodeDecodeError as error:
-        raise BBQError(f"{path}, line {number}: {error}; allowed: UTF-8 text") from error
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise BBQError(f"{path}, after line {number}: broken gzip file ({error})") from error
-
-
 class _AnswerInfo(BaseModel):
     """For each option its text and its group; the group is what counts here."""
 
@@ -285,7 +284,7 @@ def _item(line: str, where: str) -> BBQItem:
     try:
         row = _Row.model_validate_json(line)
     except ValidationError as error:
-        raise BBQError(f"{where}: {'; '.join(map(problem_of, error.errors()))}") from error
+        raise BBQError(f"{where}: {problems_of(error)}") from error
     groups = row.answer_info.groups
     # By the group and never by the wording, of which there are ten.
     if groups.count("unknown") != 1:
@@ -304,15 +303,6 @@ def _item(line: str, where: str) -> BBQItem:
         label=row.label,
         unknown=groups.index("unknown"),
     )
-
-
-def problem_of(error: ErrorDetails) -> str:
-    """'label: Input should be 0, 1 or 2 (found 3)', or the like."""
-    place = ".".join(map(str, error["loc"])) + ": " if error["loc"] else ""
-    # A missing key's "input" is the whole line, as is broken JSON's.
-    found = "" if error["type"] in {"missing", "json_invalid"} else f" (found {error['input']!r})"
-    # Each line is parsed alone, so the parser's own "line 1" would contradict the file's.
-    return f"{place}{error['msg'].replace('at line 1 column', 'at column')}{found}"
 
 
 # ---- the stereotyped answer
@@ -335,22 +325,25 @@ def _target_rows(path: Path) -> Iterator[tuple[Key, int]]:
 
     `target_loc` is taken as it stands: the published file is already flipped for polarity.
     """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        needed = ("category", "example_id", "target_loc")
-        missing = [name for name in needed if name not in (reader.fieldnames or ())]
-        if missing:
-            raise BBQError(f"{path}, line 1: no column {missing}; needed: {list(needed)}")
-        for row in reader:
-            example, target = ((row[name] or "").strip() for name in needed[1:])
-            if example.lower() in _NO_VALUE or target.lower() in _NO_VALUE:
-                continue
-            if not example.isdecimal() or target not in _TARGETS:
-                raise BBQError(
-                    f"{path}, line {reader.line_num}: example_id {example!r}, target_loc "
-                    f"{target!r}; allowed: a whole number, and 0, 1, 2 or empty"
-                )
-            yield (row["category"], int(example)), _TARGETS[target]
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BBQError(f"{path}: {error}; allowed: UTF-8 text") from error
+    reader = csv.DictReader(io.StringIO(text))
+    needed = ("category", "example_id", "target_loc")
+    missing = [name for name in needed if name not in (reader.fieldnames or ())]
+    if missing:
+        raise BBQError(f"{path}, line 1: no column {missing}; needed: {list(needed)}")
+    for row in reader:
+        example, target = ((row[name] or "").strip() for name in needed[1:])
+        if example.lower() in _NO_VALUE or target.lower() in _NO_VALUE:
+            continue
+        if not example.isdecimal() or target not in _TARGETS:
+            raise BBQError(
+                f"{path}, line {reader.line_num}: example_id {example!r}, target_loc "
+                f"{target!r}; allowed: a whole number, and 0, 1, 2 or empty"
+            )
+        yield (row["category"], int(example)), _TARGETS[target]
 
 
 def _why_no_bias_scores(

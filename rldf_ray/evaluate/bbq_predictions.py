@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.evaluate.bbq_data import (
     BBQError,
@@ -19,13 +19,9 @@ from rldf_ray.evaluate.bbq_data import (
     Key,
     categories_in,
     load_bbq,
-    numbered_lines,
-    problem_of,
 )
 from rldf_ray.evaluate.bbq_score import Prediction, match_answer
-
-LISTED = 10
-"""Most wrong lines an error names; the rest are counted."""
+from rldf_ray.json_lines import parsed_lines, refuse
 
 
 class PredictionRow(BaseModel):
@@ -47,33 +43,37 @@ class Predicted:
         predictions: by item; None for what is missing or is no option.
         texts: what a prediction said, where it was text.
         missing: items the file says nothing about.
+        unscored: items of a subset whose categories the file says nothing about.
     """
 
     items: BBQSet
     predictions: Mapping[Key, Prediction]
     texts: Mapping[Key, str]
     missing: int
+    unscored: int = 0
 
 
 def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predicted:
     """Predictions of `path` for the items of `bbq`; only the categories in the file are read.
 
     Args:
-        only: a file of `rldf eval bbq-hard`; other items are left out.
+        only: a file of `rldf eval bbq-hard`; other items are left out, and of its own those of
+            categories that are not in `path`.
 
     Raises:
         FileNotFoundError: no such file or folder.
-        BBQError: lines are wrong, or name items that are not in the folder; every one is named by
-            its number, with what was found and what is allowed.
+        LinesError: lines are wrong, or name items that are not in the folder; every one is named
+            by its number, with what was found and what is allowed.
+        BBQError: there is none, or the folder's files are wrong.
     """
-    rows, problems = _rows(path)
+    rows, problems = parsed_lines(path, PredictionRow)
     known = categories_in(bbq)
     problems |= {
         number: f"category is {row.category!r}; allowed: {', '.join(known)}"
         for number, row in rows.items()
         if row.category not in known
     }
-    _refuse(path, problems)
+    refuse(path, problems)
     if not rows:
         raise BBQError(f"{path}: no line in it; needed: one JSON object a line")
     items = load_bbq(bbq, sorted({row.category for row in rows.values()}))
@@ -86,12 +86,14 @@ def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predict
         elif key in given:
             problems[number] = f"a second line about {row.category} {row.example_id}"
         given.setdefault(key, row)
-    _refuse(path, problems)
+    refuse(path, problems)
+    unscored = 0
     if only is not None:
         wanted = set(read_subset(only, load_bbq(bbq)))
-        items = replace(items, items=tuple(i for i in items.items if i.key in wanted))
+        items = items.only(wanted)
+        unscored = len(wanted) - len(items.items)
         by_key = {item.key: item for item in items.items}
-        given = {key: row for key, row in given.items() if key in wanted}
+        given = {key: row for key, row in given.items() if key in by_key}
     texts = {key: r.prediction for key, r in given.items() if isinstance(r.prediction, str)}
     parsed: dict[Key, Prediction] = {
         key: match_answer(row.prediction, by_key[key])
@@ -100,16 +102,16 @@ def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predict
         for key, row in given.items()
     }
     predictions = {key: parsed.get(key) for key in by_key}
-    return Predicted(items, predictions, texts, len(by_key) - len(given))
+    return Predicted(items, predictions, texts, len(by_key) - len(given), unscored)
 
 
 def read_subset(path: Path, items: BBQSet) -> list[Key]:
     """The items a file of `rldf eval bbq-hard` names, which must be in `items`.
 
     Raises:
-        BBQError: a line is wrong or names no item.
+        LinesError: a line is wrong or names no item.
     """
-    rows, problems = _rows(path)
+    rows, problems = parsed_lines(path, PredictionRow)
     known = {item.key for item in items.items}
     keys = {number: (row.category, row.example_id) for number, row in rows.items()}
     problems |= {
@@ -117,27 +119,5 @@ def read_subset(path: Path, items: BBQSet) -> list[Key]:
         for number, key in keys.items()
         if key not in known
     }
-    _refuse(path, problems)
+    refuse(path, problems)
     return list(dict.fromkeys(keys.values()))
-
-
-def _rows(path: Path) -> tuple[dict[int, PredictionRow], dict[int, str]]:
-    """The lines by number, and what is wrong with the others."""
-    rows: dict[int, PredictionRow] = {}
-    problems: dict[int, str] = {}
-    for number, line in numbered_lines(path):
-        try:
-            rows[number] = PredictionRow.model_validate_json(line)
-        except ValidationError as error:
-            problems[number] = "; ".join(dict.fromkeys(map(problem_of, error.errors())))
-    return rows, problems
-
-
-def _refuse(path: Path, problems: Mapping[int, str]) -> None:
-    if not problems:
-        return
-    numbers: Sequence[int] = sorted(problems)
-    lines = [f"{path}, line {number}: {problems[number]}" for number in numbers[:LISTED]]
-    if len(numbers) > LISTED:
-        lines.append(f"and {len(numbers) - LISTED} more lines")
-    raise BBQError("\n".join(lines))

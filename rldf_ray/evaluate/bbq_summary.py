@@ -103,7 +103,7 @@ class Evaluation:
                 "items": len(items),
                 "templates": found.templates,
                 "why_no_bias_scores": self.items.why_no_bias_scores,
-                "contradictory_targets": self.items.contradictory_targets,
+                "contradictory_targets": len(self.items.contradictory),
             },
             **as_dict(scores, found, self.variant),
             **self._unanswered(),

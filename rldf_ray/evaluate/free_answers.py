@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.evaluate.bbq_data import BBQError, numbered_lines, problem_of
+from rldf_ray.json_lines import numbered_lines, problems_of
 from rldf_ray.storage import digest
 
 RUN_ANSWERS = "eval/answers.parquet"
@@ -108,19 +108,16 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
             raise AnswersError(f"{path}: not a Parquet file ({error})") from error
         yield from enumerate(table.to_pylist(), start=1)
         return
-    try:
-        for number, line in numbered_lines(path):
-            try:
-                yield number, json.loads(line)
-            except json.JSONDecodeError as error:
-                raise AnswersError(f"{path}, row {number}: not JSON ({error})") from error
-    except BBQError as error:  # what numbered_lines says of text that cannot be read
-        raise AnswersError(str(error)) from error
+    for number, line in numbered_lines(path):
+        try:
+            yield number, json.loads(line)
+        except json.JSONDecodeError as error:
+            raise AnswersError(f"{path}, row {number}: not JSON ({error})") from error
 
 
 def _answer(row: Any, where: str) -> FreeAnswer:
     try:
         found = _Row.model_validate(row)
     except ValidationError as error:
-        raise AnswersError(f"{where}: {'; '.join(map(problem_of, error.errors()))}") from error
+        raise AnswersError(f"{where}: {problems_of(error)}") from error
     return FreeAnswer(**found.model_dump())

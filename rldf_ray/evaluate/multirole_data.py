@@ -14,7 +14,7 @@ import gzip
 import io
 import random
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.evaluate.bbq_data import BBQItem, problem_of
+from rldf_ray.evaluate.bbq_data import BBQItem, Key
+from rldf_ray.json_lines import problems_of
 from rldf_ray.prompts import render
 
 PER_BIAS_TYPE = 2000
@@ -84,14 +85,19 @@ class MultiroleSet:
 
     Attributes:
         queries: by bias type, then in the file's order.
-        available: rows of each bias type, without repetitions.
+        rows: bias type and number of every row that may be drawn, repetitions left out.
         repetitions: rows left out because the same sentence with the same options came before.
     """
 
     queries: tuple[Query, ...]
     source: str
-    available: dict[str, int]
+    rows: frozenset[Key]
     repetitions: int
+
+    @property
+    def available(self) -> dict[str, int]:
+        """Rows of each bias type that may be drawn."""
+        return dict(sorted(Counter(bias_type for bias_type, _ in self.rows).items()))
 
     @property
     def items(self) -> tuple[BBQItem, ...]:
@@ -114,8 +120,8 @@ def load_multirole(
         bias_types: the project's names; None is all five.
 
     Raises:
-        MultiroleError: the file is not there or not as published; the message names the row and
-            the column, or says where users get the file.
+        MultiroleError: the file is not there, not as published or without a bias type that is
+            asked for; the message names the row and the column, or says where users get the file.
     """
     path = _file(Path(directory))
     wanted = set(bias_types or BIAS_TYPES.values())
@@ -135,11 +141,15 @@ def load_multirole(
             continue
         seen.add(text)
         groups[item.category].append(query)
+    if lacking := sorted(set(bias_types or ()) - groups.keys()):
+        raise MultiroleError(
+            f"{path}: no row about {', '.join(lacking)}, which is asked for; leave it out"
+        )
     drawn = (_sample(groups[name], per_bias_type, f"{seed}/{name}") for name in sorted(groups))
     return MultiroleSet(
         queries=tuple(query for queries in drawn for query in queries),
         source=str(path),
-        available={name: len(queries) for name, queries in sorted(groups.items())},
+        rows=frozenset(query.item.key for queries in groups.values() for query in queries),
         repetitions=repetitions,
     )
 
@@ -217,7 +227,7 @@ def _row(fields: dict[str, str], where: str) -> _Row:
     try:
         row = _Row.model_validate(fields)
     except ValidationError as error:
-        raise MultiroleError(f"{where}: {'; '.join(map(problem_of, error.errors()))}") from error
+        raise MultiroleError(f"{where}: {problems_of(error)}") from error
     if row.context.count(BLANK) != 1:
         raise MultiroleError(f"{where}: context is {row.context!r}; allowed: one {BLANK} in it")
     fillers = [text.lower() for text in (row.anti_stereotype, row.stereotype, row.unrelated)]

@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.evaluate.asking import PUBLISHED, ask, order_of
-from rldf_ray.evaluate.bbq_data import Key, numbered_lines, problem_of
+from rldf_ray.evaluate.bbq_data import Key
 from rldf_ray.evaluate.bbq_score import match_answer
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.multirole_data import BIAS_TYPES, MultiroleError, MultiroleSet
-
-LISTED = 10
-"""Most wrong lines an error names; the rest are counted."""
+from rldf_ray.json_lines import parsed_lines, refuse
 
 Place = Annotated[int, Field(ge=0, le=2)]
 
@@ -51,7 +49,7 @@ class MultirolePredictions:
         answers: one for each query; a prediction of None for what is missing or is no option.
         orders_known: whether every line names its order.
         missing: queries the file says nothing about.
-        ignored: lines about rows of the file that are not in the set's sample.
+        ignored: lines about rows that are not in the set's sample.
     """
 
     answers: Mapping[Key, Answer]
@@ -64,7 +62,8 @@ def bias_types_in(path: Path) -> list[str]:
     """The bias types a file of predictions is about; only they are scored.
 
     Raises:
-        MultiroleError: lines are wrong; every one is named by its number, with what is allowed.
+        LinesError: lines are wrong; every one is named by its number, with what is allowed.
+        MultiroleError: there is none.
     """
     return sorted({row.bias_type for row in _rows(path).values()})
 
@@ -74,7 +73,8 @@ def read_multirole_predictions(path: Path, queries: MultiroleSet) -> MultirolePr
 
     Raises:
         FileNotFoundError: no such file.
-        MultiroleError: as `bias_types_in`, or two lines are about one row.
+        LinesError, MultiroleError: as `bias_types_in`; two lines are about one row, or one is about
+            none that may be drawn.
     """
     given: dict[Key, PredictionRow] = {}
     problems: dict[int, str] = {}
@@ -82,8 +82,13 @@ def read_multirole_predictions(path: Path, queries: MultiroleSet) -> MultirolePr
         key = (row.bias_type, row.row)
         if key in given:
             problems[number] = f"a second line about {row.bias_type} {row.row}"
+        elif key not in queries.rows:
+            problems[number] = (
+                f"{row.bias_type} has no row {row.row} in {queries.source}, or one that repeats "
+                "another"
+            )
         given.setdefault(key, row)
-    _refuse(path, problems)
+    refuse(path, problems)
     answers: dict[Key, Answer] = {}
     for item in queries.items:
         line = given.get(item.key)
@@ -120,31 +125,14 @@ def written_queries(queries: MultiroleSet, seed: int) -> str:
 
 def _rows(path: Path) -> dict[int, PredictionRow]:
     """The lines by number."""
-    rows: dict[int, PredictionRow] = {}
-    problems: dict[int, str] = {}
+    rows, problems = parsed_lines(path, PredictionRow)
     allowed = tuple(BIAS_TYPES.values())
-    for number, line in numbered_lines(path):
-        try:
-            row = PredictionRow.model_validate_json(line)
-        except ValidationError as error:
-            problems[number] = "; ".join(dict.fromkeys(map(problem_of, error.errors())))
-            continue
-        rows[number] = row
+    for number, row in rows.items():
         if row.bias_type not in allowed:
             problems[number] = f"bias_type is {row.bias_type!r}; allowed: {', '.join(allowed)}"
         elif row.order is not None and len(set(row.order)) < len(row.order):
             problems[number] = f"order is {list(row.order)}; allowed: 0, 1 and 2, each once"
-    _refuse(path, problems)
+    refuse(path, problems)
     if not rows:
         raise MultiroleError(f"{path}: no line in it; needed: one JSON object a line")
     return rows
-
-
-def _refuse(path: Path, problems: Mapping[int, str]) -> None:
-    if not problems:
-        return
-    numbers = sorted(problems)
-    lines = [f"{path}, line {number}: {problems[number]}" for number in numbers[:LISTED]]
-    if len(numbers) > LISTED:
-        lines.append(f"and {len(numbers) - LISTED} more lines")
-    raise MultiroleError("\n".join(lines))

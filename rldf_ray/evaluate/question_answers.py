@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from rldf_ray.json_lines import parsed_lines, refuse
 from rldf_ray.prompts import FOLDER
 from rldf_ray.storage import digest
 
@@ -46,7 +47,8 @@ def question_answers(
         number: this many of them, a seeded sample; None is all.
 
     Raises:
-        QuestionAnswersError: a line is no pair, two have the same id, or there are none.
+        LinesError: a line is no pair.
+        QuestionAnswersError: two have the same id, there are none, or none of the model.
         OSError: the file cannot be read.
     """
     path = source / ANSWERS if source.is_dir() else source
@@ -63,11 +65,9 @@ def question_answers(
 
 
 def _of_lines(path: Path) -> Iterator[QuestionAnswer]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            given = _Given.model_validate_json(line)
-        except ValidationError as error:
-            raise QuestionAnswersError(f"{path}, line {number}: {error}") from error
+    rows, problems = parsed_lines(path, _Given)
+    refuse(path, problems)
+    for number, given in rows.items():
         yield QuestionAnswer.model_validate(
             {"id": str(number), **given.model_dump(exclude_none=True)}
         )

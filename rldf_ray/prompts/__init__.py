@@ -17,6 +17,7 @@ import jinja2
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rldf_ray.json_lines import parsed_lines, refuse
 from rldf_ray.records import Conclusion, Context, Identity
 from rldf_ray.storage import digest
 
@@ -136,7 +137,7 @@ def labelled_statements(name: str) -> list[LabelledStatement]:
 
 
 class StatementsError(ValueError):
-    """A file of labelled statements is wrong; the message names file, line and field."""
+    """A file holds no labelled statements; the message names it."""
 
 
 class _GivenStatement(BaseModel):
@@ -151,15 +152,14 @@ def given_statements(path: Path) -> list[LabelledStatement]:
     """Anyone's labelled statements: a JSON object a line with text, label, optionally context.
 
     Raises:
-        StatementsError: a line is not such an object, or there is none.
+        LinesError: a line is not such an object.
+        StatementsError: there is none.
         OSError: the file cannot be read.
     """
+    rows, problems = parsed_lines(path, _GivenStatement)
+    refuse(path, problems)
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            given = _GivenStatement.model_validate_json(line)
-        except ValidationError as error:
-            raise StatementsError(f"{path}, line {number}: {error}") from error
+    for number, given in rows.items():
         place = {"topic": path.stem, "family": path.stem, "pair": f"{path.stem}-{number}"}
         kind = {"bias_type": path.stem, "form": "given", "split": "held_out"}
         found.append(LabelledStatement.model_validate(given.model_dump() | place | kind))

@@ -54,8 +54,9 @@ def test_predictions_are_scored_on_the_items_that_a_file_names(rldf: Rldf, tmp_p
     (tmp_path / "hard.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named))
     path = given(tmp_path, *right("Age")[:8])
     options = ("--bbq", str(SCENES), "--only", str(tmp_path / "hard.jsonl"), "--json")
-    status, out, _ = rldf("eval", "bbq", "--predictions", path, *options)
+    status, out, err = rldf("eval", "bbq", "--predictions", path, *options)
     summary = json.loads(out)
+    assert "4 items of" in err and "mine.jsonl says nothing about: they are not scored" in err
     assert status == 0 and summary["set"]["items"] == 10 and summary["missing"] == 4
     assert summary["overall"]["accuracy"] == pytest.approx(6 / 10)
 

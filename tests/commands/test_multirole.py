@@ -68,6 +68,20 @@ def test_a_smaller_sample_says_what_it_left_out(rldf: Rldf, data: str, tmp_path:
     assert json.loads(out)["all"]["n"] == 6 and json.loads(out)["positions"] is None
 
 
+def test_predictions_about_nothing_in_the_data_are_refused(
+    rldf: Rldf, data: str, tmp_path: Path
+) -> None:
+    words = ["eval", "multirole", "--data", data, "--predictions", "mine.jsonl"]
+    for about, said in (
+        ({"bias_type": "nationality", "row": 1}, "no row about nationality, which is asked for"),
+        ({"bias_type": "age", "row": 99}, "line 1: age has no row 99"),
+    ):
+        (tmp_path / "mine.jsonl").write_text(json.dumps(about | {"prediction": 0}))
+        status, _, err = rldf(*words)
+        assert status == 1 and said in err
+        assert not (tmp_path / "runs").exists()
+
+
 def test_wrong_requests_are_refused_with_what_is_allowed(rldf: Rldf, data: str) -> None:
     status, _, err = rldf("eval", "multirole", "--data", data)
     assert status == 1 and "needed is one of MODEL" in err

@@ -195,7 +195,15 @@ def test_rows_that_disagree_leave_no_target_and_are_counted(tmp_path: Path) -> N
     )
     loaded = load_bbq(tmp_path)
     assert [item.target_loc for item in loaded.items] == [None, 1]
-    assert loaded.contradictory_targets == 1
+    assert loaded.contradictory == {("Age", 0)}
+
+
+def test_targets_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "Age.jsonl", [row(0)])
+    text = "category,example_id,target_loc\nÂge,0,1\n"
+    (tmp_path / "target_loc.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"target_loc\.csv: .*; allowed: UTF-8 text"):
+        load_bbq(tmp_path)
 
 
 def test_without_targets_the_set_says_why(tmp_path: Path) -> None:
@@ -397,7 +405,7 @@ def test_the_projects_own_scenes_load_with_every_target() -> None:
     loaded = load_bbq(SCENES)
     assert loaded.items
     assert all(item.target_loc not in (None, item.unknown) for item in loaded.items)
-    assert loaded.contradictory_targets == 0
+    assert not loaded.contradictory
 
 
 @needs_published_data

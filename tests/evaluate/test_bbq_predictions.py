@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rldf_ray.evaluate.bbq_data import BBQError, load_bbq
 from rldf_ray.evaluate.bbq_predictions import read_predictions, read_subset
 from rldf_ray.evaluate.multiple_choice import SCENES
+from rldf_ray.json_lines import LinesError
 
 AGE = load_bbq(SCENES, ["Age"]).items
 
@@ -57,7 +59,7 @@ def test_indices_and_texts_are_predictions_and_the_rest_is_missing(tmp_path: Pat
 )
 def test_a_wrong_line_is_named_by_its_number(tmp_path: Path, wrong: Any, parts: list[str]) -> None:
     path = write(tmp_path, row(2), "", wrong, row(1, 1))
-    with pytest.raises(BBQError) as error:
+    with pytest.raises(LinesError) as error:
         read_predictions(path, SCENES)
     message = str(error.value)
     assert message.startswith(f"{path}, line 3: ")
@@ -65,7 +67,7 @@ def test_a_wrong_line_is_named_by_its_number(tmp_path: Path, wrong: Any, parts: 
 
 
 def test_many_wrong_lines_are_counted(tmp_path: Path) -> None:
-    with pytest.raises(BBQError, match=r"line 10: .*\nand 15 more lines"):
+    with pytest.raises(LinesError, match=r"line 10: .*\nand 15 more lines"):
         read_predictions(write(tmp_path, *[row(7, n) for n in range(25)]), SCENES)
 
 
@@ -79,7 +81,7 @@ def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
 def test_wild_bytes_are_read_or_refused_with_a_message(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "wild.jsonl"
     path.write_bytes(content)
-    with pytest.raises(BBQError, match=r"wild\.jsonl"):
+    with pytest.raises((BBQError, LinesError), match=r"wild\.jsonl"):
         read_predictions(path, SCENES)
 
 
@@ -87,5 +89,17 @@ def test_a_subset_names_items_once(tmp_path: Path) -> None:
     items = load_bbq(SCENES)
     path = write(tmp_path, row(None, 3) | {"why": ["wrong"]}, row(1, 2, "Beauty"), row(1, 3))
     assert read_subset(path, items) == [("Age", 3), ("Beauty", 2)]
-    with pytest.raises(BBQError, match="line 1: Age has no example_id 99"):
+    with pytest.raises(LinesError, match="line 1: Age has no example_id 99"):
         read_subset(write(tmp_path, row(1, 99)), items)
+
+
+def test_a_subset_without_a_stereotyped_answer_says_so(tmp_path: Path) -> None:
+    items = load_bbq(SCENES)
+    first = replace(items.items[0], target_loc=None)
+    whole = replace(items, items=(first, *items.items[1:]), contradictory=frozenset({first.key}))
+    assert whole.why_no_bias_scores is None
+    without = whole.only({first.key})
+    assert without.items == (first,) and len(without.contradictory) == 1
+    assert without.why_no_bias_scores == "none of these 1 items has a target_loc"
+    others = whole.only({item.key for item in items.items[1:]})
+    assert (others.contradictory, others.why_no_bias_scores) == (frozenset(), None)

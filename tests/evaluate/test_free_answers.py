@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rldf_ray.evaluate.free_answers import AnswersError, read_answers, sampled
+from rldf_ray.json_lines import LinesError
 
 
 def line(number: int, method: str = "RLDF", **changes: Any) -> dict[str, Any]:
@@ -94,5 +95,5 @@ def test_missing_empty_and_broken_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(AnswersError, match="not a Parquet file"):
         read_answers(tmp_path / "x.parquet")
     (tmp_path / "x.jsonl").write_bytes(b"\xff\n")
-    with pytest.raises(AnswersError, match="UTF-8"):
+    with pytest.raises(LinesError, match="UTF-8"):
         read_answers(tmp_path / "x.jsonl")

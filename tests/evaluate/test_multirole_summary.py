@@ -27,6 +27,7 @@ from rldf_ray.evaluate.multirole_predictions import (
     written_queries,
 )
 from rldf_ray.evaluate.multirole_summary import MultiroleEvaluation
+from rldf_ray.json_lines import LinesError
 
 ANTI, BIASED, IMPARTIAL = (KIND_AT.index(kind) for kind in ("anti_biased", "biased", "impartial"))
 
@@ -49,7 +50,8 @@ def query(number: int, bias_type: str = "age", options: int | None = None) -> Qu
 
 
 def set_of(*queries: Query) -> MultiroleSet:
-    return MultiroleSet(queries, "made up", {}, 0)
+    rows = frozenset(query.item.key for query in queries)
+    return MultiroleSet(queries, "made up", rows | {("age", 9)}, 0)
 
 
 def evaluation(queries: MultiroleSet, predictions: list[int | None]) -> MultiroleEvaluation:
@@ -171,13 +173,14 @@ def test_orders_given_with_predictions_measure_the_position(tmp_path: Path) -> N
         (line(1, True), "line 2: prediction"),
         (line(0, 1), "line 2: a second line about age 0"),
         ({"bias_type": "height", "row": 1, "prediction": 0}, "line 2: bias_type is 'height'"),
+        (line(8, 1), "line 2: age has no row 8 in made up"),
         (line(1, 0, order=[0, 0, 1]), r"line 2: order is \[0, 0, 1\]"),
         ({"bias_type": "age", "prediction": 0}, "line 2: row"),
     ],
 )
 def test_a_wrong_line_is_named(wrong: Any, said: str, tmp_path: Path) -> None:
     path = jsonl(tmp_path, line(0, 1), wrong)
-    with pytest.raises(MultiroleError, match=said):
+    with pytest.raises(LinesError, match=said):
         read_multirole_predictions(path, set_of(query(0), query(1)))
 
 

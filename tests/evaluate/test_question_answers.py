@@ -15,6 +15,7 @@ from rldf_ray.evaluate.question_answers import (
     QuestionAnswersError,
     question_answers,
 )
+from rldf_ray.json_lines import LinesError
 from rldf_ray.storage import RunFolder
 
 
@@ -93,7 +94,7 @@ def test_what_is_wrong_with_a_file_is_named(
     rows: list[dict[str, Any]], part: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "mine.jsonl", *rows)
-    with pytest.raises(QuestionAnswersError, match=part) as error:
+    with pytest.raises((LinesError, QuestionAnswersError), match=part) as error:
         question_answers(path)
     assert str(path) in str(error.value)
 
