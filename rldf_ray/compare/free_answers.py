@@ -86,8 +86,13 @@ def answer_freely(
                     out.write_table(f"free/{key}.parquet", answered)
             finally:
                 journal.close()
-    tables = [out.read_table(f"free/{key}.parquet") for key in keys.values()] if prompts else []
-    out.write_table(FILE, pa.concat_tables([SCHEMA.empty_table(), *tables]))
+    # Another comparison may have had these answers in another of its repeats.
+    rows = [
+        row | {"method": asking.method.name, "repeat": asking.repeat, "seed": asking.seed}
+        for asking in (askings if prompts else ())
+        for row in out.read_table(f"free/{keys[_place(asking)]}.parquet").to_pylist()
+    ]
+    out.write_table(FILE, pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
 async def _answers(

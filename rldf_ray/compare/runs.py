@@ -134,9 +134,13 @@ def data_run_name(training: Training) -> str:
 
 
 def training_run_name(training: Training, stage: Learning, repeat: int, pairs: int | None) -> str:
-    """The folder of one stage of training on a source in one repeat."""
+    """The folder of one stage of training on a source in one repeat.
+
+    By the seed that the source was debated with, too: its second repeat has the seed, but not the
+    debates, of another comparison's first.
+    """
     plan = _trained(training, stage, repeat, pairs)
-    return f"trained/{_slug(plan)}-seed{plan.seed}-{stage}"
+    return f"trained/{_slug(plan)}-seed{training.source.seed}-repeat{repeat}-{stage}"
 
 
 def fewest_pairs(methods: Sequence[Method], out: Path) -> int | None:

@@ -163,6 +163,20 @@ def test_seeds_differ_between_repeats_and_debates_do_not(
         assert manifest is not None and manifest["taken_from"] == source
 
 
+def test_another_comparisons_seed_is_not_taken_for_a_repeat(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """Seed 0's second repeat trains with seed 1, but on the debates of seed 0."""
+    for seed in (0, 1):
+        methods = methods_of(plan_with(f"seed={seed}"), ["sft", "rldf_self"], ())
+        everything(methods, tmp_path, repeats=2)
+        (debates,) = debate_runs(methods, tmp_path)
+        for planned in training_runs(methods, 2, fewest_pairs(methods, tmp_path)):
+            manifest = RunFolder(tmp_path / "runs" / planned.name).manifest("debates")
+            assert manifest is not None
+            assert f"debates/{manifest['taken_from']}" == debates.name
+
+
 @pytest.mark.parametrize(
     ("changed", "more"),
     [
