@@ -29,13 +29,18 @@ T = TypeVar("T")
 
 @dataclass
 class Speakers:
-    """The models of a run's parts, and the journal that remembers what they said."""
+    """The models of a run's parts, and the journal that remembers what they said.
+
+    Attributes:
+        weights: which weights the models' names stand for, where others may have stood there.
+    """
 
     plan: Plan
     folder: RunFolder
     placement: Placement
     story: Story
     earlier: EarlierCalls | None = None
+    weights: str | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _models: dict[str, JournaledModel] = field(default_factory=dict)
     _journal: Journal | None = None
@@ -47,7 +52,7 @@ class Speakers:
         name = self.plan.speaker_of(part)
         if name not in self._models:
             model = self._open.enter_context(self._started(name))
-            self._models[name] = JournaledModel(model, self.journal, self.earlier)
+            self._models[name] = JournaledModel(model, self.journal, self.earlier, self.weights)
         return self._models[name]
 
     @property

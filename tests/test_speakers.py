@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,21 @@ def test_every_part_is_asked_of_its_model_and_counted_once(server: Server, tmp_p
     assert (speakers.usage.prompt, speakers.usage.generated) == (14, 10)
     lines = (tmp_path / "journal/calls.jsonl").read_text().splitlines()
     assert [json.loads(line)["address"] for line in lines] == ["debate", "referee"]
+
+
+def test_what_other_weights_said_under_the_same_name_is_asked_anew(
+    server: Server, tmp_path: Path
+) -> None:
+    plan = endpoint_plan(server)
+
+    def ask(weights: str) -> int:
+        speakers = replace(speakers_of(plan, tmp_path), weights=weights)
+        request = ChatRequest((Message("user", "Hello"),), 8, address="hello")
+        speakers.run(speakers.of("debate").complete(request))
+        speakers.end()
+        return len(server.received)
+
+    assert [ask(weights) for weights in ("a", "a", "b", "b")] == [1, 1, 2, 2]
 
 
 def collect(plan: Plan, folder: Path) -> list[Statement]:

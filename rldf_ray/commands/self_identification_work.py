@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
@@ -29,8 +30,9 @@ from rldf_ray.evaluate.self_identification import (
     namings_table,
 )
 from rldf_ray.evaluate.self_identification_summary import summary
+from rldf_ray.models.embedded import weights_revision
 from rldf_ray.placement import Placement, place
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Plan, PlanError
 from rldf_ray.report.self_identification import LABELS, PLACES, draw_attention, draw_named
 from rldf_ray.speakers import Speakers
 from rldf_ray.storage import Journal, RunFolder
@@ -63,15 +65,17 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
 
     Raises:
         RunFolderError: `out` is in use.
+        PlanError: the model is none.
         PlacementError, ModelError: with what to do about it.
     """
     folder = RunFolder.at(out)
     endpoint = request.model.startswith(BACKENDS)
     weights = None if endpoint else model_folder(request.model)
+    revision = None if weights is None else weights_revision(weights)
     plan = _plan(request, weights)
     story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
     with folder.locked():
-        namings = _namings(plan, folder, pairs, request.samples, story)
+        namings = _namings(plan, revision, folder, pairs, request.samples, story)
         found: dict[str, Any] = {
             "model": request.model,
             "source": "our own writing" if request.source == OWN_WRITING else str(request.source),
@@ -86,7 +90,7 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
         folder.write_table(f"eval/{NAME}.parquet", namings_table(namings))
         draw_named(found, folder.root / f"figures/{NAME}")
         if weights is not None and request.attention:
-            found["attention"] = _attention(weights, folder, pairs, plan.seed, story)
+            found["attention"] = _attention(weights, revision, folder, pairs, plan.seed, story)
         folder.write_json(f"eval/{NAME}.json", found)
     return {**found, "written": str(folder.root)}
 
@@ -102,14 +106,22 @@ def _plan(request: Request, weights: str | None) -> Plan:
     for section in ("topics", "debate", "referee"):
         values[section]["model"] = None
     values["referee"]["kind"] = "prompted"
-    return Plan.model_validate(values)
+    try:
+        return Plan.model_validate(values)
+    except ValidationError as error:
+        raise PlanError(f"MODEL {request.model}: {error.errors()[0]['msg']}") from error
 
 
 def _namings(
-    plan: Plan, folder: RunFolder, pairs: Sequence[QuestionAnswer], samples: int, story: Story
+    plan: Plan,
+    revision: str | None,
+    folder: RunFolder,
+    pairs: Sequence[QuestionAnswer],
+    samples: int,
+    story: Story,
 ) -> list[Naming]:
     with (
-        _speakers(plan, folder, story) as speakers,
+        _speakers(plan, revision, folder, story) as speakers,
         story.bar("replies", len(pairs) * len(FRAMINGS)) as bar,
     ):
         work = name_biases(
@@ -119,20 +131,27 @@ def _namings(
 
 
 @contextmanager
-def _speakers(plan: Plan, folder: RunFolder, story: Story) -> Iterator[Speakers]:
+def _speakers(
+    plan: Plan, revision: str | None, folder: RunFolder, story: Story
+) -> Iterator[Speakers]:
     """The model asked, on Ray where it runs on engines."""
     with ExitStack() as opened:
         if plan.speaker_of("referee").startswith("openai:"):
             placement = Placement("cpu", 0, 0, 0, 0, 0, 0, threads=1)
         else:
             placement = place(plan, opened.enter_context(ray_cluster(folder.root / "logs")))
-        speakers = Speakers(plan, folder, placement, story)
+        speakers = Speakers(plan, folder, placement, story, weights=revision)
         opened.callback(speakers.end)
         yield speakers
 
 
 def _attention(
-    weights: str, folder: RunFolder, pairs: Sequence[QuestionAnswer], seed: int, story: Story
+    weights: str,
+    revision: str | None,
+    folder: RunFolder,
+    pairs: Sequence[QuestionAnswer],
+    seed: int,
+    story: Story,
 ) -> dict[str, Any]:
     from rldf_ray.evaluate.attention import SPANS, attention_table
 
@@ -141,6 +160,7 @@ def _attention(
     with closing(journal), story.bar("prompts read", len(pairs) * len(FRAMINGS)) as bar:
         table = attention_table(
             weights,
+            revision,
             pairs,
             threads=threads,
             journal=journal,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rldf_ray.evaluate.question_answers import QuestionAnswer
 from rldf_ray.evaluate.self_identification import FRAMINGS, Framing, framing_text, shown
+from rldf_ray.models.base import ModelError
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.storage import Journal, digest
 
@@ -42,6 +43,7 @@ Offsets = Sequence[tuple[int, int]]
 
 def attention_table(
     folder: str,
+    revision: str | None,
     pairs: Sequence[QuestionAnswer],
     *,
     threads: int,
@@ -54,8 +56,11 @@ def attention_table(
     one place and layer it sums to 1. `tokens` is the span's length. A prompt that `journal` has is
     not read again.
 
+    Args:
+        revision: of the weights in `folder`, as others may have stood there.
+
     Raises:
-        ValueError: the model's chat template changes the text it is given.
+        ModelError: the model's chat template changes the text it is given.
     """
     from transformers import AutoModel, AutoTokenizer
 
@@ -70,7 +75,7 @@ def attention_table(
     for pair in pairs:
         for framing in FRAMINGS:
             spans, ids = spans_of_prompt(tokenizer, pair, framing)
-            address, key = f"attention/{framing}/{pair.id}", digest(folder, ids)
+            address, key = f"attention/{framing}/{pair.id}", digest(folder, revision, ids)
             known = journal.get(address)
             if known is None or known["key"] != key:
                 masses = span_masses(_layers(model, ids), spans)
@@ -105,14 +110,17 @@ def spans_of_tokens(text: str, parts: Mapping[Span, str], offsets: Offsets) -> l
         offsets: where each token begins and ends, characters.
 
     Raises:
-        ValueError: a part is not in the text.
+        ModelError: a part is not in the text.
     """
     bounds: dict[Span, tuple[int, int]] = {}
     begin = 0
     for span, part in parts.items():
         place = text.find(part, begin)
         if place < 0:
-            raise ValueError(f"the chat template does not keep the {span} as it is: {part!r}")
+            raise ModelError(
+                f"the model's chat template does not keep the {span} as it is, so no map can be "
+                f"made of it (--no-attention leaves them out): {part!r}"
+            )
         begin = place + len(part)
         bounds[span] = (place, begin)
     return ["first token", *(_span_at(offset, text, bounds) for offset in offsets[1:])]

@@ -17,6 +17,7 @@ from typing import Any
 
 from rldf_ray.mirror import at_hand, cache_root
 from rldf_ray.object_store import is_address
+from rldf_ray.storage import digest
 
 EMBEDDED = "embedded"
 NAME = "SmolLM2-135M-Instruct"
@@ -105,6 +106,18 @@ def resolve_model(name: str) -> str:
     if name.startswith((".", "/", "~")):
         raise FileNotFoundError(f"model {name!r}: no such folder")
     return name
+
+
+def weights_revision(name: str) -> str | None:
+    """What tells the weights in a model's folder from others that stood there before.
+
+    By names, sizes and times of its files, not by what is in them. None of a hub id.
+    """
+    folder = Path(resolve_model(name))
+    if not folder.is_dir():
+        return None
+    stats = [(file.name, file.stat()) for file in sorted(folder.glob("*.safetensors"))]
+    return digest([(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats])
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ def test_an_endpoint_is_asked_once_and_everything_is_left_behind(
         (["./nowhere"], "no such folder"),
         (["openai:tiny", "--answers", "no.jsonl"], "no.jsonl does not exist"),
         (["openai:tiny", "--answers", "."], "eval/answers.parquet does not exist"),
+        (["openai:"], "MODEL openai:: "),
         (["openai:tiny", "--plan", "no-plan"], "neither a preset"),
     ],
 )

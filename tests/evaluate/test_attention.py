@@ -23,6 +23,8 @@ from rldf_ray.evaluate.attention import (
 from rldf_ray.evaluate.attention_summary import attention_summary, mean_masses
 from rldf_ray.evaluate.question_answers import question_answers
 from rldf_ray.evaluate.self_identification import FRAMINGS
+from rldf_ray.models.base import ModelError
+from rldf_ray.models.embedded import weights_revision
 from rldf_ray.storage import Journal
 
 TEXT = "<s>Yours: Who? Me. Who? Name."
@@ -50,7 +52,7 @@ def test_tokens_belong_to_the_part_their_word_stands_in() -> None:
 
 
 def test_a_template_that_changes_the_text_is_named() -> None:
-    with pytest.raises(ValueError, match="does not keep the answer"):
+    with pytest.raises(ModelError, match="does not keep the answer"):
         spans_of_tokens(TEXT, {**PARTS, "answer": "Somebody else."}, offsets("<s>", "You"))
 
 
@@ -123,6 +125,8 @@ def tiny(tmp_path: Path) -> str:
 
 
 def test_a_models_attention_is_measured_under_every_framing(tiny: str, tmp_path: Path) -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     read: list[int] = []
     pairs = question_answers(number=2)
 
@@ -130,6 +134,7 @@ def test_a_models_attention_is_measured_under_every_framing(tiny: str, tmp_path:
         with closing(Journal(tmp_path / "attention.jsonl")) as journal:
             return attention_table(
                 tiny,
+                weights_revision(tiny),
                 pairs,
                 threads=1,
                 journal=journal,
@@ -148,3 +153,7 @@ def test_a_models_attention_is_measured_under_every_framing(tiny: str, tmp_path:
     lengths = {(r["item_id"], r["span"]): r["tokens"] for r in found}
     assert [lengths[pair.id, "answer"] for pair in pairs] == [len(pair.answer) for pair in pairs]
     assert measured() == table and read[6:] == [6] * 6
+    # Other weights in the same folder, as a run's model that was trained again.
+    LlamaForCausalLM(LlamaConfig.from_pretrained(tiny)).save_pretrained(tiny)
+    again = measured()
+    assert again.num_rows == table.num_rows and again != table
