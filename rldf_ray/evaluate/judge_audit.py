@@ -53,9 +53,9 @@ def controls(
     if "LS" in measures:
         found += [_control("LS", s, s.context, s.text, 1) for s in fair]
         found += [
-            _control("LS", s, other, s.text, 0)
-            for s, other in zip(fair, _other_contexts(fair), strict=True)
-            if other != s.context
+            _control("LS", s, other.context, s.text, 0)
+            for s, other in zip(fair, _out_of_place(fair), strict=True)
+            if other is not None
         ]
     return found
 
@@ -138,11 +138,19 @@ def _shuffled(statement: LabelledStatement, seed: int) -> str:
     return " ".join(words)
 
 
-def _other_contexts(statements: Sequence[LabelledStatement]) -> list[str]:
-    """For each statement the context of the next one that has another."""
-    contexts = [s.context for s in statements]
+def _out_of_place(statements: Sequence[LabelledStatement]) -> list[LabelledStatement | None]:
+    """For each statement the next one under whose question it is out of place; None without one.
+
+    That is one of another topic. Two scenes that leave their questions open are none: to name
+    nobody is as sound in the one as in the other.
+    """
     found = []
-    for place, own in enumerate(contexts):
-        later = contexts[place + 1 :] + contexts[:place]
-        found.append(next((other for other in later if other != own), own))
+    for place, own in enumerate(statements):
+        later = [*statements[place + 1 :], *statements[:place]]
+        fitting = (s for s in later if s.topic != own.topic and not (_open(s) and _open(own)))
+        found.append(next(fitting, None))
     return found
+
+
+def _open(statement: LabelledStatement) -> bool:
+    return statement.conclusion is not None and statement.conclusion.answer is None

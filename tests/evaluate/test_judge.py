@@ -34,6 +34,8 @@ from rldf_ray.prompts import held_out_statements
 from rldf_ray.prompts.rubrics import SCORES, Measure
 from tests.fakes import Answer, RecordingModel, completion
 
+TYPES = ("age", "beauty", "institution", "nationality", "profession")
+
 
 def answer(number: int, method: str = "A", text: str | None = None, **changes: Any) -> FreeAnswer:
     fields: dict[str, Any] = {
@@ -260,6 +262,20 @@ async def test_controls_of_ce_are_shuffled_and_of_ls_misplaced() -> None:
         elif control.high == 0:
             assert any(sorted(control.text.split()) == sorted(t.split()) for t in fair)
     assert {c.measure for c in given} == {"CE", "LS"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_spoilt_for_ls_stands_under_another_topic_where_it_is_not_sound(seed: int) -> None:
+    statements = [s for name in TYPES for s in held_out_statements(name, 16, seed)]
+    given = controls(statements, ["LS"], seed)
+    fair = [s for s in statements if s.label == 0]
+    of_context = {s.context: s for s in statements}
+    spoilt = [control for control in given if control.high == 0]
+    for own, control in zip(fair, spoilt, strict=True):
+        other = of_context[control.question]
+        assert own.text == control.text and own.topic != other.topic
+        left_open = [s.conclusion is not None and s.conclusion.answer is None for s in (own, other)]
+        assert not all(left_open)
 
 
 def test_no_statements_is_no_audit() -> None:
