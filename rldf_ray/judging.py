@@ -54,6 +54,9 @@ from rldf_ray.storage import RunFolder, digest
 LONG_SCORES = "eval/judge_long.parquet"
 """A judge's mean scores, in the columns of a comparison's results.parquet."""
 
+JUDGED = "eval/judge.parquet"
+AUDITED, COMPARED = "eval/judge_audit.parquet", "eval/judge_pairs.parquet"
+
 AUDIT_PAIRS = 16
 """Labelled pairs of each bias type that a judge is audited on, where no number is given."""
 
@@ -192,8 +195,8 @@ def speaking_placement(plan: Plan, resources: Resources) -> Placement:
         raise PlacementError(
             f"the judge needs {count} CPUs (engines.count), Ray reports {resources.cpus:g}"
         )
-    threads = max(1, int(resources.cpus // count))
-    return Placement("cpu", count, 1, 0, 0, 0, 0, threads)
+    threads = max(1, int(min(resources.cpus // count, resources.node_cpus)))
+    return Placement("cpu", count, 1, 0, 0, 0, 0, threads, engine_threads=threads)
 
 
 @contextmanager
@@ -262,6 +265,7 @@ def _summary(request: Request, found: Found) -> dict[str, Any]:
         "methods": summary_of(found.judged, source, request.seed),
         "failures": failures_of(found.judged),
         "audit": judge_audit_summary(found.given, found.audited, source, request.seed),
+        "audited_bias_types": sorted({control.bias_type for control in found.given}),
         "preferences": preferences(found.compared, request.against, request.seed)
         if request.against
         else None,
@@ -270,12 +274,15 @@ def _summary(request: Request, found: Found) -> dict[str, Any]:
 
 def _write(summary: dict[str, Any], found: Found, folder: RunFolder) -> dict[str, Any]:
     source = summary["score_source"]
-    written = folder.write_table("eval/judge.parquet", judged_table(found.judged, source))
+    written = folder.write_table(JUDGED, judged_table(found.judged, source))
     folder.write_table(LONG_SCORES, long_judged(found.judged, source))
+    # What was written for another judge is not to lie beside this one's.
+    for name in (AUDITED, COMPARED):
+        folder.remove(name)
     if found.given:
-        folder.write_table("eval/judge_audit.parquet", audit_table(found.given, found.audited))
+        folder.write_table(AUDITED, audit_table(found.given, found.audited))
     if found.compared:
-        folder.write_table("eval/judge_pairs.parquet", compared_table(found.compared))
+        folder.write_table(COMPARED, compared_table(found.compared))
     whole = summary | {"written": str(written)}
     folder.write_json(f"eval/{JUDGE_SUMMARY}", whole)
     return whole

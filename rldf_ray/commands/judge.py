@@ -47,7 +47,6 @@ def judge(
 ) -> None:
     """Bias score, communication effectiveness and logical soundness of free answers, 0-100."""
     from rldf_ray.commands.judge_tables import leave
-    from rldf_ray.evaluate.free_answers import RUN_ANSWERS
     from rldf_ray.judging import Request, evaluate
     from rldf_ray.prompts.rubrics import MEASURES
     from rldf_ray.storage import RunFolder
@@ -56,12 +55,23 @@ def judge(
     known = tuple(name for name in MEASURES if name in asked)
     if len(known) != len(asked):
         raise PlanError(f"--measures is {measures!r}; allowed: some of BS, CE, LS, each once")
-    of_run = source.resolve().parts[-2:] == Path(RUN_ANSWERS).parts
-    saved = (source.resolve().parents[1] if of_run else source) / "plan.yaml"
+    run = _run_of(source)
+    saved = (run or source) / "plan.yaml"
     theirs = load_plan(str(saved)) if saved.is_file() else None
     asked_with = load_plan(plan or (str(saved) if theirs else "quickstart"), set_)
     request = Request(
         source, judge_, asked_with, theirs, known, prompts, against, audit_pairs, seed
     )
-    folder = RunFolder.at(out or Path("runs/judge") / source.resolve().stem)
+    folder = RunFolder.at(out or Path("runs/judge") / (run.name if run else source.stem))
     leave(evaluate(request, folder), as_json)
+
+
+def _run_of(source: Path) -> Path | None:
+    """The folder of the run or comparison whose answers these are; None of any other file."""
+    from rldf_ray.evaluate.free_answers import COMPARED_ANSWERS, RUN_ANSWERS
+
+    whole = source.resolve()
+    if whole.is_dir():
+        return whole
+    known = (RUN_ANSWERS, COMPARED_ANSWERS)
+    return whole.parents[1] if "/".join(whole.parts[-2:]) in known else None

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rldf_ray.commands.judge_tables import audit_remarks
 from rldf_ray.judging import same_model, speaking_placement
 from rldf_ray.placement import PlacementError, Resources
 from rldf_ray.plan import load_plan
@@ -104,23 +105,48 @@ def test_answers_are_judged_audited_compared_and_not_asked_again(
 def test_whose_answers_they_are_is_told_by_their_run_and_by_no_other_plan(
     endpoint: str, answers: str, rldf: Rldf, tmp_path: Path
 ) -> None:
-    run = RunFolder(tmp_path / "run")
+    run = RunFolder(tmp_path / "run-0.1")
     run.write_text("plan.yaml", plan_with("teacher=openai:m").to_yaml())
     run.write_table("eval/answers.parquet", answers_table(answers))
     words = ["--judge", "openai:m", "--set", f"endpoint.base_url={endpoint}", "--json"]
     words += ["--plan", "quickstart", "--audit-pairs", "0"]
     for source, same in (
         (answers, None),
-        ("run", ["topic writer", "teacher", "referee"]),
-        ("run/eval/answers.parquet", ["topic writer", "teacher", "referee"]),
+        ("run-0.1", ["topic writer", "teacher", "referee"]),
+        ("run-0.1/eval/answers.parquet", ["topic writer", "teacher", "referee"]),
     ):
         status, out, err = rldf("eval", "judge", source, *words)
         assert status == 0, err
         assert json.loads(out)["same_model_as"] == same
+    # A run has one folder of judgements, whichever way its answers are given.
+    assert {path.name for path in (tmp_path / "runs/judge").iterdir()} == {"answers", "run-0.1"}
 
 
 def answers_table(path: str) -> pa.Table:
     return pa.Table.from_pylist([json.loads(line) for line in Path(path).read_text().splitlines()])
+
+
+def test_nothing_of_another_judge_is_left_beside_this_ones(
+    endpoint: str, answers: str, rldf: Rldf, tmp_path: Path
+) -> None:
+    words = ["eval", "judge", answers, "--set", f"endpoint.base_url={endpoint}"]
+    more = ["--against", "Default", "--audit-pairs", "2"]
+    assert rldf(*words, "--judge", "openai:m", *more)[0] == 0
+    status, out, err = rldf(*words, "--judge", "openai:other", "--audit-pairs", "0")
+    assert status == 0, err
+    assert "The judge was not audited, with labelled statements of age." in out
+    left = {path.name for path in (tmp_path / "runs/judge/answers/eval").iterdir()}
+    assert left == {"judge.json", "judge.parquet", "judge_long.parquet"}
+
+
+def test_bias_types_that_a_judge_was_not_audited_on_are_named() -> None:
+    groups = {"age": {}, "religion": {}, "all": {}}
+    audit = {"BS": {"verdict": "BS: fine."}}
+    summary = {"methods": {"a": groups}, "audit": audit, "audited_bias_types": ["age"]}
+    assert list(audit_remarks(summary)) == [
+        "BS: fine.",
+        "It was not audited on religion: there are no labelled statements.",
+    ]
 
 
 def test_a_plan_tells_whether_the_judge_is_the_teacher() -> None:
@@ -142,6 +168,7 @@ def test_the_judge_has_the_machine_to_itself() -> None:
     plan = load_plan("smoke", ["engines.gpu_memory_utilization=0.9"])
     assert speaking_placement(plan, Resources(1, 0, 8)).engines == 1
     assert speaking_placement(plan, Resources(4, 1, 8)).engine_gpus == 1
+    assert speaking_placement(plan, Resources(16, 0, 8, node_cpus=8)).engine_threads == 8
     two = load_plan("smoke", ["engines.count=2"])
     for resources in (Resources(1, 0, 8), Resources(8, 1, 8)):
         with pytest.raises(PlacementError, match=r"engines\.count"):
