@@ -32,7 +32,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                text = line.decode("utf-8").strip()
+                # Some editors begin a file with a mark that says that it is UTF-8.
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
                 if text:
                     yield number, text
     except UnicodeDecodeError as error:

@@ -14,7 +14,12 @@ from rldf_ray.plan import PlanError
 from rldf_ray.storage import RunFolder
 
 RESULTS = ("compare/results.parquet", "eval/judge_long.parquet")
-TEXTS = ("eval/judge.parquet", "compare/free_answers.parquet", "eval/answers.parquet")
+TEXTS = (
+    "eval/judge.parquet",
+    "compare/eval/judge.parquet",
+    "compare/free_answers.parquet",
+    "eval/answers.parquet",
+)
 SUMMARY = "compare/compare.json"
 
 

@@ -60,7 +60,8 @@ def scored(path: Path, data: Path, number: int, seed: int) -> MultiroleEvaluatio
     if given.ignored:
         print(
             f"{given.ignored} lines of {path} are about rows that are not in this sample "
-            f"(--queries {number}, --seed {seed}); a larger --queries takes more rows",
+            f"(--queries {number}, --seed {seed}); a larger --queries takes more rows, but none "
+            "that repeats another",
             file=sys.stderr,
         )
     return MultiroleEvaluation(

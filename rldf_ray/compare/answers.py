@@ -56,15 +56,19 @@ class Asking:
 
     def key(self, plan: Plan, items: BBQSet, mode: Mode) -> str:
         """Equal keys, equal answers."""
+        drawn = self.seed if mode == "letter" else None  # the order of the options
+        questions = [asdict(item) for item in items.items]
+        thinking = self.thinking(plan)
+        return digest(self.weights, thinking, mode, drawn, plan.engines.dtype, questions)
+
+    def thinking(self, plan: Plan) -> tuple[object, ...] | None:
+        """What shapes what it says about a scene; None if it says nothing."""
         section = plan.debate
-        thinking = self.method.think and (
+        return self.method.think and (
             self.method.name,
             self.seed,
             *(section.max_tokens, section.temperature, section.top_p, section.debaters),
         )
-        drawn = self.seed if mode == "letter" else None  # the order of the options
-        questions = [asdict(item) for item in items.items]
-        return digest(self.weights, thinking, mode, drawn, plan.engines.dtype, questions)
 
 
 def answer_all(
@@ -134,16 +138,18 @@ def _put(
         ):
             pool.wait_until_ready()
             for key, asking in thinking.items():
-                model, watch = JournaledModel(pool, journal), Stopwatch(journal, key)
+                scenes = [
+                    Scene.of_item(item, one.asked)
+                    for item, one in zip(items.items, put[key], strict=True)
+                ]
+                # Modes that show a scene in the same way have it thought about once.
+                about = digest(asking.weights, asking.thinking(plan), list(map(asdict, scenes)))
+                model, watch = JournaledModel(pool, journal), Stopwatch(journal, about)
 
                 def on_thought(watch: Stopwatch = watch) -> None:
                     watch.write()
                     bar.advance()
 
-                scenes = [
-                    Scene.of_item(item, one.asked)
-                    for item, one in zip(items.items, put[key], strict=True)
-                ]
                 thoughts = asyncio.run(think_all(asking, model, plan, scenes, on_thought))
                 put[key] = [
                     Put(asked_after(one.asked, thought), thought.text)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rldf_ray.compare.method import Method
 from rldf_ray.evaluate.judge_audit import JUDGE_SUMMARY
+from rldf_ray.judging import LONG_SCORES
 from rldf_ray.plan import model_of
 
 
@@ -18,9 +19,10 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
         policy: the model to be debiased, as a speaker.
     """
     found = []
-    for path in figures:
-        summary = Path(path).with_name(JUDGE_SUMMARY)
-        if not summary.is_file():
+    given = dict.fromkeys(Path(path) for path in figures)
+    for path in given:
+        summary = path.with_name(JUDGE_SUMMARY)
+        if path.name != Path(LONG_SCORES).name or not summary.is_file():
             continue
         told = json.loads(summary.read_text())
         judge, audit = told["judge"], told["audit"] or {}

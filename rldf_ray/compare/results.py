@@ -138,24 +138,27 @@ def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
                 f"--figures {path}: no column {sorted(missing)}; needed: {RESULT_SCHEMA.names}"
             )
         rows = table.select(RESULT_SCHEMA.names).to_pylist()
-        mine = [row for row in rows if row["method"] in methods and row["value"] is not None]
-        if not mine:
+        about = [row for row in rows if row["method"] in methods]
+        if not about:
             raise PlanError(
                 f"--figures {path}: it is about {sorted({row['method'] for row in rows})}; needed: "
                 f"some of {list(methods)}"
             )
+        mine = [row for row in about if row["value"] is not None]
+        if not mine:
+            raise PlanError(f"--figures {path}: no row about the methods compared has a value")
         if own := sorted({row["set"] for row in mine} & measured):
             raise PlanError(
                 f"--figures {path}: it has rows of the set {', '.join(own)}, which the comparison "
                 "measures itself; allowed are other sets, such as a judge's (answers) or people's"
             )
-        for about in map(_about, mine):
-            if about in seen:
+        for place in map(_about, mine):
+            if place in seen:
                 raise PlanError(
-                    f"--figures {path}: a second figure for {about}; give the figures of one judge "
+                    f"--figures {path}: a second figure for {place}; give the figures of one judge "
                     "and of one group of people at a time"
                 )
-            seen.add(about)
+            seen.add(place)
         found += mine
     return found
 

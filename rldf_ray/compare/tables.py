@@ -227,7 +227,7 @@ def _whole(table: Table, set_: str, mark: bool = True) -> Table:
     if table.rows and table.columns:
         return table.marked() if mark else table
     why = (
-        "there is no teacher among the methods"
+        "none of the methods that it is about was asked for"
         if table.columns
         else f"no free answers were scored by {'people' if set_ == PEOPLE else 'a judge'}"
     )

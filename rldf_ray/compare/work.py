@@ -29,7 +29,8 @@ from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import JUDGE
 from rldf_ray.console import Story
 from rldf_ray.evaluate.multiple_choice import load_items
-from rldf_ray.judging import LONG_SCORES, Request, evaluate, judge_plan, judged_before
+from rldf_ray.judging import JUDGED, LONG_SCORES, Request, evaluate, judge_plan, judged_before
+from rldf_ray.models.base import ModelError
 from rldf_ray.plan import Plan, PlanError
 from rldf_ray.preflight import check_inputs, check_ppo_memory
 from rldf_ray.records import Topic, topics_of
@@ -42,10 +43,11 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
 
     Raises:
         PlanError, PreflightError, StageError and the like: as a run; what finished is kept.
+        ModelError: no reply of the judge is a score; everything else is written.
     """
     methods = methods_of(plan, settings.methods, settings.teachers)
     _check_scores(plan, methods, settings)
-    _check_runs(plan, methods, out.resolve())
+    _check_runs(plan, methods, settings.repeats, out.resolve())
     folder = RunFolder(out.resolve())
     with folder.locked():
         items, queries = load_items(plan), queries_of(plan, settings)
@@ -66,21 +68,33 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
 
         found = written(settings)
         answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
+        texts, parsed = FREE_ANSWERS, True
         if settings.judge is not None:
-            scores = _judge(plan, settings.judge, settings.audit_pairs, kept)
+            parsed = _judge(plan, settings.judge, settings.audit_pairs, kept)
+            texts = JUDGED
+        if settings.judge is not None and parsed:
+            scores = str(kept.root / LONG_SCORES)
             found = written(replace(settings, figures=(*settings.figures, scores)))
-        answers = kept.read_table(FREE_ANSWERS).to_pylist()
+        answers = kept.read_table(texts).to_pylist()
         for line in write_figures(found.results, answers, found.titles, kept.root / "figures"):
             story.say(line)
+        if not parsed:
+            raise ModelError(
+                f"--judge {settings.judge}: none of its replies is a score (they are in "
+                f"{kept.root / JUDGED}), so there are no Tables 3 to 5; everything else is in "
+                f"{kept.root}"
+            )
     return found
 
 
-def _check_runs(plan: Plan, methods: Sequence[Method], out: Path) -> None:
-    """What debates will read is there, and what trains on them has the memory it takes."""
-    waiting = [run for run in debate_runs(methods, out) if not finished(run, out)]
-    for planned in waiting:
+def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) -> None:
+    """What is left to do will find what it reads, and PPO the memory it takes."""
+    making = (*debate_runs(methods, out), *data_runs(methods))
+    unmade = [planned for planned in making if not finished(planned, out)]
+    for planned in unmade:
         check_inputs(planned.plan, out)
-    if waiting and any(method.training and method.training.last == "ppo" for method in methods):
+    training = training_runs(methods, repeats, None if unmade else fewest_pairs(methods, out))
+    if any("ppo" in run.stages and not finished(run, out) for run in training):
         check_ppo_memory(plan, reported_resources())
 
 
@@ -99,13 +113,18 @@ def _check_scores(plan: Plan, methods: Sequence[Method], settings: Settings) -> 
     judge_plan(plan, settings.judge)
 
 
-def _judge(plan: Plan, judge: str, audit_pairs: int, kept: RunFolder) -> str:
-    """The judge's scores of all free answers, in a file for Tables 3 to 5 and Figures 5 and 6."""
+def _judge(plan: Plan, judge: str, audit_pairs: int, kept: RunFolder) -> bool:
+    """The judge's scores of all free answers, in a file for Tables 3 to 5 and Figures 5 and 6.
+
+    Returns:
+        Whether there is any.
+    """
     source = kept.root / FREE_ANSWERS
     request = Request(source, judge, plan, None, audit_pairs=audit_pairs, seed=plan.seed)
     if not judged_before(request, kept):
         evaluate(request, kept)
-    return str(kept.root / LONG_SCORES)
+    scores = kept.read_table(LONG_SCORES)["value"]
+    return bool(scores.null_count < len(scores))
 
 
 def _train(methods: Sequence[Method], settings: Settings, out: Path, story: Story) -> int | None:

@@ -16,6 +16,7 @@ from rldf_ray.dataset import DatasetError
 from rldf_ray.debate.labels import Threshold, label_round
 from rldf_ray.debate.multirole import context_of
 from rldf_ray.debate.topics import judgement_problem, split_of
+from rldf_ray.json_lines import numbered_lines
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import SeedJudgement
 from rldf_ray.records import PAIR_SCHEMA, Label, Split, Statement, Topic, topic_id
@@ -215,10 +216,8 @@ def _raw_rows(path: Path) -> Iterator[tuple[str, Any]]:
         for place, values in enumerate(table.to_pylist(), start=1):
             yield f"row {place}", {k: v for k, v in values.items() if v is not None}
     elif path.suffix == ".jsonl":
-        with path.open(encoding="utf-8") as file:
-            for place, line in enumerate(file, start=1):
-                if line.strip():
-                    yield f"line {place}", _parsed(path, place, line)
+        for place, line in numbered_lines(path):
+            yield f"line {place}", _parsed(path, place, line)
     else:
         raise DatasetError(f"{path}: expected a file that ends in .jsonl or .parquet")
 

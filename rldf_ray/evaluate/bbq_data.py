@@ -334,16 +334,19 @@ def _target_rows(path: Path) -> Iterator[tuple[Key, int]]:
     missing = [name for name in needed if name not in (reader.fieldnames or ())]
     if missing:
         raise BBQError(f"{path}, line 1: no column {missing}; needed: {list(needed)}")
-    for row in reader:
-        example, target = ((row[name] or "").strip() for name in needed[1:])
-        if example.lower() in _NO_VALUE or target.lower() in _NO_VALUE:
-            continue
-        if not example.isdecimal() or target not in _TARGETS:
-            raise BBQError(
-                f"{path}, line {reader.line_num}: example_id {example!r}, target_loc "
-                f"{target!r}; allowed: a whole number, and 0, 1, 2 or empty"
-            )
-        yield (row["category"], int(example)), _TARGETS[target]
+    try:
+        for row in reader:
+            example, target = ((row[name] or "").strip() for name in needed[1:])
+            if example.lower() in _NO_VALUE or target.lower() in _NO_VALUE:
+                continue
+            if not example.isdecimal() or target not in _TARGETS:
+                raise BBQError(
+                    f"{path}, line {reader.line_num}: example_id {example!r}, target_loc "
+                    f"{target!r}; allowed: a whole number, and 0, 1, 2 or empty"
+                )
+            yield (row["category"], int(example)), _TARGETS[target]
+    except csv.Error as error:
+        raise BBQError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
 
 
 def _why_no_bias_scores(

@@ -7,9 +7,8 @@ A run's eval/answers.parquet, or a .parquet or .jsonl file with a row an answer:
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.json_lines import numbered_lines, problems_of
+from rldf_ray.json_lines import parsed_lines, problems_of, refuse
 from rldf_ray.storage import digest
 
 RUN_ANSWERS = "eval/answers.parquet"
+COMPARED_ANSWERS = "compare/free_answers.parquet"
+"""Where a run and a comparison leave their answers, below their own folders."""
 
 
 class AnswersError(ValueError):
@@ -72,6 +73,7 @@ def read_answers(source: Path) -> list[FreeAnswer]:
     Raises:
         AnswersError: no such file, a wrong row, no row, or two answers of one method and repeat to
             one prompt.
+        LinesError: wrong lines; all are named.
     """
     path = source / RUN_ANSWERS if source.is_dir() else source
     if not path.is_file():
@@ -80,7 +82,8 @@ def read_answers(source: Path) -> list[FreeAnswer]:
             f"{path} does not exist{hint}; needed: a run's folder, or a .parquet or .jsonl file "
             "with method, prompt_id, bias_type, prompt and answer in each row"
         )
-    found = [_answer(row, f"{path}, row {number}") for number, row in _rows(path)]
+    rows = _parquet_rows(path) if path.suffix == ".parquet" else _line_rows(path)
+    found = [FreeAnswer(**row.model_dump()) for row in rows]
     if not found:
         raise AnswersError(f"{path}: no row in it")
     counts = Counter((a.method, a.repeat, a.prompt_id) for a in found)
@@ -100,24 +103,25 @@ def sampled(answers: Sequence[FreeAnswer], number: int | None, seed: int) -> lis
     return [answer for answer in answers if answer.prompt_id in chosen]
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Any]]:
-    if path.suffix == ".parquet":
-        try:
-            table = pq.read_table(path)
-        except pa.ArrowInvalid as error:
-            raise AnswersError(f"{path}: not a Parquet file ({error})") from error
-        yield from enumerate(table.to_pylist(), start=1)
-        return
-    for number, line in numbered_lines(path):
-        try:
-            yield number, json.loads(line)
-        except json.JSONDecodeError as error:
-            raise AnswersError(f"{path}, row {number}: not JSON ({error})") from error
-
-
-def _answer(row: Any, where: str) -> FreeAnswer:
+def _parquet_rows(path: Path) -> list[_Row]:
     try:
-        found = _Row.model_validate(row)
+        table = pq.read_table(path)
+    except pa.ArrowInvalid as error:
+        raise AnswersError(f"{path}: not a Parquet file ({error})") from error
+    return [
+        _row(fields, f"{path}, row {number}")
+        for number, fields in enumerate(table.to_pylist(), start=1)
+    ]
+
+
+def _row(fields: Mapping[str, Any], where: str) -> _Row:
+    try:
+        return _Row.model_validate(fields)
     except ValidationError as error:
         raise AnswersError(f"{where}: {problems_of(error)}") from error
-    return FreeAnswer(**found.model_dump())
+
+
+def _line_rows(path: Path) -> list[_Row]:
+    rows, problems = parsed_lines(path, _Row)
+    refuse(path, problems)
+    return list(rows.values())

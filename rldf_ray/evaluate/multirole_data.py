@@ -14,7 +14,7 @@ import gzip
 import io
 import random
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,19 +85,16 @@ class MultiroleSet:
 
     Attributes:
         queries: by bias type, then in the file's order.
-        rows: bias type and number of every row that may be drawn, repetitions left out.
+        rows: bias type and number of every row of the file, of the bias types that are read.
+        available: rows of each bias type, without repetitions.
         repetitions: rows left out because the same sentence with the same options came before.
     """
 
     queries: tuple[Query, ...]
     source: str
     rows: frozenset[Key]
+    available: dict[str, int]
     repetitions: int
-
-    @property
-    def available(self) -> dict[str, int]:
-        """Rows of each bias type that may be drawn."""
-        return dict(sorted(Counter(bias_type for bias_type, _ in self.rows).items()))
 
     @property
     def items(self) -> tuple[BBQItem, ...]:
@@ -129,12 +126,14 @@ def load_multirole(
         allowed = ", ".join(BIAS_TYPES.values())
         raise MultiroleError(f"bias types {sorted(wanted)} asked for; allowed: {allowed}")
     groups: dict[str, list[Query]] = defaultdict(list)
+    rows: set[Key] = set()
     seen: set[tuple[str, ...]] = set()
     repetitions = 0
     for query in _queries(path):
         item = query.item
         if item.category not in wanted:
             continue
+        rows.add(item.key)
         text = (item.category, item.context, *item.options)
         if text in seen:
             repetitions += 1
@@ -149,7 +148,8 @@ def load_multirole(
     return MultiroleSet(
         queries=tuple(query for queries in drawn for query in queries),
         source=str(path),
-        rows=frozenset(query.item.key for queries in groups.values() for query in queries),
+        rows=frozenset(rows),
+        available={name: len(queries) for name, queries in sorted(groups.items())},
         repetitions=repetitions,
     )
 
@@ -207,8 +207,11 @@ def _queries(path: Path) -> Iterator[Query]:
             f"{SOURCE}"
         )
     number = 0
-    for number, fields in enumerate(rows, start=1):
-        yield _query(_row(fields, f"{path}, row {number}"), number, question)
+    try:
+        for number, fields in enumerate(rows, start=1):
+            yield _query(_row(fields, f"{path}, row {number}"), number, question)
+    except csv.Error as error:
+        raise MultiroleError(f"{path}, after row {number}: not CSV ({error})") from error
     if not number:
         raise MultiroleError(f"{path}: no row in it; needed: {SOURCE}")
 

@@ -74,7 +74,7 @@ def read_multirole_predictions(path: Path, queries: MultiroleSet) -> MultirolePr
     Raises:
         FileNotFoundError: no such file.
         LinesError, MultiroleError: as `bias_types_in`; two lines are about one row, or one is about
-            none that may be drawn.
+            none in the set's file.
     """
     given: dict[Key, PredictionRow] = {}
     problems: dict[int, str] = {}
@@ -83,10 +83,7 @@ def read_multirole_predictions(path: Path, queries: MultiroleSet) -> MultirolePr
         if key in given:
             problems[number] = f"a second line about {row.bias_type} {row.row}"
         elif key not in queries.rows:
-            problems[number] = (
-                f"{row.bias_type} has no row {row.row} in {queries.source}, or one that repeats "
-                "another"
-            )
+            problems[number] = f"{row.bias_type} has no row {row.row} in {queries.source}"
         given.setdefault(key, row)
     refuse(path, problems)
     answers: dict[Key, Answer] = {}

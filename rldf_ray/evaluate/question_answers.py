@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.json_lines import parsed_lines, refuse
+from rldf_ray.json_lines import parsed_lines, problems_of, refuse
 from rldf_ray.prompts import FOLDER
 from rldf_ray.storage import digest
 
@@ -74,17 +75,20 @@ def _of_lines(path: Path) -> Iterator[QuestionAnswer]:
 
 
 class _Given(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, str_strip_whitespace=True)
 
     question: str = Field(min_length=1)
     answer: str = Field(min_length=1)
-    id: str | None = None
+    id: str | None = Field(default=None, min_length=1)
     biases: int | None = Field(default=None, ge=0)
 
 
 def _of_run(path: Path, model: str) -> Iterator[QuestionAnswer]:
     """A model's answers to held-out prompts; an empty answer is nothing to be shown."""
-    table = pq.read_table(path)
+    try:
+        table = pq.read_table(path)
+    except pa.ArrowInvalid as error:
+        raise QuestionAnswersError(f"{path}: not a Parquet file ({error})") from error
     missing = {"model", "prompt_id", "prompt", "answer"} - set(table.column_names)
     if missing:
         raise QuestionAnswersError(f"{path} has no column {', '.join(sorted(missing))}")
@@ -95,8 +99,12 @@ def _of_run(path: Path, model: str) -> Iterator[QuestionAnswer]:
             f"{path} has no answers of {model!r}; allowed: {', '.join(names) or 'none'}"
         )
     for row in rows:
-        if row["model"] == model and row["answer"].strip():
-            yield QuestionAnswer(id=row["prompt_id"], question=row["prompt"], answer=row["answer"])
+        if row["model"] == model and (row["answer"] or "").strip():
+            pair = {"id": row["prompt_id"], "question": row["prompt"], "answer": row["answer"]}
+            try:
+                yield QuestionAnswer.model_validate(pair)
+            except ValidationError as error:
+                raise QuestionAnswersError(f"{path}: {problems_of(error)}") from error
 
 
 def _check_ids(pairs: Sequence[QuestionAnswer], path: Path) -> None:

@@ -7,7 +7,6 @@ seed topics, `labelled_statements/NAME.jsonl` statements of which we know whethe
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -129,11 +128,17 @@ def debate_examples(number: int) -> tuple[DebateExample, ...]:
 
 
 def labelled_statements(name: str) -> list[LabelledStatement]:
-    """The labelled statements of a bias type; none if nobody has written any."""
+    """The labelled statements of a bias type; none if nobody has written any.
+
+    Raises:
+        LinesError: a line of its file is not one.
+    """
     path = FOLDER / "labelled_statements" / f"{name}.jsonl"
     if not path.exists():
         return []
-    return [LabelledStatement(**json.loads(line)) for line in path.read_text().splitlines()]
+    rows, problems = parsed_lines(path, LabelledStatement)
+    refuse(path, problems)
+    return list(rows.values())
 
 
 class StatementsError(ValueError):

@@ -33,9 +33,9 @@ def found() -> Found:
     costs["default"] = Cost()
     costs["sft"] = Cost(remarks=("its judge is the model itself",))
     comparisons = [
-        Comparison("rldf_teacher-a", "default", "all", 0.191, 0.1, 0.2, 0.001, 240, 0.01),
-        Comparison("rldf_teacher-a", "sft", "all", -0.191, -0.2, 0.1, 0.2, 240, 0.4),
-        Comparison("sft", "default", "all", 0.05, 0.01, 0.1, 0.04, 240, 0.08),
+        Comparison("rldf_teacher-a", "default", "all", 0.191, 0.1, 0.2, 0.001, 240, 40, 0.01),
+        Comparison("rldf_teacher-a", "sft", "all", -0.191, -0.2, 0.1, 0.2, 240, 40, 0.4),
+        Comparison("sft", "default", "all", 0.05, 0.01, 0.1, 0.04, 240, 40, 0.08),
     ]
     silent = {"accuracy": 0.5, "accuracy_amb": 1.0, "accuracy_dis": 0.0}
     return Found(

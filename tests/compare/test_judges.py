@@ -40,7 +40,10 @@ def test_a_judge_without_a_part_or_an_audit(tmp_path: Path) -> None:
 
 def test_peoples_figures_have_no_judge(tmp_path: Path) -> None:
     methods = methods_of(plan_with(), None, ())
-    assert judge_notes([str(tmp_path / "human_long.parquet")], methods, "vllm:m") == []
+    judged = Path(told(tmp_path / "e", "openai:z", None))
+    people = str(judged.with_name("human_long.parquet"))
+    assert judge_notes([people], methods, "vllm:m") == []
+    assert len(judge_notes([str(judged), people, str(judged)], methods, "vllm:m")) == 1
 
 
 def test_a_judge_that_every_row_begins_with_is_called_so(tmp_path: Path) -> None:

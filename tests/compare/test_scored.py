@@ -12,6 +12,7 @@ import pytest
 
 from rldf_ray.commands import human_work
 from rldf_ray.compare.results import RESULT_SCHEMA
+from rldf_ray.models.base import ModelError
 from rldf_ray.plan import PlanError
 from rldf_ray.preflight import PreflightError
 from tests import endpoint
@@ -84,6 +85,21 @@ def test_a_judge_scores_the_free_answers_in_the_same_command(
     answered = pq.read_table(tmp_path / "compare/free_answers.parquet").num_rows
     judged = pq.read_table(tmp_path / "compare/eval/judge.parquet")
     assert judged.num_rows == 3 * answered == 3 * 3 * 2 * 3
+
+
+def test_a_judge_without_a_score_leaves_the_rest_and_an_error(
+    machine: Machine, tmp_path: Path
+) -> None:
+    with serving(Server(otherwise=lambda body: completion("Score: 40"))) as server:
+        plan = plan_with(f"endpoint.base_url={server.url}")
+        for _ in range(2):
+            with pytest.raises(ModelError, match="--judge openai:m: none of its replies is a sc"):
+                compare(tmp_path, plan, repeats=1, methods=("default", "sft"), judge="openai:m")
+    assert (tmp_path / "compare/figures/figure-7-cases.html").exists()
+    assert "Not measured" in (tmp_path / "compare/tables.md").read_text()
+    left = str(tmp_path / "compare/eval/judge_long.parquet")
+    with pytest.raises(PlanError, match="no row about the methods compared has a value"):
+        compare(tmp_path, plan, repeats=1, methods=("default", "sft"), figures=(left,))
 
 
 @pytest.mark.parametrize(

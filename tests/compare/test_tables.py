@@ -152,7 +152,7 @@ def test_latex_escapes_and_marks() -> None:
 
 
 def test_markdown_golden() -> None:
-    difference = Comparison("rldf_self", "default", "all", 0.2, -0.01, 0.4, 0.06, 8, 0.12)
+    difference = Comparison("rldf_self", "default", "all", 0.2, -0.01, 0.4, 0.06, 8, 8, 0.12)
     cost = Cost(
         14,
         36,

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.compare import answers
+from rldf_ray.compare import answers, work
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.models.base import ChatRequest
-from rldf_ray.placement import PlacementError
+from rldf_ray.placement import PlacementError, Resources
 from rldf_ray.storage import Journal
 from tests.compare.conftest import Machine, compare
 from tests.fakes import multirole_set, plan_with
@@ -220,9 +220,22 @@ def test_ppo_that_will_not_fit_is_refused_before_anything_is_debated(
     with pytest.raises(PlacementError, match=r"PPO needs about 3\d\.\d GiB of memory"):
         compare(tmp_path, large, methods=("default", "rldf_self"))
     assert not machine.stages
-    # SFT takes no engine beside it, and what has been debated is judged by what is left to do.
+    # SFT has no engines beside it; with its debates there is still no room for PPO.
     compare(tmp_path, large, methods=("default", "sft"))
     assert machine.stages["sft"] == 3
+    with pytest.raises(PlacementError, match="PPO needs"):
+        compare(tmp_path, large, methods=("default", "rldf_self"))
+    assert "reward" not in machine.stages
+
+
+def test_finished_ppo_is_shown_where_it_would_not_fit(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare(tmp_path, methods=("default", "rldf_self"))
+    monkeypatch.setattr(work, "reported_resources", lambda: Resources(2, 0, 1))
+    compare(tmp_path, methods=("default", "rldf_self"))
+    with pytest.raises(PlacementError, match="PPO needs"):
+        compare(tmp_path, methods=("default", "rldf_self"), repeats=4)
 
 
 def test_thinking_that_was_cut_off_keeps_its_seconds(
@@ -247,6 +260,18 @@ def test_thinking_that_was_cut_off_keeps_its_seconds(
     journal.close()
     left = 10_000
     compare(tmp_path, methods=("cot",), repeats=1)
-    (facts,) = (tmp_path / "compare/answers").glob("*.json")
-    seconds = json.loads(facts.read_text())
-    assert 100 <= seconds["think_seconds"] < 200 and seconds["answer_seconds"] == 1.5
+    # Ranked in another way, the scenes have been thought about already.
+    compare(tmp_path, methods=("cot",), repeats=1, mode="rank_sum")
+    facts = [json.loads(p.read_text()) for p in (tmp_path / "compare/answers").glob("*.json")]
+    assert len(facts) == 2 and {one["answer_seconds"] for one in facts} == {1.5}
+    assert all(100 <= one["think_seconds"] < 200 for one in facts)
+
+
+def test_free_answers_found_again_are_those_of_this_comparisons_repeats(
+    machine: Machine, tmp_path: Path
+) -> None:
+    for seed in (0, 1):
+        compare(tmp_path, plan_with(f"seed={seed}"), methods=("default", "sft"), repeats=2)
+        rows = pq.read_table(tmp_path / "compare/free_answers.parquet").to_pylist()
+        assert {(r["repeat"], r["seed"]) for r in rows} == {(0, seed), (1, seed + 1)}
+        assert len({(r["method"], r["repeat"], r["prompt_id"]) for r in rows}) == len(rows)

@@ -71,16 +71,16 @@ def test_a_sample_has_the_same_prompts_for_every_method(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("{", "row 2: not JSON"),
-        (line(2, answer=None), "row 2: answer"),
-        (line(2, method=""), "row 2: method"),
-        ({k: v for k, v in line(2).items() if k != "prompt"}, "row 2: prompt"),
-        (line(2, repeat=-1), "row 2: repeat"),
+        ("{", "line 2: Invalid JSON"),
+        (line(2, answer=None), "line 2: answer"),
+        (line(2, method=""), "line 2: method"),
+        ({k: v for k, v in line(2).items() if k != "prompt"}, "line 2: prompt"),
+        (line(2, repeat=-1), "line 2: repeat"),
         (line(1), "2 rows have method 'RLDF', repeat 0 and prompt_id 'p1'"),
     ],
 )
 def test_a_wrong_row_is_named(wrong: Any, said: str, tmp_path: Path) -> None:
-    with pytest.raises(AnswersError, match=said):
+    with pytest.raises((AnswersError, LinesError), match=said):
         read_answers(jsonl(tmp_path, line(1), wrong))
 
 

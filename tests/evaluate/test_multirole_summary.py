@@ -51,7 +51,7 @@ def query(number: int, bias_type: str = "age", options: int | None = None) -> Qu
 
 def set_of(*queries: Query) -> MultiroleSet:
     rows = frozenset(query.item.key for query in queries)
-    return MultiroleSet(queries, "made up", rows | {("age", 9)}, 0)
+    return MultiroleSet(queries, "made up", rows | {("age", 9)}, {}, 0)
 
 
 def evaluation(queries: MultiroleSet, predictions: list[int | None]) -> MultiroleEvaluation:

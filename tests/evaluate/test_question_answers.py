@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rldf_ray.evaluate.held_out import ANSWER_SCHEMA
@@ -87,6 +88,8 @@ def test_a_sample_is_drawn_by_seed_and_keeps_the_order() -> None:
             [{"question": "Q", "answer": "A"}, {"question": "Q", "answer": "A", "biases": -1}],
             "line 2",
         ),
+        ([{"question": "Q", "answer": " "}], "line 1: answer"),
+        ([{"question": "Q", "answer": "A", "id": ""}], "line 1: id"),
         ([{"question": "Q", "answer": "A", "id": "x"}] * 2, "'x' stands there twice"),
     ],
 )
@@ -102,3 +105,16 @@ def test_what_is_wrong_with_a_file_is_named(
 def test_a_run_that_was_not_evaluated_is_told_from_a_wrong_path(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"eval/answers\.parquet does not exist"):
         question_answers(tmp_path)
+
+
+def test_a_file_that_is_no_parquet_file_and_answers_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "answers.parquet"
+    path.write_text("no")
+    with pytest.raises(QuestionAnswersError, match=r"answers\.parquet: not a Parquet file"):
+        question_answers(path)
+    rows = [
+        {"model": "policy", "prompt_id": "a", "prompt": "Q", "answer": answer}
+        for answer in (None, " ", "A")
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    assert [pair.answer for pair in question_answers(path)] == ["A"]
