@@ -62,7 +62,7 @@ def read_items(folder: Path, number: int | None, seed: int, only: Path | None) -
     """All items, a sample of `number` a category, or the subset a file names.
 
     Raises:
-        BBQError: a sample of a subset is asked for, or as `load_bbq` and `read_subset`.
+        BBQError, LinesError: a sample of a subset is asked for, or as `load_bbq` and `read_subset`.
     """
     if only is not None and number is not None:
         raise BBQError("--items and --only: allowed is one of them")
