@@ -82,14 +82,18 @@ class Comparison:
 
 
 def compare_all(
-    rows: Sequence[Mapping[str, Any]], methods: Sequence[str], seed: int
+    rows: Sequence[Mapping[str, Any]],
+    methods: Sequence[str],
+    seed: int,
+    conditions: Sequence[str] = ("all", "ambig", "disambig"),
 ) -> list[Comparison]:
     """Every method against the baselines: overall, ambiguous and disambiguated items.
 
     A baseline is held against those before it.
 
     Args:
-        rows: of items.parquet; every method has the same items.
+        rows: of one set in items.parquet; every method has the same items.
+        conditions: of the items; any other word stands for all of them.
 
     Holm's family is the comparisons of one condition.
     """
@@ -101,7 +105,7 @@ def compare_all(
         if method not in BASELINES[: number + 1]
     ]
     found: list[Comparison] = []
-    for condition in ("all", "ambig", "disambig"):
+    for condition in conditions:
         family = [c for m, a in pairs if (c := compare(rows, m, a, condition, seed)) is not None]
         adjusted = holm([c.p for c in family])
         found += [replace(c, p_holm=p) for c, p in zip(family, adjusted, strict=True)]
@@ -112,7 +116,8 @@ def compare(
     rows: Sequence[Mapping[str, Any]], method: str, against: str, condition: str, seed: int
 ) -> Comparison | None:
     """One difference with its interval; None where there is no such item."""
-    kept = [row for row in rows if condition in ("all", row["condition"])]
+    of_one = condition in ("ambig", "disambig")
+    kept = [row for row in rows if not of_one or row["condition"] == condition]
     mine, theirs = _right(kept, method), _right(kept, against)
     if not mine:
         return None

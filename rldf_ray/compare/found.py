@@ -24,6 +24,7 @@ from rldf_ray.compare.results import (
     ALL,
     ITEM_SCHEMA,
     MEASURES,
+    MULTIROLE,
     RESULT_SCHEMA,
     Rows,
     given_rows,
@@ -92,7 +93,10 @@ def found_in(
     every_item = [*answered, *multirole.items]
     kept.write_table("items.parquet", pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
     kept.write_table("results.parquet", pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
-    comparisons = compare_all(answered, list(titles), plan.seed)
+    comparisons = [
+        *compare_all(answered, list(titles), plan.seed),
+        *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,)),
+    ]
     silent = _always_unknown(items)
     accuracy = silent[ALL]["accuracy"]
     assert accuracy is not None, "a set without items is refused when it is read"

@@ -8,9 +8,17 @@ from collections.abc import Mapping, Sequence
 
 from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Cost
+from rldf_ray.compare.results import MULTIROLE
 from rldf_ray.compare.tables import Cell, Table
 
 DIGITS = 3
+ITEMS = {
+    "all": "all",
+    "ambig": "ambiguous",
+    "disambig": "disambiguated",
+    MULTIROLE: "multi-role set",
+}
+"""What differences are of."""
 LATEX = str.maketrans(
     {sign: rf"\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -45,7 +53,7 @@ def differences(comparisons: Sequence[Comparison], titles: Mapping[str, str]) ->
         [
             titles[c.method],
             titles[c.against],
-            {"all": "all", "ambig": "ambiguous", "disambig": "disambiguated"}[c.condition],
+            ITEMS[c.condition],
             f"{100 * c.value:+.1f}",
             f"{100 * c.low:+.1f} to {100 * c.high:+.1f}",
             "" if c.p_holm is None else f"{c.p_holm:.3f}",

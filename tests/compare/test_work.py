@@ -164,6 +164,13 @@ def test_the_multirole_set_is_asked_as_well(machine: Machine, tmp_path: Path) ->
     assert [t.columns[-1] for t in found.tables if t.number == 6] == ["Overall"]
     number = len(load_items(plan_with()).items)
     assert {c.n for c in found.comparisons if c.condition == "all"} == {number}
+    (mine,) = [
+        c
+        for c in found.comparisons
+        if (c.condition, c.method, c.against) == ("multirole", "rldf_self", "default")
+    ]
+    assert (mine.value, mine.n) == (1 - shares["default", "all", "impartial"], len(rows))
+    assert "| multi-role set |" in (out / "compare/tables.md").read_text()
 
 
 def test_more_repeats_go_on_from_those_there_are(machine: Machine, tmp_path: Path) -> None:
