@@ -68,19 +68,17 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
 
         found = written(settings)
         answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
-        texts, parsed = FREE_ANSWERS, True
-        if settings.judge is not None:
-            parsed = _judge(plan, settings.judge, settings.audit_pairs, kept)
-            texts = JUDGED
-        if settings.judge is not None and parsed:
+        judge = settings.judge
+        scored = judge is not None and _judge(plan, judge, settings.audit_pairs, kept)
+        if scored:
             scores = str(kept.root / LONG_SCORES)
             found = written(replace(settings, figures=(*settings.figures, scores)))
-        answers = kept.read_table(texts).to_pylist()
-        for line in write_figures(found.results, answers, found.titles, kept.root / "figures"):
+        texts = kept.read_table(FREE_ANSWERS if judge is None else JUDGED).to_pylist()
+        for line in write_figures(found.results, texts, found.titles, kept.root / "figures"):
             story.say(line)
-        if not parsed:
+        if judge is not None and not scored:
             raise ModelError(
-                f"--judge {settings.judge}: none of its replies is a score (they are in "
+                f"--judge {judge}: none of its replies is a score (they are in "
                 f"{kept.root / JUDGED}), so there are no Tables 3 to 5; everything else is in "
                 f"{kept.root}"
             )
@@ -89,11 +87,11 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
 
 def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) -> None:
     """What is left to do will find what it reads, and PPO the memory it takes."""
-    making = (*debate_runs(methods, out), *data_runs(methods))
-    unmade = [planned for planned in making if not finished(planned, out)]
-    for planned in unmade:
-        check_inputs(planned.plan, out)
-    training = training_runs(methods, repeats, None if unmade else fewest_pairs(methods, out))
+    for planned in debate_runs(methods, out):
+        if not finished(planned, out):
+            check_inputs(planned.plan, out)
+    made = all(finished(planned, out) for planned in data_runs(methods))
+    training = training_runs(methods, repeats, fewest_pairs(methods, out) if made else None)
     if any("ppo" in run.stages and not finished(run, out) for run in training):
         check_ppo_memory(plan, reported_resources())
 
