@@ -221,11 +221,22 @@ def _with_and_without_clue(pairs: Sequence[dict[str, Any]]) -> list[list[dict[st
 def _first_in_turn(
     by_prompt: Sequence[list[dict[str, Any]]], most: int | None
 ) -> list[list[dict[str, Any]]]:
-    """The pairs on every prompt, cut to `most` in all; prompts give one pair in turn."""
+    """The pairs on every prompt, cut to `most` in all.
+
+    Opinions, scenes and scenes with their clue give one pair in turn, in each one prompt after
+    another: a reward model that sees "not known" preferred more often than a name thinks it best
+    where the clue tells as well.
+    """
     if most is None:
         return list(by_prompt)
     places = [(i, prompt) for prompt, pairs in enumerate(by_prompt) for i in range(len(pairs))]
-    kept = Counter(prompt for _, prompt in sorted(places)[:most])
+    columns: dict[tuple[str, bool], list[int]] = {}
+    for _, prompt in sorted(places):
+        first = by_prompt[prompt][0]
+        columns.setdefault((first["kind"], first["clue_shown"]), []).append(prompt)
+    turns = itertools.zip_longest(*(columns[key] for key in sorted(columns)))
+    in_turn = [prompt for turn in turns for prompt in turn if prompt is not None]
+    kept = Counter(in_turn[:most])
     return [pairs[: kept[prompt]] for prompt, pairs in enumerate(by_prompt)]
 
 

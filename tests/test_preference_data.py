@@ -474,6 +474,20 @@ def test_max_pairs_takes_topics_in_turn_and_the_widest_gaps_first() -> None:
     assert pairs_table(statements, topics, DataSection(filters=(), max_pairs=99)).num_rows == 10
 
 
+def test_max_pairs_takes_as_many_with_the_clue_as_without_from_however_few_scenes() -> None:
+    scenes = {scene.topic_id: scene for scene in (judgement(i) for i in range(3))}
+    statements = [
+        statement(f"{name} {i}", score, label, topic=scene, clue_shown=shown)
+        for place, scene in enumerate(scenes.values())
+        for shown in ((False, True) if place == 0 else (False,))
+        for name, score, label in (("chosen", 0.0, "low"), ("rejected", 9.0, "high"))
+        for i in range(3)
+    ]
+    section = DataSection(filters=(), max_pairs=12)
+    table = pairs_table(statements, scenes, section)
+    assert Counter(table["clue_shown"].to_pylist()) == {False: 6, True: 6}
+
+
 def test_max_pairs_takes_scenes_with_and_without_their_clue_in_turn() -> None:
     scene = judgement(0)
     statements = [

@@ -228,7 +228,10 @@ class DataSection(Section):
         None, "pairs kept of each topic, widest gap first; null is all", ge=1
     )
     max_pairs: int | None = described(
-        None, "most pairs, prompts in turn, widest gap first; null is all", ge=1
+        None,
+        "most pairs: opinions, scenes, scenes with clue in turn, in each prompts in turn, widest "
+        "gap first; null is all",
+        ge=1,
     )
     max_sft: int | None = described(
         None,
