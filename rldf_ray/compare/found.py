@@ -15,6 +15,7 @@ from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.costs import Answering, Cost, cost_of
 from rldf_ray.compare.general_ability import perplexity_rows
 from rldf_ray.compare.judges import judge_notes
+from rldf_ray.compare.latex import latex
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.multirole import MultiroleRows
 from rldf_ray.compare.notes import notes_of, overlap_notes, silence_note
@@ -33,7 +34,7 @@ from rldf_ray.compare.results import (
 )
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import MEANS, Table, all_tables
-from rldf_ray.compare.writing import csv_text, latex, markdown
+from rldf_ray.compare.writing import costs_csv, csv_text, differences_csv, markdown
 from rldf_ray.environment import machine, versions
 from rldf_ray.evaluate.bbq_data import BBQSet
 from rldf_ray.evaluate.bbq_score import score
@@ -189,6 +190,9 @@ def write_files(found: Found, kept: RunFolder) -> None:
         found.tables, found.comparisons, found.costs, found.titles, others, found.notes
     )
     kept.write_text("tables.md", tables)
-    kept.write_text("tables.tex", latex(found.tables))
+    tex = latex(found.tables, found.comparisons, found.costs, found.titles)
+    kept.write_text("tables.tex", tex)
     kept.write_text("tables.csv", csv_text(found.tables))
+    kept.write_text("differences.csv", differences_csv(found.comparisons))
+    kept.write_text("costs.csv", costs_csv(found.costs))
     kept.write_json("compare.json", found.summary)

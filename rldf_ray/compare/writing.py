@@ -1,10 +1,12 @@
-"""Tables in Markdown, LaTeX and CSV. `mean ± sd`, the best in bold."""
+"""Tables, differences and costs in Markdown (`mean ± sd`, the best in bold) and in CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Cost
@@ -12,6 +14,8 @@ from rldf_ray.compare.results import MULTIROLE
 from rldf_ray.compare.tables import Cell, Table
 
 DIGITS = 3
+DIFFERENCES = "Differences of accuracy on the same items"
+COSTS = "What every row was given, and its cost in full"
 ITEMS = {
     "all": "all",
     "ambig": "ambiguous",
@@ -19,11 +23,6 @@ ITEMS = {
     MULTIROLE: "multi-role set",
 }
 """What differences are of."""
-LATEX = str.maketrans(
-    {sign: rf"\{sign}" for sign in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-)
-"""What LaTeX reads as something else, as it prints it."""
 
 
 def markdown(
@@ -40,14 +39,16 @@ def markdown(
         others: more tables, as Markdown.
     """
     parts = [_markdown_table(table) for table in tables]
-    parts.insert(1, differences(comparisons, titles))
-    parts += [given_and_cost(costs, titles), *others]
+    parts.insert(1, f"**{DIFFERENCES}**\n\n{pipes(difference_rows(comparisons, titles))}")
+    parts += [f"**{COSTS}**\n\n{pipes(cost_rows(costs, titles))}", *others]
     parts.append("\n".join(f"- {note}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 
-def differences(comparisons: Sequence[Comparison], titles: Mapping[str, str]) -> str:
-    """Paired differences of accuracy, in points, as Markdown."""
+def difference_rows(
+    comparisons: Sequence[Comparison], titles: Mapping[str, str]
+) -> list[list[str]]:
+    """Paired differences of accuracy, in points; the first row is the head."""
     head = ["method", "against", "items", "points", "95 % interval", "p (Holm)", "verdict"]
     rows = [
         [
@@ -61,11 +62,11 @@ def differences(comparisons: Sequence[Comparison], titles: Mapping[str, str]) ->
         ]
         for c in comparisons
     ]
-    return "**Differences of accuracy on the same items**\n\n" + pipes([head, *rows])
+    return [head, *rows]
 
 
-def given_and_cost(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> str:
-    """What every row was given and cost, mean of its repeats, as Markdown."""
+def cost_rows(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> list[list[str]]:
+    """What every row was given and cost, mean of its repeats; the first row is the head."""
     head = ["method", "topics", "statements", "pairs", "generated tokens", "seconds"]
     head += ["paid tokens", "USD", "thought tokens an item", "seconds an item"]
     head += ["referee AUC", "reward accuracy", ""]
@@ -84,12 +85,7 @@ def given_and_cost(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> str:
         ]
         for method, cost in costs.items()
     ]
-    return "**What every row was given, and its cost in full**\n\n" + pipes([head, *rows])
-
-
-def latex(tables: Sequence[Table]) -> str:
-    """The whole of tables.tex: a table environment each (needs booktabs)."""
-    return "\n\n".join(_latex_table(table) for table in tables) + "\n"
+    return [head, *rows]
 
 
 def csv_text(tables: Sequence[Table]) -> str:
@@ -105,12 +101,36 @@ def csv_text(tables: Sequence[Table]) -> str:
     return text.getvalue()
 
 
-def shown(cell: Cell, plus_minus: str = "±") -> str:
+def differences_csv(comparisons: Sequence[Comparison]) -> str:
+    """The whole of differences.csv: one line a comparison, accuracy as a share."""
+    return _lines([{**asdict(c), "verdict": c.verdict} for c in comparisons])
+
+
+def costs_csv(costs: Mapping[str, Cost]) -> str:
+    """The whole of costs.csv: one line a method, mean of its repeats."""
+    rows = []
+    for method, cost in costs.items():
+        row = {"method": method, **cost.as_dict(), "remarks": "; ".join(cost.remarks)}
+        answering = row.pop("answering")
+        rows.append({**row, **{f"{name}_an_item": value for name, value in answering.items()}})
+    return _lines(rows)
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return text.getvalue()
+
+
+def shown(cell: Cell) -> str:
     """`0.442 ± 0.010`; without a deviation the mean alone, and a dash without a mean."""
     if cell.mean is None:
         return "–"
     mean = f"{cell.mean:.{DIGITS}f}"
-    return mean if cell.sd is None else f"{mean} {plus_minus} {cell.sd:.{DIGITS}f}"
+    return mean if cell.sd is None else f"{mean} ± {cell.sd:.{DIGITS}f}"
 
 
 def _markdown_table(table: Table) -> str:
@@ -129,39 +149,6 @@ def pipes(rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; the first row is its head."""
     head, *others = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([head, "|" + " --- |" * len(rows[0]), *others])
-
-
-def _latex_table(table: Table) -> str:
-    caption = _escaped(f"{table.title}")
-    body = [" & ".join(map(_escaped, [table.head, *table.columns])) + r" \\", r"\midrule"]
-    for row in table.rows:
-        cells = [_latex_cell(cell) for cell in row.cells]
-        body.append(" & ".join([_escaped(row.name), *cells]) + r" \\")
-    if not table.rows:
-        return f"% Table {table.number}. {caption}: {' '.join(table.notes)}"
-    lines = [
-        r"\begin{table}",
-        rf"\caption{{{caption}}}",
-        rf"\label{{tab:{table.number}}}",
-        rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
-        r"\toprule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines)
-
-
-def _latex_cell(cell: Cell) -> str:
-    if cell.mean is None:
-        return "--"
-    text = shown(cell, r"\pm")
-    return rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
-
-
-def _escaped(text: str) -> str:
-    return text.translate(LATEX)
 
 
 def _known(value: float | None) -> str:

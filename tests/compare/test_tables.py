@@ -1,4 +1,4 @@
-"""Tables 1 to 5: means over repeats, the best marked, and three ways to write them."""
+"""Tables 1 to 5: means over repeats, the best marked, and two ways to write them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Answering, Cost
 from rldf_ray.compare.tables import ALL, BBQ, JUDGE, MEANS, all_tables, cell_of, find
-from rldf_ray.compare.writing import csv_text, latex, markdown, shown
+from rldf_ray.compare.writing import costs_csv, csv_text, differences_csv, markdown, shown
 
 TITLES = {"default": "Default", "rldf_self": "RLDF self-reflection", "rldf_teacher-a": "RLDF a"}
 SILENT = {
@@ -144,13 +144,6 @@ def test_csv_has_a_line_a_cell() -> None:
     }  # fmt: skip
 
 
-def test_latex_escapes_and_marks() -> None:
-    text = latex(tables())
-    assert r"\caption{Accuracy on BBQ's categories (m\_1)}" in text
-    assert r"$\mathbf{0.400 \pm 0.141}$" in text and r"s\_AMB" in text
-    assert text.count(r"\begin{tabular}") == 2 and text.count("% Table") == 4
-
-
 def test_markdown_golden() -> None:
     difference = Comparison("rldf_self", "default", "all", 0.2, -0.01, 0.4, 0.06, 8, 8, 0.12)
     cost = Cost(
@@ -182,10 +175,18 @@ def test_thinking_is_part_of_what_an_answer_takes() -> None:
     assert Answering.of(facts, 8) == Answering(thought_tokens=10, seconds=0.5)
 
 
-def test_a_title_that_latex_would_read_is_printed_as_it_is() -> None:
-    titles = {"default": r"a\b~c^d {50 %} & #1 $x_y"}
-    made = all_tables([row("default", 0, "Age", "accuracy", 0.5)], titles, "m", {})
-    assert (
-        r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d \{50 \%\} \& \#1 \$x\_y &"
-        in latex(made)
-    )
+def test_differences_and_costs_have_a_line_each_in_csv() -> None:
+    difference = Comparison("sft", "default", "ambig", 0.25, 0.1, 0.4, 0.01, 8, 8, 0.02)
+    (line,) = csv.DictReader(io.StringIO(differences_csv([difference])))
+    assert line == {
+        "method": "sft", "against": "default", "condition": "ambig", "value": "0.25", "low": "0.1",
+        "high": "0.4", "p": "0.01", "n": "8", "templates": "8", "p_holm": "0.02",
+        "verdict": "better",
+    }  # fmt: skip
+    cost = Cost(pairs=9, answering=Answering(12, 0.25), remarks=("one", "two"))
+    first, second = csv.DictReader(io.StringIO(costs_csv({"default": Cost(), "sft": cost})))
+    assert (first["method"], first["pairs"], first["remarks"]) == ("default", "0", "")
+    assert (second["pairs"], second["seconds_an_item"], second["remarks"]) == (
+        "9", "0.25", "one; two",
+    )  # fmt: skip
+    assert differences_csv([]) == ""

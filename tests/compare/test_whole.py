@@ -94,7 +94,14 @@ def test_the_tables_are_those_of_the_items(written: Path) -> None:
     text = (written / "tables.md").read_text()
     assert text.count("Not measured") == 2  # people's, and teachers'
     assert "The judge is the model that every row begins with" in text
-    assert (written / "tables.tex").read_text().count(r"\begin{tabular}") == 5
+    differences = list(csv.DictReader((written / "differences.csv").open()))
+    costs = list(csv.DictReader((written / "costs.csv").open()))
+    assert tuple(row["method"] for row in costs) == METHODS
+    conditions = {row["condition"] for row in differences}
+    assert conditions == {"all", "ambig", "disambig", "multirole"}
+    # The tables, a table of differences for each condition, and the costs.
+    tex = (written / "tables.tex").read_text()
+    assert tex.count(r"\begin{tabular}") == 5 + len(conditions) + 1
 
 
 def test_the_judges_scores_are_in_the_tables_and_drawn(written: Path) -> None:

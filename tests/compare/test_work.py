@@ -47,6 +47,8 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
     assert "**Table 1." in text and "its judge is the model itself" in text
     assert (tmp_path / "compare/tables.tex").exists()
     assert (tmp_path / "compare/tables.csv").exists()
+    lines = (tmp_path / "compare/differences.csv").read_text().splitlines()
+    assert len(lines) == 1 + len(summary["comparisons"])
 
 
 def test_every_model_is_read_once_for_its_perplexity(machine: Machine, tmp_path: Path) -> None:
