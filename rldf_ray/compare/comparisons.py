@@ -1,9 +1,9 @@
 """Is one method better than another? Paired bootstrap on the same items, Holm over all pairs asked.
 
-An item's figure is the share of repeats that got it right. Items of a question template say the
-same with other names, so templates are resampled. They are drawn from all categories at once: a
-small sample has two or three templates of a category, and drawn within it a difference in all of
-them would never vary and pass for certain.
+An item's figure is the share of repeats that got it right, a prompt's the mean score of its free
+answers. Items of a question template say the same with other names, so templates are resampled.
+They are drawn from all categories at once: a small sample has two or three templates of a category,
+and drawn within it a difference in all of them would never vary and pass for certain.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rldf_ray.compare.results import MULTIROLE
 from rldf_ray.evaluate.stats import resampled_means
 
 RESAMPLES = 10_000
@@ -24,17 +25,22 @@ LEAST_TEMPLATES = 6
 # What methods are held against. RLAIF differs from RLDF in the debate alone.
 BASELINES = ("default", "sft", "rlaif")
 
-Right = Mapping[str, float]
+# Conditions that all rows are of.
+WHOLE = ("all", MULTIROLE)
+# Of scores, where less is better.
+LOWER_IS_BETTER = ("BS",)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`method` minus `against`, in accuracy.
+    """`method` minus `against`, in accuracy or a hundredth of a score.
 
     Attributes:
+        condition: of the items; the measure (BS, CE, LS) of free answers.
         low, high: 95 % interval (percentile).
         p: two-sided, of the same resamples; at least what so few templates can show.
-        n, templates: items, and the question templates they are of.
+        n, templates: items, and the question templates they are of; both are prompts where free
+            answers are compared.
         p_holm: adjusted over the comparisons of one family; None before that.
     """
 
@@ -74,7 +80,8 @@ class Comparison:
 
     @property
     def _way(self) -> str:
-        return "better" if self.value > 0 else "worse"
+        more = self.value > 0
+        return "better" if more is not (self.condition in LOWER_IS_BETTER) else "worse"
 
     @property
     def _after_holm(self) -> bool:
@@ -86,6 +93,7 @@ def compare_all(
     methods: Sequence[str],
     seed: int,
     conditions: Sequence[str] = ("all", "ambig", "disambig"),
+    figure: str = "correct",
 ) -> list[Comparison]:
     """Every method against the baselines: overall, ambiguous and disambiguated items.
 
@@ -93,7 +101,8 @@ def compare_all(
 
     Args:
         rows: of one set in items.parquet; every method has the same items.
-        conditions: of the items; any other word stands for all of them.
+        conditions: of the items, or words for all of them (WHOLE).
+        figure: the column that is compared.
 
     Holm's family is the comparisons of one condition.
     """
@@ -106,19 +115,25 @@ def compare_all(
     ]
     found: list[Comparison] = []
     for condition in conditions:
-        family = [c for m, a in pairs if (c := compare(rows, m, a, condition, seed)) is not None]
+        family = [
+            c for m, a in pairs if (c := compare(rows, m, a, condition, seed, figure)) is not None
+        ]
         adjusted = holm([c.p for c in family])
         found += [replace(c, p_holm=p) for c, p in zip(family, adjusted, strict=True)]
     return found
 
 
 def compare(
-    rows: Sequence[Mapping[str, Any]], method: str, against: str, condition: str, seed: int
+    rows: Sequence[Mapping[str, Any]],
+    method: str,
+    against: str,
+    condition: str,
+    seed: int,
+    figure: str = "correct",
 ) -> Comparison | None:
     """One difference with its interval; None where there is no such item."""
-    of_one = condition in ("ambig", "disambig")
-    kept = [row for row in rows if not of_one or row["condition"] == condition]
-    mine, theirs = _right(kept, method), _right(kept, against)
+    kept = [row for row in rows if condition in WHOLE or row["condition"] == condition]
+    mine, theirs = (_figures(kept, name, figure) for name in (method, against))
     if not mine:
         return None
     if mine.keys() != theirs.keys():
@@ -155,10 +170,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _right(rows: Sequence[Mapping[str, Any]], method: str) -> Right:
-    """Item -> share of the repeats that got it right."""
-    found: dict[str, list[bool]] = defaultdict(list)
+def _figures(rows: Sequence[Mapping[str, Any]], method: str, figure: str) -> dict[str, float]:
+    """Item -> mean over the repeats: of `correct`, the share that got it right."""
+    found: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         if row["method"] == method:
-            found[row["item_id"]].append(row["correct"])
-    return {item: sum(right) / len(right) for item, right in found.items()}
+            found[row["item_id"]].append(row[figure])
+    return {item: sum(values) / len(values) for item, values in found.items()}

@@ -14,13 +14,16 @@ from rldf_ray.compare.results import MULTIROLE
 from rldf_ray.compare.tables import Cell, Table
 
 DIGITS = 3
-DIFFERENCES = "Differences of accuracy on the same items"
+DIFFERENCES = "Paired differences on the same items"
 COSTS = "What every row was given, and its cost in full"
 ITEMS = {
     "all": "all",
     "ambig": "ambiguous",
     "disambig": "disambiguated",
     MULTIROLE: "multi-role set",
+    "BS": "BS of free answers (lower is better)",
+    "CE": "CE of free answers",
+    "LS": "LS of free answers",
 }
 """What differences are of."""
 
@@ -48,7 +51,7 @@ def markdown(
 def difference_rows(
     comparisons: Sequence[Comparison], titles: Mapping[str, str]
 ) -> list[list[str]]:
-    """Paired differences of accuracy, in points; the first row is the head."""
+    """Paired differences, in points of accuracy or of a score; the first row is the head."""
     head = ["method", "against", "items", "points", "95 % interval", "p (Holm)", "verdict"]
     rows = [
         [

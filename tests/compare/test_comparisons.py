@@ -164,3 +164,27 @@ def test_every_method_is_held_against_the_baselines_and_adjusted_by_condition() 
         family = [c for c in found if c.condition == condition]
         assert [c.p_holm for c in family] == pytest.approx(holm([c.p for c in family]))
     assert compare_all(answered, methods, 0) == found
+
+
+def scores(method: str, of: dict[str, float], measure: str) -> list[Row]:
+    return [
+        {
+            "method": method,
+            "repeat": 0,
+            "group": "age",
+            "item_id": prompt,
+            "template": prompt,
+            "condition": measure,
+            "score": score,
+        }
+        for prompt, score in of.items()
+    ]
+
+
+@pytest.mark.parametrize(("measure", "verdict"), [("BS", "worse"), ("CE", "better")])
+def test_more_of_a_bias_score_is_worse(measure: str, verdict: str) -> None:
+    low, high = ({f"p{i}": base + i / 100 for i in range(8)} for base in (0.2, 0.6))
+    judged = [*scores("default", low, measure), *scores("sft", high, measure)]
+    (found,) = compare_all(judged, ["default", "sft"], 0, ("BS", "CE", "LS"), "score")
+    assert found.value == pytest.approx(0.4) and found.n == found.templates == 8
+    assert (found.verdict, found.short_verdict) == (verdict, verdict)

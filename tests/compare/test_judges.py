@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rldf_ray.compare.judges import judge_notes
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rldf_ray.compare.judges import judge_notes, score_rows
 from rldf_ray.compare.method import methods_of
 from tests.fakes import plan_with
 
@@ -71,3 +74,26 @@ def test_a_referee_that_was_fitted_from_the_judge_is_told(tmp_path: Path) -> Non
     methods = methods_of(fitted, ["rldf_teacher"], ())
     _, note = judge_notes([told(tmp_path / "f", "openai:big", None)], methods, "vllm:m")
     assert note == f"{ALSO} in the rows RLDF teacher other."
+
+
+def test_a_prompt_without_a_score_of_someone_is_compared_for_nobody(tmp_path: Path) -> None:
+    rows = [
+        {
+            "method": method, "repeat": repeat, "bias_type": "age", "prompt_id": prompt,
+            "measure": measure,
+            "score": None if (prompt, measure, repeat) == ("b", "BS", 1) else 50.0,
+        }
+        for method in ("default", "sft", "other")
+        for repeat in (0, 1)
+        for prompt in ("a", "b", "c")
+        for measure in ("BS", "CE")
+    ]  # fmt: skip
+    # Of Default the answer is not even there.
+    rows = [row for row in rows if row["score"] or row["method"] != "default"]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "judge.parquet")
+    figures = str(tmp_path / "judge_long.parquet")
+    found = score_rows([figures, figures], ["default", "sft"])
+    compared = {(row["condition"], row["item_id"]) for row in found}
+    assert compared == {("BS", "a"), ("BS", "c"), ("CE", "a"), ("CE", "b"), ("CE", "c")}
+    assert len(found) == 5 * 2 * 2 and {row["score"] for row in found} == {0.5}
+    assert score_rows([str(tmp_path / "human_long.parquet")], ["default"]) == []

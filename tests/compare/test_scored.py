@@ -76,6 +76,9 @@ def test_a_judge_scores_the_free_answers_in_the_same_command(
         compare(tmp_path, plan, repeats=2, methods=methods, judge="openai:other")
         assert len(server.received) > asked
     assert again.results == found.results
+    of_scores = [c for c in found.comparisons if c.condition in ("BS", "CE", "LS")]
+    assert len(of_scores) == 3 * 3  # sft on Default, RLDF on Default and on SFT
+    assert all(c.value == 0 and c.n == 3 for c in of_scores)
     three, four = (next(t for t in found.tables if t.number == n) for n in (3, 4))
     # It said 40 on a scale on which more is better.
     assert [row.cells[0].mean for row in three.rows] == [60.0] * 3

@@ -31,7 +31,7 @@ GOLDEN = """\
 | RLDF a | 0.300 ± 0.000 | 0.300 ± 0.000 | 0.300 ± 0.000 | – | – | -0.200 ± 0.000 | – | 45.000 ± 0.000 |
 | always unknown | 0.500 | 0.500 | – | 1.000 | 0.000 | – | – | – |
 
-**Differences of accuracy on the same items**
+**Paired differences on the same items**
 
 | method | against | items | points | 95 % interval | p (Holm) | verdict |
 | --- | --- | --- | --- | --- | --- | --- |
