@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rldf_ray.compare.results import ALL, BBQ, Rows
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import cell_of
+from rldf_ray.debate.overlap import overlap_counts, topic_texts
 from rldf_ray.evaluate.asking import RANKED
 from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet
 from rldf_ray.evaluate.contamination import overlap_sentence
@@ -60,10 +61,17 @@ def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, Sequence[BBQItem]]
     """Whether what was trained on repeats what is asked; nothing where nothing was trained.
 
     Args:
+        topics: trained on, or held out for free answers.
         sets: the items asked, by the name of their set.
     """
     for name, items in sets.items() if topics else ():
         yield overlap_sentence(topic_overlap(topics, items), name)
+    held_out = [topic for topic in topics if topic.split == "eval"]
+    if held_out:
+        trained_on = [topic for topic in topics if topic.split != "eval"]
+        counts = overlap_counts(trained_on, topic_texts(held_out))
+        found = {"ngram": counts["ngram"], "same_words": counts["same_words"]}
+        yield overlap_sentence({"topics": len(trained_on), **found}, "the held-out prompts")
 
 
 def _intervals(items: BBQSet) -> str:

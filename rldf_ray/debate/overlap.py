@@ -60,6 +60,13 @@ class EvaluationTexts:
 NOTHING_EVALUATED = EvaluationTexts(0, frozenset(), frozenset())
 
 
+def topic_texts(topics: Iterable[Topic]) -> EvaluationTexts:
+    """Topics that a model will be asked about, as `overlap` looks them up."""
+    return EvaluationTexts.of(
+        [(topic.text, *filter(None, (topic.clue, topic.question))) for topic in topics]
+    )
+
+
 def overlap_counts(topics: Iterable[Topic], evaluated: EvaluationTexts) -> dict[Overlap, int]:
     """How many topics overlap in either way."""
     found = [evaluated.overlap(topic) for topic in topics]

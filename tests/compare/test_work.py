@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rldf_ray.compare import answers, work
-from rldf_ray.evaluate.multiple_choice import load_items
+from rldf_ray.evaluate.multiple_choice import SCENES_NAME, load_items
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.placement import PlacementError, Resources
 from rldf_ray.storage import Journal
@@ -77,8 +77,11 @@ def test_whom_a_model_that_reads_nothing_is_ahead_of_is_said(
 
 def test_whether_topics_repeat_the_items_is_said(machine: Machine, tmp_path: Path) -> None:
     found = compare(tmp_path, repeats=1)
-    (note,) = [n for n in found.notes if "training topics" in n]
-    assert note.startswith("Of 3 training topics 0 have eight words in a row")
+    notes = [n for n in found.notes if "training topics" in n]
+    assert notes[0].startswith("Of 3 training topics 0 have eight words in a row")
+    assert [n.split(" with an item of ")[1] for n in notes] == [
+        f"{name}, and 0 the same words." for name in (SCENES_NAME, "the held-out prompts")
+    ]
     untrained = compare(tmp_path / "other", repeats=1, methods=("default", "cot"))
     assert not any("training topics" in n for n in untrained.notes)
 
