@@ -28,7 +28,8 @@ from rich.table import Table
 
 from benchmarks.goals import goal, write_results
 from rldf_ray.evaluate.asking import Asked, ask
-from rldf_ray.evaluate.bbq_data import BBQItem, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.multiple_choice import SCENES
 from rldf_ray.models.embedded import resolve_model
 

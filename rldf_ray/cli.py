@@ -226,7 +226,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     ]
     for module, name in (
         ("rldf_ray.dataset", "DatasetError"),
-        ("rldf_ray.evaluate.bbq_data", "BBQError"),
+        ("rldf_ray.evaluate.bbq_items", "BBQError"),
         ("rldf_ray.evaluate.free_answers", "AnswersError"),
         ("rldf_ray.evaluate.human_sheet", "SheetError"),
         ("rldf_ray.evaluate.multirole_data", "MultiroleError"),

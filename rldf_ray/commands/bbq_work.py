@@ -17,7 +17,8 @@ from rich.table import Table
 from rldf_ray.commands.endpoint_answers import remembering
 from rldf_ray.console import Story, table_console
 from rldf_ray.evaluate.asking import Asked, Mode
-from rldf_ray.evaluate.bbq_data import BBQError, BBQSet, Key, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQError, BBQSet, Key
 from rldf_ray.evaluate.bbq_models import (
     ENDPOINT,
     DType,

@@ -19,7 +19,7 @@ from rldf_ray.compare.method import Method
 from rldf_ray.compare.thinking import Scene, Thinker, Thought, asked_after
 from rldf_ray.console import Story
 from rldf_ray.evaluate.asking import Asked, Mode, ask, order_of
-from rldf_ray.evaluate.bbq_data import BBQSet, Key
+from rldf_ray.evaluate.bbq_items import BBQSet, Key
 from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
 from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.models.journaled import JournaledModel

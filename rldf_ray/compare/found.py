@@ -36,7 +36,7 @@ from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import MEANS, Table, all_tables
 from rldf_ray.compare.writing import costs_csv, csv_text, differences_csv, markdown
 from rldf_ray.environment import machine, versions
-from rldf_ray.evaluate.bbq_data import BBQSet
+from rldf_ray.evaluate.bbq_items import BBQSet
 from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.multiple_choice import set_name
 from rldf_ray.plan import Plan

@@ -11,7 +11,7 @@ from rldf_ray.compare.answers import Asking, answer_all, read_answers
 from rldf_ray.compare.results import MULTIROLE, Rows, item_rows
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
-from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet
+from rldf_ray.evaluate.bbq_items import BBQItem, BBQSet
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.multirole_data import MultiroleSet, load_multirole
 from rldf_ray.evaluate.multirole_summary import MultiroleEvaluation

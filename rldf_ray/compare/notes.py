@@ -9,7 +9,7 @@ from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import cell_of
 from rldf_ray.debate.overlap import overlap_counts, topic_texts
 from rldf_ray.evaluate.asking import RANKED
-from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet
+from rldf_ray.evaluate.bbq_items import BBQItem, BBQSet
 from rldf_ray.evaluate.contamination import overlap_sentence
 from rldf_ray.evaluate.multiple_choice import set_name, topic_overlap
 from rldf_ray.plan import Plan

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rldf_ray.compare.writing import pipes
 from rldf_ray.evaluate.asking import LETTERS
-from rldf_ray.evaluate.bbq_data import BBQItem
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.bbq_positions import positions
 
 Positions = Mapping[str, Any]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.settings import Settings
-from rldf_ray.evaluate.bbq_data import BBQItem
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.bbq_score import Score, score
 from rldf_ray.evaluate.bbq_unknown import unknown_auc
 from rldf_ray.plan import Plan, PlanError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rldf_ray.debate.agents import seed_of
 from rldf_ray.debate.multirole import whole_sentences
 from rldf_ray.evaluate.asking import LETTERS, Asked
-from rldf_ray.evaluate.bbq_data import BBQItem
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.models.base import ChatModel, ChatRequest, Message
 from rldf_ray.plan import Plan
 

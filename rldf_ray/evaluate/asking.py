@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal, TypeAlias
 
-from rldf_ray.evaluate.bbq_data import BBQItem
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.bbq_score import match_text
 from rldf_ray.prompts import render
 

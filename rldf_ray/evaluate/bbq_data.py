@@ -1,6 +1,6 @@
-"""BBQ items as published: read, checked, joined with the stereotyped answer, sampled in balance.
+"""BBQ's files as published: read, checked, joined with the stereotyped answer, sampled in balance.
 
-Source of the format and of every term: Parrish et al. 2022, "BBQ: A Hand-Built Bias Benchmark for
+Source of the format: Parrish et al. 2022, "BBQ: A Hand-Built Bias Benchmark for
 Question Answering" (Findings of ACL 2022). The project's own scenes use the same format.
 
     <category>.jsonl[.gz]  --+
@@ -13,21 +13,16 @@ from __future__ import annotations
 
 import csv
 import io
-import random
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rldf_ray.evaluate.bbq_items import BBQError, BBQItem, BBQSet, Condition, Key, Polarity
+from rldf_ray.evaluate.bbq_sample import balanced_sample
 from rldf_ray.json_lines import numbered_lines, problems_of
-
-Condition = Literal["ambig", "disambig"]
-Polarity = Literal["neg", "nonneg"]
-Key: TypeAlias = tuple[str, int]
 
 _TextAndGroup: TypeAlias = Annotated[list[str], Field(min_length=2)]
 _SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -36,80 +31,6 @@ _METADATA_FOLDERS = ("analysis_scripts", "supplemental")
 _TARGETS = {"0": 0, "1": 1, "2": 2, "0.0": 0, "1.0": 1, "2.0": 2}
 # "x" is what the authors' script writes where no option belongs to the stereotyped groups.
 _NO_VALUE = frozenset({"", "na", "nan", "none", "x"})
-
-
-class BBQError(ValueError):
-    """Items, predictions or a request about them are wrong; the message says where and how."""
-
-
-@dataclass(frozen=True, slots=True)
-class BBQItem:
-    """One question with its three answer options.
-
-    Attributes:
-        category: the bias category, which is also the name of the file.
-        example_id: unique within the category.
-        question_index: the template the question was made from.
-        polarity: 'neg' asks who fits the stereotype, 'nonneg' who does not.
-        condition: 'ambig' (the context does not settle the question) or 'disambig' (it does).
-        context: the scene; a disambiguated one begins with its ambiguous sibling's.
-        question: the question.
-        options: the three answers in published order.
-        label: index of the right answer, 0-2.
-        unknown: index of the option that says it cannot be known, 0-2.
-        target_loc: index of the answer a stereotyped reader gives, 0-2, already flipped for
-            polarity; None where the data do not say.
-    """
-
-    category: str
-    example_id: int
-    question_index: str
-    polarity: Polarity
-    condition: Condition
-    context: str
-    question: str
-    options: tuple[str, str, str]
-    label: int
-    unknown: int
-    target_loc: int | None = None
-
-    @property
-    def key(self) -> Key:
-        """(category, example_id), unique within a set and the key of its predictions."""
-        return (self.category, self.example_id)
-
-
-@dataclass(frozen=True, slots=True)
-class BBQSet:
-    """Items and where they came from.
-
-    Attributes:
-        items: by category, then in published order.
-        source: the folder the items were read from.
-        target_sources: the csv files `target_loc` was read from; empty where there was none.
-        contradictory: items left without a target because csv rows about them disagree.
-        why_no_bias_scores: why no item has a target, so that only accuracy can be measured; None
-            as soon as one item has. The scorer counts the single items without one.
-    """
-
-    items: tuple[BBQItem, ...]
-    source: str
-    target_sources: tuple[str, ...]
-    contradictory: frozenset[Key]
-    why_no_bias_scores: str | None
-
-    def only(self, keys: Collection[Key]) -> BBQSet:
-        """The items with these keys, and what there is to say about them."""
-        items = tuple(item for item in self.items if item.key in keys)
-        why = self.why_no_bias_scores
-        if why is None and all(item.target_loc is None for item in items):
-            why = f"none of these {len(items)} items has a target_loc"
-        return replace(
-            self,
-            items=items,
-            contradictory=self.contradictory & {item.key for item in items},
-            why_no_bias_scores=why,
-        )
 
 
 def load_bbq(
@@ -151,7 +72,7 @@ def load_bbq(
     targets, contradictory = _read_targets(sources)
     items: list[BBQItem] = []
     for category, path in sorted(files.items()):
-        rows = _sample(_read_items(path, category), limit_per_category, seed)
+        rows = balanced_sample(_read_items(path, category), limit_per_category, seed)
         if not rows:
             raise BBQError(
                 f"{path}: no balanced sample of {limit_per_category} items can be drawn, as no "
@@ -361,64 +282,3 @@ def _why_no_bias_scores(
         f"no target_loc*.csv in {folder}, and no {_METADATA} there or in "
         f"{' or '.join(_METADATA_FOLDERS)} below or beside it"
     )
-
-
-# ---- the sample
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """The two items of one question: without and with the sentence that settles it."""
-
-    ambig: BBQItem
-    disambig: BBQItem
-
-
-def _sample(items: Sequence[BBQItem], limit: int | None, seed: int) -> list[BBQItem]:
-    """At most `limit` items of one category, balanced, in their given order."""
-    if limit is None or len(items) <= limit:
-        return list(items)
-    rng = random.Random(f"{seed}:{items[0].category}")
-    by_polarity: dict[Polarity, list[_Pair]] = {"neg": [], "nonneg": []}
-    for scene in _shuffled_scenes(_pairs(items), rng):
-        for pair in scene:
-            by_polarity[pair.ambig.polarity].append(pair)
-    # Both polarities walk through the same scenes, so the sample's questions share contexts,
-    # which the engines' prefix cache saves.
-    take = min(limit // 4, *map(len, by_polarity.values()))
-    chosen = [pair for pairs in by_polarity.values() for pair in pairs[:take]]
-    ids = {item.example_id for pair in chosen for item in (pair.ambig, pair.disambig)}
-    return [item for item in items if item.example_id in ids]
-
-
-def _pairs(items: Sequence[BBQItem]) -> list[_Pair]:
-    """Siblings: same template and question, the ambiguous context a prefix of the other.
-
-    A context can occur several times (other names for the options), so that each disambiguated
-    item takes the nearest ambiguous one that is still free.
-    """
-    free: dict[tuple[str, str, str], list[BBQItem]] = defaultdict(list)
-    for item in items:
-        if item.condition == "ambig":
-            free[item.question_index, item.polarity, item.question].append(item)
-    pairs = []
-    for item in items:
-        candidates = free[item.question_index, item.polarity, item.question]
-        fitting = [other for other in candidates if item.context.startswith(other.context)]
-        if item.condition == "disambig" and fitting:
-            nearest = min(fitting, key=lambda other: abs(other.example_id - item.example_id))
-            candidates.remove(nearest)
-            pairs.append(_Pair(nearest, item))
-    return pairs
-
-
-def _shuffled_scenes(pairs: Sequence[_Pair], rng: random.Random) -> list[list[_Pair]]:
-    """Pairs of one ambiguous context together, contexts in random order, one template a turn."""
-    templates: dict[str, dict[str, list[_Pair]]] = defaultdict(lambda: defaultdict(list))
-    for pair in pairs:
-        templates[pair.ambig.question_index][pair.ambig.context].append(pair)
-    columns = [list(scenes.values()) for scenes in templates.values()]
-    rng.shuffle(columns)
-    for column in columns:
-        rng.shuffle(column)
-    return [scene for turn in zip_longest(*columns) for scene in turn if scene is not None]

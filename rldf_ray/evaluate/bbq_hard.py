@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rldf_ray.evaluate.bbq_data import BBQItem
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.bbq_score import Prediction
 from rldf_ray.evaluate.bbq_summary import Evaluation
 

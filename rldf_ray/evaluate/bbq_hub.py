@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from rldf_ray.evaluate.bbq_data import BBQError
+from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.mirror import cache_root
 
 HUB = "hub"

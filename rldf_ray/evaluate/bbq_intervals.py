@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rldf_ray.evaluate.bbq_data import BBQItem, Key
+from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.evaluate.bbq_score import Prediction, score
 from rldf_ray.evaluate.bbq_variants import Array, Variant, counts_row, figures
 from rldf_ray.evaluate.stats import RESAMPLES

@@ -22,7 +22,7 @@ from rldf_ray.evaluate.asking import (
     parse_answer,
     parse_letter,
 )
-from rldf_ray.evaluate.bbq_data import BBQError, BBQItem, Key
+from rldf_ray.evaluate.bbq_items import BBQError, BBQItem, Key
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
 from rldf_ray.models.embedded import EMBEDDED, resolve_model

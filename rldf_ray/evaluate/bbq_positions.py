@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rldf_ray.evaluate.asking import LETTERS, Order
-from rldf_ray.evaluate.bbq_data import BBQItem, Key
+from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.evaluate.bbq_score import Prediction
 from rldf_ray.evaluate.stats import Estimate, share_estimate
 

@@ -13,13 +13,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rldf_ray.evaluate.bbq_data import (
-    BBQError,
-    BBQSet,
-    Key,
-    categories_in,
-    load_bbq,
-)
+from rldf_ray.evaluate.bbq_data import categories_in, load_bbq
+from rldf_ray.evaluate.bbq_items import BBQError, BBQSet, Key
 from rldf_ray.evaluate.bbq_score import Prediction, match_answer
 from rldf_ray.json_lines import parsed_lines, refuse
 

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.evaluate.asking import PUBLISHED, Order, is_refusal
-from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet, Key
 from rldf_ray.evaluate.bbq_intervals import Interval, Intervals, intervals
+from rldf_ray.evaluate.bbq_items import BBQItem, BBQSet, Key
 from rldf_ray.evaluate.bbq_positions import positions
 from rldf_ray.evaluate.bbq_score import BBQScores, Prediction, Score, score
 from rldf_ray.evaluate.bbq_unknown import unknown_auc

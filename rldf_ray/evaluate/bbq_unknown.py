@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rldf_ray.evaluate.bbq_data import BBQItem, Key
+from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.evaluate.stats import auc
 
 

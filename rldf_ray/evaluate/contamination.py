@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from rldf_ray.debate.overlap import EvaluationTexts
-from rldf_ray.evaluate.bbq_data import BBQItem, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.multiple_choice import SCENES, evaluation_texts, topic_overlap
 from rldf_ray.evaluate.multirole_data import load_multirole
 from rldf_ray.plan import Plan

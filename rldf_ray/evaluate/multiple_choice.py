@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.debate.overlap import EvaluationTexts, overlap_counts
-from rldf_ray.evaluate.bbq_data import BBQItem, BBQSet, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.bbq_intervals import intervals
+from rldf_ray.evaluate.bbq_items import BBQItem, BBQSet
 from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.bbq_summary import as_dict
 from rldf_ray.evaluate.ranking import best_option

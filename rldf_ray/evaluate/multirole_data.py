@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.evaluate.bbq_data import BBQItem, Key
+from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.json_lines import problems_of
 from rldf_ray.prompts import render
 

@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.evaluate.asking import PUBLISHED, ask, order_of
-from rldf_ray.evaluate.bbq_data import Key
+from rldf_ray.evaluate.bbq_items import Key
 from rldf_ray.evaluate.bbq_score import match_answer
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.multirole_data import BIAS_TYPES, MultiroleError, MultiroleSet

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rldf_ray.evaluate.bbq_data import BBQItem, Key
+from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.evaluate.bbq_positions import positions
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.long_format import ALL, Value

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from rldf_ray.evaluate.asking import Asked, ask
-from rldf_ray.evaluate.bbq_data import BBQError, BBQItem
+from rldf_ray.evaluate.bbq_items import BBQError, BBQItem
 from rldf_ray.evaluate.prefix_tree import PrefixTree, TokenQuestion, chains, trees
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.reward_score import chat_ids

@@ -15,7 +15,7 @@ from rldf_ray.compare.answers import Put
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
 from rldf_ray.evaluate import perplexity
-from rldf_ray.evaluate.bbq_data import BBQSet
+from rldf_ray.evaluate.bbq_items import BBQSet
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.perplexity import Perplexity
 from rldf_ray.placement import Placement, Resources

@@ -13,7 +13,8 @@ from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.methods.fair_thinking import jurors
 from rldf_ray.compare.thinking import Scene, Thought, asked_after
 from rldf_ray.evaluate.asking import LETTERS, Asked, Mode, ask, order_of
-from rldf_ray.evaluate.bbq_data import BBQItem, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.multiple_choice import SCENES
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel

@@ -2,58 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from rldf_ray.evaluate.bbq_data import BBQItem, load_bbq
-
-Row = dict[str, object]
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQItem
+from tests.evaluate.bbq_files import SHARED_BBQ, needs_published_data, row, write
 
 SCENES = Path(__file__).resolve().parents[2] / "rldf_ray" / "evaluate" / "scenes"
-SHARED_BBQ = Path(__file__).resolve().parents[3] / "shared" / "data" / "bbq"
-needs_published_data = pytest.mark.skipif(
-    not SHARED_BBQ.is_dir(), reason="shared/data/bbq is not beside the repository"
-)
-
-
-def row(example_id: int = 0, /, **changes: object) -> Row:
-    """A published line: the group of four by `example_id // 4`, its place in it by the rest."""
-    group, place = divmod(example_id, 4)
-    context = f"Scene {group}: an old and a young person came in."
-    published: Row = {
-        "example_id": example_id,
-        "question_index": str(1 + group % 3),
-        "question_polarity": "neg" if place < 2 else "nonneg",
-        "context_condition": "disambig" if place % 2 else "ambig",
-        "category": "Age",
-        "answer_info": {
-            "ans0": ["old", "old"],
-            "ans1": ["young", "nonOld"],
-            "ans2": ["Not known", "unknown"],
-        },
-        "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"]},
-        "context": f"{context} The young one had lost the key." if place % 2 else context,
-        "question": "Who was forgetful?" if place < 2 else "Who was careful?",
-        "ans0": "The old one",
-        "ans1": "The young one",
-        "ans2": "Not known",
-        "label": (1 if place == 1 else 0) if place % 2 else 2,
-    }
-    return published | changes
-
-
-def write(path: Path, rows: list[Row]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(json.dumps(line) + "\n" for line in rows)
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(text.encode()))
-    else:
-        path.write_text(text, encoding="utf-8")
-    return path
 
 
 def write_targets(path: Path, *rows: tuple[object, ...], category: str = "Age") -> Path:
@@ -335,68 +293,6 @@ def test_missing_target_columns(tmp_path: Path) -> None:
         load_bbq(tmp_path)
 
 
-# ---- the sample
-
-
-def kinds(items: tuple[BBQItem, ...]) -> set[int]:
-    """How often each (condition, polarity) occurs; one number if balanced."""
-    return set(Counter((item.condition, item.polarity) for item in items).values())
-
-
-def questions(items: tuple[BBQItem, ...]) -> set[int]:
-    """How many items each question of a scene has; {2} if siblings are together."""
-    scene = [item.context.partition(". ")[0].rstrip(".") for item in items]
-    return set(Counter(zip(scene, [item.question for item in items], strict=True)).values())
-
-
-@pytest.mark.parametrize(("limit", "taken"), [(4, 4), (7, 4), (20, 20), (39, 36), (40, 40)])
-def test_a_limit_keeps_the_balance_and_the_siblings(tmp_path: Path, limit: int, taken: int) -> None:
-    write(tmp_path / "Age.jsonl", [row(number) for number in range(40)])
-    items = load_bbq(tmp_path, limit_per_category=limit).items
-    assert len(items) == taken
-    assert kinds(items) == {taken // 4}
-    assert questions(items) == {2}
-    assert [item.example_id for item in items] == sorted(item.example_id for item in items)
-
-
-def test_a_sample_is_spread_over_the_templates(tmp_path: Path) -> None:
-    write(tmp_path / "Age.jsonl", [row(number) for number in range(48)])
-    items = load_bbq(tmp_path, limit_per_category=24).items
-    assert Counter(item.question_index for item in items) == {"1": 8, "2": 8, "3": 8}
-
-
-def test_a_sample_repeats_with_its_seed_only(tmp_path: Path) -> None:
-    for category in ("Age", "SES"):
-        lines = [row(number, category=category) for number in range(400)]
-        write(tmp_path / f"{category}.jsonl", lines)
-    once = load_bbq(tmp_path, limit_per_category=40, seed=1).items
-    assert once == load_bbq(tmp_path, limit_per_category=40, seed=1).items
-    assert once != load_bbq(tmp_path, limit_per_category=40, seed=2).items
-    assert once[:40] == load_bbq(tmp_path, ["Age"], limit_per_category=40, seed=1).items
-
-
-def test_a_small_category_is_taken_whole(tmp_path: Path) -> None:
-    write(tmp_path / "Age.jsonl", [row(number) for number in range(5)])
-    assert len(load_bbq(tmp_path, limit_per_category=5).items) == 5
-
-
-def test_siblings_are_found_in_any_order_and_loners_left_out(tmp_path: Path) -> None:
-    apart = sorted(range(24), key=lambda number: (number % 2, -number))
-    lonely = [row(number) for number in (100, 105, 110)]
-    write(tmp_path / "Age.jsonl", [*lonely, *(row(number) for number in apart)])
-    items = load_bbq(tmp_path, limit_per_category=26).items
-    assert {item.example_id for item in items} == set(range(24))
-
-
-def test_the_scarcer_polarity_sets_the_size(tmp_path: Path) -> None:
-    write(
-        tmp_path / "Age.jsonl",
-        [row(number) for number in range(40) if number % 4 < 2 or number < 8],
-    )
-    items = load_bbq(tmp_path, limit_per_category=20).items
-    assert kinds(items) == {2}
-
-
 # ---- the real sets
 
 
@@ -415,11 +311,3 @@ def test_the_published_files_load_with_every_target() -> None:
     assert all(item.target_loc not in (None, item.unknown) for item in loaded.items)
     ambiguous = [item for item in loaded.items if item.condition == "ambig"]
     assert all(item.label == item.unknown for item in ambiguous)
-
-
-@needs_published_data
-def test_a_sample_of_the_published_files_takes_whole_groups_of_four() -> None:
-    items = load_bbq(SHARED_BBQ, ["Age", "Religion"], limit_per_category=60).items
-    assert len(items) == 120
-    groups = Counter((item.category, item.example_id // 4) for item in items)
-    assert set(groups.values()) == {4}

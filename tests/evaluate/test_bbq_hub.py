@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.evaluate.bbq_data import BBQError, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.bbq_hub import CATEGORIES, TARGETS, bbq_folder, downloaded
+from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.evaluate.multiple_choice import SCENES
 
 

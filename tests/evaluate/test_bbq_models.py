@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rldf_ray.evaluate.asking import Mode, order_of
-from rldf_ray.evaluate.bbq_data import BBQError, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.evaluate.bbq_models import ask_endpoint, asked_items, check_mode, model_folder
 from rldf_ray.evaluate.multiple_choice import SCENES
 from rldf_ray.models.base import ChatRequest, Completion

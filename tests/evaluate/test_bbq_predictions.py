@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq_data import BBQError, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.evaluate.bbq_predictions import read_predictions, read_subset
 from rldf_ray.evaluate.multiple_choice import SCENES
 from rldf_ray.json_lines import LinesError

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq_data import BBQItem, Condition, Key, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQItem, Condition, Key
 from rldf_ray.evaluate.bbq_score import Mean, Prediction, Score, match_answer, score
 
 SHARED_BBQ = Path(__file__).resolve().parents[3] / "shared" / "data" / "bbq"

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from rldf_ray.evaluate.asking import order_of
-from rldf_ray.evaluate.bbq_data import BBQItem, Key, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.bbq_hard import hard_items
 from rldf_ray.evaluate.bbq_intervals import intervals
+from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.evaluate.bbq_predictions import read_predictions
 from rldf_ray.evaluate.bbq_score import Prediction
 from rldf_ray.evaluate.bbq_summary import ANSWER_SCHEMA, Answer, Evaluation

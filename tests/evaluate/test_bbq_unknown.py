@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq_data import BBQItem, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.bbq_unknown import unknown_auc
 from rldf_ray.evaluate.multiple_choice import SCENES
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.evaluate.asking import order_of
-from rldf_ray.evaluate.bbq_data import BBQItem
+from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.bbq_summary import Answer
 from rldf_ray.evaluate.long_format import LONG_SCHEMA, long_table
 from rldf_ray.evaluate.multirole_data import (

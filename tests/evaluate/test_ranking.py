@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from rldf_ray.evaluate.asking import Asked, ask
-from rldf_ray.evaluate.bbq_data import BBQError, load_bbq
+from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.evaluate.multiple_choice import SCENES
 from rldf_ray.evaluate.prefix_tree import TokenQuestion
 from rldf_ray.evaluate.ranking import best_option, rank_answers, rank_options, reads_trees
