@@ -31,6 +31,8 @@ from rldf_ray.records import (
 from rldf_ray.storage import RunFolder
 
 Messages = list[dict[str, str]]
+CLUE, PLAIN = "-clue", "-plain"
+"""How the id of a prompt ends."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def prompts_table(topics: Iterable[Topic]) -> pa.Table:
     rows = [
         {
             "prompt": prompt_of(topic, clue_shown),
-            "prompt_id": f"{topic.topic_id}-{'clue' if clue_shown else 'plain'}",
+            "prompt_id": f"{topic.topic_id}{CLUE if clue_shown else PLAIN}",
             "bias_type": topic.bias_type,
             "topic_id": topic.topic_id,
             "kind": topic.kind,
@@ -174,6 +176,11 @@ def prompts_table(topics: Iterable[Topic]) -> pa.Table:
         for clue_shown in ((False, True) if topic.kind == "judgement" else (False,))
     ]
     return pa.Table.from_pylist(rows, schema=PROMPT_SCHEMA)
+
+
+def topic_of_prompt(prompt_id: str) -> str:
+    """The topic that a prompt of `prompts_table` asks about, with or without its clue."""
+    return prompt_id.removesuffix(CLUE).removesuffix(PLAIN)
 
 
 def _pairs(

@@ -330,6 +330,23 @@ def test_every_pair_keeps_all_rules_at_once(rows: list[Statement], section: Data
 
 
 @quick
+@given(transcripts(), sections, st.integers(1, 12))
+def test_max_pairs_takes_as_many_of_each_kind_as_there_are(
+    rows: list[Statement], section: DataSection, most: int
+) -> None:
+    def kinds(pairs: list[dict[str, Any]]) -> Counter[tuple[str, bool]]:
+        return Counter((pair["kind"], pair["clue_shown"]) for pair in pairs)
+
+    whole = pairs_table(rows, TOPICS, section).to_pylist()
+    limited = section.model_copy(update={"max_pairs": most})
+    found = pairs_table(rows, TOPICS, limited).to_pylist()
+    assert len(found) == min(most, len(whole))
+    assert all(pair in whole for pair in found)
+    taken, there = kinds(found), kinds(whole)
+    assert all(taken[kind] >= min(there[kind], max(taken.values()) - 1) for kind in there)
+
+
+@quick
 @given(transcripts())
 def test_without_limits_every_allowed_pair_is_there(rows: list[Statement]) -> None:
     expected = [

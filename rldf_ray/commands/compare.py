@@ -134,7 +134,10 @@ def compare(
         print(json.dumps(found.summary, indent=2))
         return
     show(found, Console(file=sys.stdout, highlight=False))
-    names = "tables.md, tables.tex, tables.csv, items.parquet, results.parquet, compare.json"
+    names = (
+        "tables.md, tables.tex, tables.csv, differences.csv, costs.csv, items.parquet, "
+        "results.parquet, compare.json"
+    )
     story.say(f"{out / 'compare'}: {names}")
 
 

@@ -36,11 +36,11 @@ class Comparison:
     """`method` minus `against`, in accuracy or a hundredth of a score.
 
     Attributes:
-        condition: of the items; the measure (BS, CE, LS) of free answers.
+        condition: of the items; of free answers the measure (BS, CE, LS).
         low, high: 95 % interval (percentile).
         p: two-sided, of the same resamples; at least what so few templates can show.
-        n, templates: items, and the question templates they are of; both are prompts where free
-            answers are compared.
+        n, templates: items, and the question templates they are of; of free answers the prompts,
+            and their topics.
         p_holm: adjusted over the comparisons of one family; None before that.
     """
 
@@ -93,16 +93,19 @@ def compare_all(
     methods: Sequence[str],
     seed: int,
     conditions: Sequence[str] = ("all", "ambig", "disambig"),
+    *,
     figure: str = "correct",
+    incomplete: bool = False,
 ) -> list[Comparison]:
-    """Every method against the baselines: overall, ambiguous and disambiguated items.
+    """Every method against the baselines, on the items of each condition.
 
     A baseline is held against those before it.
 
     Args:
-        rows: of one set in items.parquet; every method has the same items.
+        rows: of one set in items.parquet, or a judge's scores.
         conditions: of the items, or words for all of them (WHOLE).
         figure: the column that is compared.
+        incomplete: an item that only one of two methods has is left out; else it is an error.
 
     Holm's family is the comparisons of one condition.
     """
@@ -115,9 +118,11 @@ def compare_all(
     ]
     found: list[Comparison] = []
     for condition in conditions:
-        family = [
-            c for m, a in pairs if (c := compare(rows, m, a, condition, seed, figure)) is not None
-        ]
+        asked = (
+            compare(rows, *pair, condition, seed, figure=figure, incomplete=incomplete)
+            for pair in pairs
+        )
+        family = [comparison for comparison in asked if comparison is not None]
         adjusted = holm([c.p for c in family])
         found += [replace(c, p_holm=p) for c, p in zip(family, adjusted, strict=True)]
     return found
@@ -129,23 +134,29 @@ def compare(
     against: str,
     condition: str,
     seed: int,
+    *,
     figure: str = "correct",
+    incomplete: bool = False,
 ) -> Comparison | None:
-    """One difference with its interval; None where there is no such item."""
+    """One difference with its interval; None where there is no such item.
+
+    Raises:
+        ValueError: other items than `against` has, and not `incomplete`.
+    """
     kept = [row for row in rows if condition in WHOLE or row["condition"] == condition]
     mine, theirs = (_figures(kept, name, figure) for name in (method, against))
-    if not mine:
-        return None
-    if mine.keys() != theirs.keys():
+    if mine.keys() != theirs.keys() and not incomplete:
         raise ValueError(f"{method} and {against} did not answer the same items")
     cluster_of = {row["item_id"]: (row["group"], row["template"]) for row in kept}
-    differences = {item: mine[item] - theirs[item] for item in mine}
+    differences = {item: mine[item] - theirs[item] for item in mine.keys() & theirs.keys()}
+    if not differences:
+        return None
     items = sorted(differences, key=lambda item: cluster_of[item])
     drawn = resampled_means(
         [differences[i] for i in items], [cluster_of[i] for i in items], seed, RESAMPLES
     )
     low, high = np.quantile(drawn, [0.025, 0.975])
-    templates = len(set(cluster_of.values()))
+    templates = len({cluster_of[item] for item in items})
     tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
     return Comparison(
         method,

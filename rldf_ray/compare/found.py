@@ -14,7 +14,7 @@ from rldf_ray.compare.answers import Asking, read_answers
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.costs import Answering, Cost, cost_of
 from rldf_ray.compare.general_ability import perplexity_rows
-from rldf_ray.compare.judges import judge_notes, score_rows
+from rldf_ray.compare.judges import compare_scores, judge_notes
 from rldf_ray.compare.latex import latex
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.multirole import MultiroleRows
@@ -40,7 +40,6 @@ from rldf_ray.evaluate.bbq_items import BBQSet
 from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.multiple_choice import set_name
 from rldf_ray.plan import Plan
-from rldf_ray.prompts.rubrics import MEASURES as RUBRICS
 from rldf_ray.records import Topic
 from rldf_ray.storage import RunFolder, digest, file_digest
 
@@ -74,7 +73,7 @@ def found_in(
     """Figures, tests, tables and costs from what is on disk.
 
     Args:
-        topics: all that anything was trained on.
+        topics: trained on, or held out for free answers.
     """
     kept = RunFolder(out / "compare")
     answered, results = [], []
@@ -95,12 +94,10 @@ def found_in(
     every_item = [*answered, *multirole.items]
     kept.write_table("items.parquet", pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
     kept.write_table("results.parquet", pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
-    scores = score_rows(settings.figures, list(titles))
-    judged = [name for name in titles if any(row["method"] == name for row in scores)]
     comparisons = [
         *compare_all(answered, list(titles), plan.seed),
         *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,)),
-        *compare_all(scores, judged, plan.seed, RUBRICS, "score"),
+        *compare_scores(settings.figures, list(titles), plan.seed),
     ]
     silent = _always_unknown(items)
     accuracy = silent[ALL]["accuracy"]

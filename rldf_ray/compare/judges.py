@@ -1,20 +1,22 @@
-"""What the tables say of a judge whose figures they take in: its audit, whose model it is, and its
-score of every answer."""
+"""What the tables say of a judge whose figures they take in: its audit, whose model it is, and and
+whether its scores tell methods apart."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
+from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.method import Method
-from rldf_ray.compare.results import Rows
 from rldf_ray.evaluate.judge_audit import JUDGE_SUMMARY
 from rldf_ray.judging import JUDGED, LONG_SCORES
 from rldf_ray.plan import model_of
+from rldf_ray.preference_data import topic_of_prompt
+from rldf_ray.prompts.rubrics import MEASURES
 
 
 def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) -> list[str]:
@@ -38,33 +40,30 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
     return found
 
 
-def score_rows(figures: Sequence[str], methods: Sequence[str]) -> Rows:
-    """The judge's score of every answer, as a share of 100, in rows that can be compared.
+def compare_scores(figures: Sequence[str], methods: Sequence[str], seed: int) -> list[Comparison]:
+    """Paired tests of each judge's scores of single answers, as shares of 100, on the same prompts.
 
-    A prompt to which an answer of any method or repeat has no score is left out for all of them.
+    Judges are not held against each other. An answer without a score is left out, and a prompt that
+    leaves one of two methods without any.
     """
-    found = []
+    found: list[Comparison] = []
     for path in _beside(figures, Path(JUDGED).name):
-        rows = [row for row in pq.read_table(path).to_pylist() if row["method"] in methods]
-        everyone = {(row["method"], row["repeat"]) for row in rows}
-        scored: dict[tuple[str, str], set[tuple[str, int]]] = defaultdict(set)
-        for row in rows:
-            if row["score"] is not None:
-                scored[row["measure"], row["prompt_id"]].add((row["method"], row["repeat"]))
-        found += [
-            {
-                "method": row["method"],
-                "repeat": row["repeat"],
-                "group": row["bias_type"],
-                "template": row["prompt_id"],
-                "item_id": row["prompt_id"],
-                "condition": row["measure"],
-                "score": row["score"] / 100,
-            }
-            for row in rows
-            if scored[row["measure"], row["prompt_id"]] == everyone
-        ]
+        rows = [_scored(row) for row in pq.read_table(path).to_pylist() if row["score"] is not None]
+        found += compare_all(rows, methods, seed, MEASURES, figure="score", incomplete=True)
     return found
+
+
+def _scored(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge's row as comparisons read it: a topic is what a question template is to items."""
+    return {
+        "method": row["method"],
+        "repeat": row["repeat"],
+        "group": row["bias_type"],
+        "template": topic_of_prompt(row["prompt_id"]),
+        "item_id": row["prompt_id"],
+        "condition": row["measure"],
+        "score": row["score"] / 100,
+    }
 
 
 def _beside(figures: Sequence[str], name: str) -> list[Path]:

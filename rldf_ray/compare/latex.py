@@ -17,6 +17,7 @@ MOST_COLUMNS = 8
 ESCAPED = str.maketrans(
     {sign: rf"\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}"}
 )
 """What LaTeX reads as something else, as it prints it."""
 

@@ -64,22 +64,23 @@ def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, Sequence[BBQItem]]
         topics: trained on, or held out for free answers.
         sets: the items asked, by the name of their set.
     """
-    for name, items in sets.items() if topics else ():
-        yield overlap_sentence(topic_overlap(topics, items), name)
+    trained_on = [topic for topic in topics if topic.split != "eval"]
+    for name, items in sets.items() if trained_on else ():
+        yield overlap_sentence(topic_overlap(trained_on, items), name)
     held_out = [topic for topic in topics if topic.split == "eval"]
     if held_out:
-        trained_on = [topic for topic in topics if topic.split != "eval"]
         counts = overlap_counts(trained_on, topic_texts(held_out))
         found = {"ngram": counts["ngram"], "same_words": counts["same_words"]}
-        yield overlap_sentence({"topics": len(trained_on), **found}, "the held-out prompts")
+        yield overlap_sentence({"topics": len(trained_on), **found}, "the held-out topics")
 
 
 def _intervals(items: BBQSet) -> str:
     templates = len({(item.category, item.question_index) for item in items.items})
     return (
         f"Intervals and p-values: paired bootstrap over the items' {templates} question templates "
-        "of each item's share of right repeats; Holm's adjustment over all comparisons of the same "
-        "items."
+        "of each item's share of right repeats (where scores are compared, over topics of each "
+        "prompt's mean score); Holm's adjustment over all comparisons of one kind of items or "
+        "measure."
     )
 
 

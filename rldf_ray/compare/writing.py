@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from rldf_ray.compare.comparisons import Comparison
@@ -57,7 +57,7 @@ def difference_rows(
         [
             titles[c.method],
             titles[c.against],
-            ITEMS[c.condition],
+            f"{ITEMS[c.condition]} ({c.n})",
             f"{100 * c.value:+.1f}",
             f"{100 * c.low:+.1f} to {100 * c.high:+.1f}",
             "" if c.p_holm is None else f"{c.p_holm:.3f}",
@@ -105,26 +105,26 @@ def csv_text(tables: Sequence[Table]) -> str:
 
 
 def differences_csv(comparisons: Sequence[Comparison]) -> str:
-    """The whole of differences.csv: one line a comparison, accuracy as a share."""
-    return _lines([{**asdict(c), "verdict": c.verdict} for c in comparisons])
+    """The whole of differences.csv: one line a comparison, accuracy and scores as shares."""
+    names = [*(field.name for field in fields(Comparison)), "verdict"]
+    return _lines(names, [{**asdict(c), "verdict": c.verdict} for c in comparisons])
 
 
 def costs_csv(costs: Mapping[str, Cost]) -> str:
-    """The whole of costs.csv: one line a method, mean of its repeats."""
+    """The whole of costs.csv: one line a method (there is one at least), mean of its repeats."""
     rows = []
     for method, cost in costs.items():
         row = {"method": method, **cost.as_dict(), "remarks": "; ".join(cost.remarks)}
         answering = row.pop("answering")
         rows.append({**row, **{f"{name}_an_item": value for name, value in answering.items()}})
-    return _lines(rows)
+    return _lines(list(rows[0]), rows)
 
 
-def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
+def _lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()
 
 

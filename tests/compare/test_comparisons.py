@@ -185,6 +185,6 @@ def scores(method: str, of: dict[str, float], measure: str) -> list[Row]:
 def test_more_of_a_bias_score_is_worse(measure: str, verdict: str) -> None:
     low, high = ({f"p{i}": base + i / 100 for i in range(8)} for base in (0.2, 0.6))
     judged = [*scores("default", low, measure), *scores("sft", high, measure)]
-    (found,) = compare_all(judged, ["default", "sft"], 0, ("BS", "CE", "LS"), "score")
+    (found,) = compare_all(judged, ["default", "sft"], 0, ("BS", "CE", "LS"), figure="score")
     assert found.value == pytest.approx(0.4) and found.n == found.templates == 8
     assert (found.verdict, found.short_verdict) == (verdict, verdict)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from rldf_ray.compare.judges import judge_notes, score_rows
+from rldf_ray.compare.judges import compare_scores, judge_notes
 from rldf_ray.compare.method import methods_of
 from tests.fakes import plan_with
 
@@ -76,24 +77,52 @@ def test_a_referee_that_was_fitted_from_the_judge_is_told(tmp_path: Path) -> Non
     assert note == f"{ALSO} in the rows RLDF teacher other."
 
 
-def test_a_prompt_without_a_score_of_someone_is_compared_for_nobody(tmp_path: Path) -> None:
+def judged(folder: Path, scores: dict[str, dict[str, list[float | None]]]) -> str:
+    """A judge's BS by method and prompt, one a repeat; returns the file of its mean scores."""
+    folder.mkdir(exist_ok=True)
     rows = [
         {
             "method": method, "repeat": repeat, "bias_type": "age", "prompt_id": prompt,
-            "measure": measure,
-            "score": None if (prompt, measure, repeat) == ("b", "BS", 1) else 50.0,
+            "measure": "BS", "score": score,
         }
-        for method in ("default", "sft", "other")
-        for repeat in (0, 1)
-        for prompt in ("a", "b", "c")
-        for measure in ("BS", "CE")
+        for method, prompts in scores.items()
+        for prompt, of_repeats in prompts.items()
+        for repeat, score in enumerate(of_repeats)
     ]  # fmt: skip
-    # Of Default the answer is not even there.
-    rows = [row for row in rows if row["score"] or row["method"] != "default"]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "judge.parquet")
-    figures = str(tmp_path / "judge_long.parquet")
-    found = score_rows([figures, figures], ["default", "sft"])
-    compared = {(row["condition"], row["item_id"]) for row in found}
-    assert compared == {("BS", "a"), ("BS", "c"), ("CE", "a"), ("CE", "b"), ("CE", "c")}
-    assert len(found) == 5 * 2 * 2 and {row["score"] for row in found} == {0.5}
-    assert score_rows([str(tmp_path / "human_long.parquet")], ["default"]) == []
+    pq.write_table(pa.Table.from_pylist(rows), folder / "judge.parquet")
+    return str(folder / "judge_long.parquet")
+
+
+def test_scores_are_compared_on_the_prompts_that_both_have(tmp_path: Path) -> None:
+    prompts = [f"topic-{i}-plain" for i in range(8)]
+    figures = judged(
+        tmp_path,
+        {
+            "default": {prompt: [60.0, 62.0] for prompt in prompts},
+            # One prompt has a score in one repeat alone, another in none.
+            "sft": {prompt: [40.0, 42.0] for prompt in prompts}
+            | {prompts[0]: [41.0, None], prompts[1]: [None, None]},
+            "rldf_self": {prompt: [None, None] for prompt in prompts},
+            "other": {},
+        },
+    )
+    (found,) = compare_scores([figures, figures], ["default", "sft", "rldf_self"], 0)
+    assert (found.method, found.against, found.condition) == ("sft", "default", "BS")
+    assert found.value == pytest.approx(-0.2) and found.n == found.templates == 7
+    assert found.verdict == "better"
+    assert compare_scores([str(tmp_path / "human_long.parquet")], ["default", "sft"], 0) == []
+
+
+def test_a_topics_prompts_with_and_without_the_clue_are_resampled_together(tmp_path: Path) -> None:
+    prompts = [f"topic-{i}-{end}" for i in range(3) for end in ("plain", "clue")]
+    both = {method: {key: [10.0] for key in prompts} for method in ("default", "sft")}
+    (found,) = compare_scores([judged(tmp_path, both)], ["default", "sft"], 0)
+    assert (found.n, found.templates, found.verdict) == (6, 3, "too few templates")
+
+
+def test_two_judges_are_not_held_against_each_other(tmp_path: Path) -> None:
+    figures = [
+        judged(tmp_path / method, {method: {f"p{i}": [score] for i in range(number)}})
+        for method, score, number in (("default", 60.0, 8), ("sft", 40.0, 7))
+    ]
+    assert compare_scores(figures, ["default", "sft"], 0) == []

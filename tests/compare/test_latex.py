@@ -32,14 +32,15 @@ def test_cells_are_numbers_and_all_else_is_escaped() -> None:
     assert r"\caption{Accuracy (m\_1)}" in text
     assert r"method & category\_0 & category\_1 \\" in text
     assert r"$0.000{\scriptstyle\,\pm\,0.010}$ & $\mathbf{0.100}{\scriptstyle" in text
-    assert r"RLDF self-reflection & Default & all & +20.0 & -1.0 to +40.0 & 0.120 &" in text
+    assert r"RLDF self-reflection & Default & all (8) & +20.0 & -1.0 to +40.0 & 0.120 &" in text
     assert r"95 \% interval" in text
 
 
 def test_a_title_that_latex_would_read_is_printed_as_it_is() -> None:
-    text = latex([table(1, 1, r"a\b~c^d {50 %} & #1 $x_y")], [], {}, {})
+    text = latex([table(1, 1, r"[a]\b~c^d {50 %} & #1 $x_y <|>")], [], {}, {})
     assert (
-        r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d \{50 \%\} \& \#1 \$x\_y" in text
+        r"{[}a]\textbackslash{}b\textasciitilde{}c\textasciicircum{}d \{50 \%\} \& \#1 \$x\_y "
+        r"\textless{}\textbar{}\textgreater{}" in text
     )
 
 
@@ -61,9 +62,9 @@ def test_costs_have_methods_across_and_remarks_below() -> None:
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_it_compiles_and_nothing_is_wider_than_the_page(tmp_path: Path) -> None:
-    many = {f"m{i}": f"RLDF teacher number_{i}" for i in range(8)}
+    many = {f"m{i}": f"[RLDF] teacher – ältere_{i}" for i in range(8)}
     costs = {name: Cost(remarks=("teacher and referee are one model",)) for name in many}
-    tables = [table(19, 8), table(6, 8), table(2)]
+    tables = [table(19, 8), table(6, 8), table(2, 2, "[1] method")]
     differences = [
         replace(DIFFERENCE, method=name, against=against, condition=condition)
         for condition in ("all", "ambig", "disambig")

@@ -20,6 +20,6 @@ def test_training_topics_are_held_against_the_held_out_prompts_too() -> None:
     (note,) = overlap_notes(topics, {})
     assert note == (
         "Of 2 training topics 1 have eight words in a row in common with an item of the held-out "
-        "prompts, and 1 the same words."
+        "topics, and 1 the same words."
     )
     assert list(overlap_notes(topics[:2], {})) == []

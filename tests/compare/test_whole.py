@@ -98,7 +98,7 @@ def test_the_tables_are_those_of_the_items(written: Path) -> None:
     costs = list(csv.DictReader((written / "costs.csv").open()))
     assert tuple(row["method"] for row in costs) == METHODS
     conditions = {row["condition"] for row in differences}
-    assert conditions == {"all", "ambig", "disambig", "multirole"}
+    assert conditions == {"all", "ambig", "disambig", "multirole", "BS", "CE", "LS"}
     # The tables, a table of differences for each condition, and the costs.
     tex = (written / "tables.tex").read_text()
     assert tex.count(r"\begin{tabular}") == 5 + len(conditions) + 1

@@ -80,7 +80,7 @@ def test_whether_topics_repeat_the_items_is_said(machine: Machine, tmp_path: Pat
     notes = [n for n in found.notes if "training topics" in n]
     assert notes[0].startswith("Of 3 training topics 0 have eight words in a row")
     assert [n.split(" with an item of ")[1] for n in notes] == [
-        f"{name}, and 0 the same words." for name in (SCENES_NAME, "the held-out prompts")
+        f"{name}, and 0 the same words." for name in (SCENES_NAME, "the held-out topics")
     ]
     untrained = compare(tmp_path / "other", repeats=1, methods=("default", "cot"))
     assert not any("training topics" in n for n in untrained.notes)
