@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rldf_ray.compare.results import MULTIROLE
+from rldf_ray.compare.tables import BETTER
 from rldf_ray.evaluate.stats import resampled_means
 
 RESAMPLES = 10_000
@@ -27,8 +28,6 @@ BASELINES = ("default", "sft", "rlaif")
 
 # Conditions that all rows are of.
 WHOLE = ("all", MULTIROLE)
-# Of scores, where less is better.
-LOWER_IS_BETTER = ("BS",)
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,7 @@ class Comparison:
 
     @property
     def _way(self) -> str:
-        more = self.value > 0
-        return "better" if more is not (self.condition in LOWER_IS_BETTER) else "worse"
+        return "better" if self.value * BETTER.get(self.condition, 1) > 0 else "worse"
 
     @property
     def _after_holm(self) -> bool:
