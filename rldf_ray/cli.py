@@ -211,6 +211,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     """The errors whose message is the whole story; imported late, as they bring Ray with them."""
     from rldf_ray.json_lines import LinesError
     from rldf_ray.models.base import ModelError
+    from rldf_ray.parquet_files import ParquetError
     from rldf_ray.placement import PlacementError
     from rldf_ray.prompts import BiasTypeError, StatementsError
 
@@ -221,6 +222,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
         BiasTypeError,
         StatementsError,
         LinesError,
+        ParquetError,
         RunFolderError,
         ObjectStoreError,
     ]

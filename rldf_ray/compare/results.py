@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.settings import Settings
 from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.bbq_score import Score, score
 from rldf_ray.evaluate.bbq_unknown import unknown_auc
+from rldf_ray.parquet_files import given_table
 from rldf_ray.plan import Plan, PlanError
 
 BBQ, MULTIROLE = "bbq", "multirole"
@@ -119,8 +119,9 @@ def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
     """Figures of these methods that another evaluation left, such as a judge's or people's.
 
     Raises:
-        PlanError: a file is not there, has other columns, no row about any of the methods, or rows
-            that the comparison measures itself or that were given already.
+        ParquetError: a file has other columns, or is none.
+        PlanError: a file is not there, has no row about any of the methods, or rows that the
+            comparison measures itself or that were given already.
     """
     found: Rows = []
     measured = {BBQ} if plan.evaluate.multirole is None else {BBQ, MULTIROLE}
@@ -128,16 +129,8 @@ def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
     for path in settings.figures:
         if not Path(path).is_file():
             raise PlanError(f"--figures {path}: no such file")
-        try:
-            table = pq.read_table(path)
-        except pa.ArrowInvalid as error:
-            raise PlanError(f"--figures {path}: not a Parquet file ({error})") from error
-        missing = set(RESULT_SCHEMA.names) - set(table.column_names)
-        if missing:
-            raise PlanError(
-                f"--figures {path}: no column {sorted(missing)}; needed: {RESULT_SCHEMA.names}"
-            )
-        rows = table.select(RESULT_SCHEMA.names).to_pylist()
+        names = RESULT_SCHEMA.names
+        rows = given_table(Path(path), names).select(names).to_pylist()
         about = [row for row in rows if row["method"] in methods]
         if not about:
             raise PlanError(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rldf_ray.dataset import DatasetError
@@ -17,6 +16,7 @@ from rldf_ray.debate.labels import Threshold, label_round
 from rldf_ray.debate.multirole import context_of
 from rldf_ray.debate.topics import judgement_problem, split_of
 from rldf_ray.json_lines import numbered_lines
+from rldf_ray.parquet_files import given_table
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import SeedJudgement
 from rldf_ray.records import PAIR_SCHEMA, Label, Split, Statement, Topic, topic_id
@@ -116,8 +116,9 @@ def read_rows(path: Path, model: type[R]) -> list[R]:
     """All rows of a .jsonl or .parquet file.
 
     Raises:
-        DatasetError: it cannot be read, is empty, or has wrong rows: the first ones, with their
-            line (.jsonl) or row (.parquet) from 1, the field, and what is wrong.
+        DatasetError: it is empty, or has wrong rows: the first ones, with their line (.jsonl) or
+            row (.parquet) from 1, the field, and what is wrong.
+        LinesError, ParquetError: it is neither text nor a Parquet file.
     """
     rows, wrong = [], []
     for place, values in _raw_rows(path):
@@ -209,11 +210,7 @@ def without(topics: Iterable[Topic], taken: Iterable[Topic]) -> list[Topic]:
 
 def _raw_rows(path: Path) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".parquet":
-        try:
-            table = pq.read_table(path)
-        except pa.ArrowInvalid as error:
-            raise DatasetError(f"{path}: not a Parquet file: {error}") from error
-        for place, values in enumerate(table.to_pylist(), start=1):
+        for place, values in enumerate(given_table(path).to_pylist(), start=1):
             yield f"row {place}", {k: v for k, v in values.items() if v is not None}
     elif path.suffix == ".jsonl":
         for place, line in numbered_lines(path):

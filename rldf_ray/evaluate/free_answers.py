@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.json_lines import parsed_lines, problems_of, refuse
+from rldf_ray.parquet_files import given_table
 from rldf_ray.storage import digest
 
 RUN_ANSWERS = "eval/answers.parquet"
@@ -73,7 +72,7 @@ def read_answers(source: Path) -> list[FreeAnswer]:
     Raises:
         AnswersError: no such file, a wrong row, no row, or two answers of one method and repeat to
             one prompt.
-        LinesError: wrong lines; all are named.
+        LinesError, ParquetError: wrong lines, all of them named, or no Parquet file.
     """
     path = source / RUN_ANSWERS if source.is_dir() else source
     if not path.is_file():
@@ -104,13 +103,9 @@ def sampled(answers: Sequence[FreeAnswer], number: int | None, seed: int) -> lis
 
 
 def _parquet_rows(path: Path) -> list[_Row]:
-    try:
-        table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise AnswersError(f"{path}: not a Parquet file ({error})") from error
     return [
         _row(fields, f"{path}, row {number}")
-        for number, fields in enumerate(table.to_pylist(), start=1)
+        for number, fields in enumerate(given_table(path).to_pylist(), start=1)
     ]
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.json_lines import parsed_lines, problems_of, refuse
+from rldf_ray.parquet_files import given_table
 from rldf_ray.prompts import FOLDER
 from rldf_ray.storage import digest
 
@@ -48,7 +47,7 @@ def question_answers(
         number: this many of them, a seeded sample; None is all.
 
     Raises:
-        LinesError: a line is no pair.
+        LinesError, ParquetError: a line is no pair, or the file is no run's answers.
         QuestionAnswersError: two have the same id, there are none, or none of the model.
         OSError: the file cannot be read.
     """
@@ -85,14 +84,7 @@ class _Given(BaseModel):
 
 def _of_run(path: Path, model: str) -> Iterator[QuestionAnswer]:
     """A model's answers to held-out prompts; an empty answer is nothing to be shown."""
-    try:
-        table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise QuestionAnswersError(f"{path}: not a Parquet file ({error})") from error
-    missing = {"model", "prompt_id", "prompt", "answer"} - set(table.column_names)
-    if missing:
-        raise QuestionAnswersError(f"{path} has no column {', '.join(sorted(missing))}")
-    rows = table.to_pylist()
+    rows = given_table(path, ("model", "prompt_id", "prompt", "answer")).to_pylist()
     names = list(dict.fromkeys(row["model"] for row in rows))
     if model not in names:
         raise QuestionAnswersError(

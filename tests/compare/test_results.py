@@ -22,6 +22,7 @@ from rldf_ray.compare.settings import Settings, plan_with_items, whole_blocks
 from rldf_ray.evaluate.bbq_data import load_bbq
 from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
 from rldf_ray.evaluate.multiple_choice import SCENES, load_items
+from rldf_ray.parquet_files import ParquetError
 from rldf_ray.plan import PlanError
 from tests.fakes import plan_with
 
@@ -99,7 +100,7 @@ def test_bbq_has_at_least_240_items_unless_fewer_are_asked_for() -> None:
 def test_figures_that_are_no_parquet_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     path.write_text("method,value\n")
-    with pytest.raises(PlanError, match=r"results\.csv: not a Parquet file"):
+    with pytest.raises(ParquetError, match=r"results\.csv: not a Parquet file"):
         given_rows(plan_with(), Settings(figures=(str(path),)), ["cot"])
 
 
@@ -127,5 +128,5 @@ def test_figures_of_other_evaluations_are_taken_in(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="rows of the set bbq, which the comparison measures"):
         given_rows(plan_with(), Settings(figures=(path,)), ["cot"])
     pq.write_table(pa.table({"method": ["cot"]}), path)
-    with pytest.raises(PlanError, match="no column"):
+    with pytest.raises(ParquetError, match="no column"):
         given_rows(plan_with(), Settings(figures=(path,)), ["cot"])

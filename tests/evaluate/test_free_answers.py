@@ -12,6 +12,7 @@ import pytest
 
 from rldf_ray.evaluate.free_answers import AnswersError, read_answers, sampled
 from rldf_ray.json_lines import LinesError
+from rldf_ray.parquet_files import ParquetError
 
 
 def line(number: int, method: str = "RLDF", **changes: Any) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def test_missing_empty_and_broken_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(AnswersError, match="no row in it"):
         read_answers(jsonl(tmp_path))
     (tmp_path / "x.parquet").write_text("no")
-    with pytest.raises(AnswersError, match="not a Parquet file"):
+    with pytest.raises(ParquetError, match="not a Parquet file"):
         read_answers(tmp_path / "x.parquet")
     (tmp_path / "x.jsonl").write_bytes(b"\xff\n")
     with pytest.raises(LinesError, match="UTF-8"):

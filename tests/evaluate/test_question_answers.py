@@ -17,6 +17,7 @@ from rldf_ray.evaluate.question_answers import (
     question_answers,
 )
 from rldf_ray.json_lines import LinesError
+from rldf_ray.parquet_files import ParquetError
 from rldf_ray.storage import RunFolder
 
 
@@ -110,7 +111,7 @@ def test_a_run_that_was_not_evaluated_is_told_from_a_wrong_path(tmp_path: Path) 
 def test_a_file_that_is_no_parquet_file_and_answers_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "answers.parquet"
     path.write_text("no")
-    with pytest.raises(QuestionAnswersError, match=r"answers\.parquet: not a Parquet file"):
+    with pytest.raises(ParquetError, match=r"answers\.parquet: not a Parquet file"):
         question_answers(path)
     rows = [
         {"model": "policy", "prompt_id": "a", "prompt": "Q", "answer": answer}
