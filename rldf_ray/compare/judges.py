@@ -1,4 +1,4 @@
-"""What the tables say of a judge whose figures they take in: its audit, whose model it is, and and
+"""What the tables say of a judge whose figures they take in: its audit, whose model it is, and
 whether its scores tell methods apart."""
 
 from __future__ import annotations

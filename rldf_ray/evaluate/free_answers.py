@@ -17,6 +17,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.json_lines import parsed_lines, problems_of, refuse
 from rldf_ray.parquet_files import given_table
+from rldf_ray.preference_data import topic_of_prompt
 from rldf_ray.storage import digest
 
 RUN_ANSWERS = "eval/answers.parquet"
@@ -45,6 +46,11 @@ class FreeAnswer:
     answer: str
     repeat: int = 0
     seed: int = 0
+
+    @property
+    def topic_id(self) -> str:
+        """The topic asked about; a run asks about one with its clue and without."""
+        return topic_of_prompt(self.prompt_id)
 
     @property
     def answer_id(self) -> str:

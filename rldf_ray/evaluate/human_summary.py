@@ -86,7 +86,7 @@ def long_people(sheet: Sheet, ratings: Sequence[Rating]) -> pa.Table:
 
 
 def people_summary(sheet: Sheet, ratings: Sequence[Rating], seed: int) -> dict[str, Any]:
-    """Means by method with bootstrap intervals over prompts, agreement, and what is missing."""
+    """Means by method with bootstrap intervals over topics, agreement, and what is missing."""
     raters = sorted({rating.rater for rating in ratings})
     methods: dict[str, Any] = {}
     for method in dict.fromkeys(answer.method for _, answer in sheet.key):
@@ -158,8 +158,8 @@ def _scored(sheet: Sheet, ratings: Sequence[Rating], measure: Measure) -> list[S
 
 
 def _estimate(scored: Sequence[Scored], seed: int) -> dict[str, Any]:
-    scores, prompts = [score for _, score in scored], [answer.prompt_id for answer, _ in scored]
-    estimate = clustered_estimate(scores, prompts, seed)
+    scores, topics = [score for _, score in scored], [answer.topic_id for answer, _ in scored]
+    estimate = clustered_estimate(scores, topics, seed)
     return {
         "mean": estimate and estimate.value,
         "low": estimate and estimate.low,

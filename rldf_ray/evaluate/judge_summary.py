@@ -185,9 +185,9 @@ def compared_table(compared: Sequence[Compared]) -> pa.Table:
 
 
 def _estimate(judged: Sequence[Judged], source: LabelSource, seed: int) -> dict[str, Any]:
-    scores = [(score_of(j.judgement, source), j.answer.prompt_id) for j in judged]
-    known = [(score, prompt) for score, prompt in scores if score is not None]
-    estimate = _by_prompt(known, seed)
+    scores = [(score_of(j.judgement, source), j.answer.topic_id) for j in judged]
+    known = [(score, topic) for score, topic in scores if score is not None]
+    estimate = _by_topic(known, seed)
     said = {j.judgement.said for j in judged} - {None}
     return {
         "mean": estimate and estimate.value,
@@ -199,26 +199,26 @@ def _estimate(judged: Sequence[Judged], source: LabelSource, seed: int) -> dict[
     }
 
 
-def _by_prompt(known: Sequence[tuple[float, str]], seed: int) -> Estimate | None:
-    """Mean of values, each with the prompt that was answered; repeats of a prompt are one draw."""
-    return clustered_estimate([v for v, _ in known], [p for _, p in known], seed)
+def _by_topic(known: Sequence[tuple[float, str]], seed: int) -> Estimate | None:
+    """Mean of values, each with its topic, whose prompts and repeats are one draw together."""
+    return clustered_estimate([v for v, _ in known], [t for _, t in known], seed)
 
 
 def _preference(orders: Sequence[tuple[Compared, Compared]], seed: int) -> dict[str, Any]:
     whole = [
-        ((float(a.said_first) + float(not b.said_first)) / 2, a.first.prompt_id)
+        ((float(a.said_first) + float(not b.said_first)) / 2, a.first.topic_id)
         for a, b in orders
         if a.said_first is not None and b.said_first is not None
     ]
     chances = [
-        ((a.first_probability + 1 - b.first_probability) / 2, a.first.prompt_id)
+        ((a.first_probability + 1 - b.first_probability) / 2, a.first.topic_id)
         for a, b in orders
         if a.first_probability is not None and b.first_probability is not None
     ]
     choices = [c.said_first for order in orders for c in order if c.said_first is not None]
     first = share_estimate(sum(choices), len(choices))
-    preferred = _by_prompt(whole, seed)
-    expected = _by_prompt(chances, seed) if len(chances) == len(orders) else None
+    preferred = _by_topic(whole, seed)
+    expected = _by_topic(chances, seed) if len(chances) == len(orders) else None
     return {
         "pairs": len(orders),
         "preferred": preferred and preferred.value,

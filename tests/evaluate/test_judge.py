@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -152,6 +153,14 @@ def test_means_have_intervals_that_contain_them() -> None:
     found = [judged("A", i, "BS", 10.0 * (i % 5)) for i in range(30)]
     one = summary_of(found, "said", 0)["A"]["all"]["BS"]
     assert one["low"] < one["mean"] < one["high"] and one["distinct_said_scores"] == 5
+
+
+def test_both_prompts_of_a_topic_are_one_draw() -> None:
+    """Asked with its clue and without, a topic says no more for standing there twice."""
+    told = [(f"t{i}-{way}", 10.0 * (i % 5)) for i in range(30) for way in ("plain", "clue")]
+    twice = [replace(judged("A", 1, "BS", said), answer=answer(1, prompt_id=p)) for p, said in told]
+    one, half = (summary_of(found, "said", 0)["A"]["all"]["BS"] for found in (twice, twice[::2]))
+    assert (one["mean"], one["low"], one["high"]) == (half["mean"], half["low"], half["high"])
 
 
 # ---- pairs, in both orders
