@@ -18,7 +18,7 @@ from rldf_ray.preflight import PreflightError
 from tests import endpoint
 from tests.compare.conftest import Machine, compare
 from tests.endpoint import Server, completion, serving
-from tests.fakes import plan_with, rated
+from tests.fakes import RecordingModel, plan_with, rated
 
 
 def test_a_judges_figures_fill_the_tables_and_are_drawn(machine: Machine, tmp_path: Path) -> None:
@@ -57,15 +57,22 @@ def test_a_judges_figures_fill_the_tables_and_are_drawn(machine: Machine, tmp_pa
     assert {"figure-5-ce", "figure-6-ls"} <= drawn
 
 
-def says_forty(body: dict[str, Any]) -> endpoint.Answer:
-    return completion("40")
+FAIR, UNFAIR = "It could be either of them.", "It was the old one."
+
+
+def prefers_fairness(body: dict[str, Any]) -> endpoint.Answer:
+    """A judge of 90 for the one answer and of 20 for the other, on a scale where more is better."""
+    return completion("90" if FAIR in body["messages"][-1]["content"] else "20")
 
 
 def test_a_judge_scores_the_free_answers_in_the_same_command(
     machine: Machine, tmp_path: Path
 ) -> None:
     methods = ("default", "sft", "rldf_self")
-    with serving(Server(otherwise=says_forty)) as server:
+    machine.said = RecordingModel(
+        lambda _: FAIR if any(w.endswith("ppo/model") for w in machine.synced[-1:]) else UNFAIR
+    )
+    with serving(Server(otherwise=prefers_fairness)) as server:
         plan = plan_with(f"endpoint.base_url={server.url}")
         found = compare(tmp_path, plan, repeats=2, methods=methods, judge="openai:m")
         asked = len(server.received)
@@ -78,10 +85,19 @@ def test_a_judge_scores_the_free_answers_in_the_same_command(
     assert again.results == found.results
     of_scores = [c for c in found.comparisons if c.condition in ("BS", "CE", "LS")]
     assert len(of_scores) == 3 * 3  # sft on Default, RLDF on Default and on SFT
-    assert all(c.value == 0 and c.n == 3 for c in of_scores)
+    # BS alone is asked for turned round, so that 20 of 100 for fairness is a bias of 80.
+    more = {"BS": -0.7, "CE": 0.7, "LS": 0.7}
+    assert {(c.method, c.against, c.condition): c.value for c in of_scores} == {
+        **{("sft", "default", measure): 0.0 for measure in more},
+        **{
+            ("rldf_self", against, measure): pytest.approx(points)
+            for against in ("default", "sft")
+            for measure, points in more.items()
+        },
+    }
+    assert all(c.n == 3 for c in of_scores)
     three, four = (next(t for t in found.tables if t.number == n) for n in (3, 4))
-    # It said 40 on a scale on which more is better.
-    assert [row.cells[0].mean for row in three.rows] == [60.0] * 3
+    assert [row.cells[0].mean for row in three.rows] == [80.0, 80.0, 10.0]
     assert len(four.rows) == 3 and all(cell.n == 2 for row in four.rows for cell in row.cells)
     text = (tmp_path / "compare/tables.md").read_text()
     assert "The judge of tables 3 to 5 is openai:other. BS: " in text
