@@ -216,12 +216,15 @@ def _unknown(summary: Mapping[str, Any]) -> str | None:
     silent, right = (summary["overall"][name] for name in ("unknown_disambig", "accuracy_named"))
     if silent is None:
         return None
-    auc = summary["unknown_auc"]
+    auc, both = summary["unknown_auc"], summary["both_right"]
     found = f'Where the context tells, {silent:.2f} of the answers are "unknown"'
     if right is not None:
         found += f", and {right:.2f} of the others right (a guess: 0.50)"
     if auc is not None:
-        found += f'; AUC of the margin of "unknown" for where it does not: {auc:.2f}'
+        found += (
+            f'; AUC of the margin of "unknown" for where it does not: {auc:.2f}; whatever its '
+            f"readiness to say so, an item of each kind is right in {both:.2f} (a guess: 0.25)"
+        )
     return f"{found}."
 
 

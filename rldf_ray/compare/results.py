@@ -12,7 +12,7 @@ from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.settings import Settings
 from rldf_ray.evaluate.bbq_items import BBQItem
 from rldf_ray.evaluate.bbq_score import Score, score
-from rldf_ray.evaluate.bbq_unknown import unknown_auc
+from rldf_ray.evaluate.bbq_unknown import both_right, unknown_auc
 from rldf_ray.parquet_files import given_table
 from rldf_ray.plan import Plan, PlanError
 
@@ -95,7 +95,7 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
     """
     answered = {(row["category"], row["example_id"]): row for row in answers.to_pylist()}
     scores = score(items, {key: row["prediction"] for key, row in answered.items()})
-    auc = unknown_auc(items, {key: row["scores"] for key, row in answered.items()})
+    option_scores = {key: row["scores"] for key, row in answered.items()}
     head = {"method": asking.method.name, "repeat": asking.repeat, "seed": asking.seed, "set": BBQ}
     groups: Mapping[str, Score] = {**scores.categories, ALL: scores.overall}
     found = [
@@ -109,9 +109,11 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
         for m, name in MEASURES.items()
         if (mean := means.get(name)) is not None and mean.value is not None
     ]
-    if auc is not None:
-        row = {"group": ALL, "measure": "unknown_auc", "value": auc, "n": len(items)}
-        found.append(head | row)
+    found += [
+        {**head, "group": ALL, "measure": measure.__name__, "value": value, "n": len(items)}
+        for measure in (unknown_auc, both_right)
+        if (value := measure(items, option_scores)) is not None
+    ]
     return found
 
 

@@ -16,7 +16,7 @@ from rldf_ray.evaluate.bbq_intervals import Interval, Intervals, intervals
 from rldf_ray.evaluate.bbq_items import BBQItem, BBQSet, Key
 from rldf_ray.evaluate.bbq_positions import positions
 from rldf_ray.evaluate.bbq_score import BBQScores, Prediction, Score, score
-from rldf_ray.evaluate.bbq_unknown import unknown_auc
+from rldf_ray.evaluate.bbq_unknown import both_right, unknown_auc
 from rldf_ray.evaluate.bbq_variants import FIGURES, Variant, score_figures
 from rldf_ray.evaluate.stats import share_estimate
 
@@ -93,6 +93,7 @@ class Evaluation:
         items = self.items.items
         scores = score(items, self.predictions)
         found = intervals(items, self.predictions, self.variant, self.seed)
+        option_scores = {key: answer.scores for key, answer in self.answers.items()}
         return {
             "model": self.model,
             "mode": self.mode,
@@ -107,7 +108,8 @@ class Evaluation:
             },
             **as_dict(scores, found, self.variant),
             **self._unanswered(),
-            "unknown_auc": unknown_auc(items, {k: a.scores for k, a in self.answers.items()}),
+            "unknown_auc": unknown_auc(items, option_scores),
+            "both_right": both_right(items, option_scores),
             "positions": positions(
                 items, self.predictions, {key: a.order for key, a in self.answers.items()}
             ),

@@ -57,17 +57,18 @@ def test_a_silent_model_is_seen() -> None:
     assert overall["unknown_share"] == 1.0 and overall["accuracy"] == 0.5
     # It names nobody, so there is no share of right names; a file of answers has no scores.
     assert overall["unknown_dis"] == 1.0
-    assert not {"accuracy_named", "unknown_auc"} & set(overall)
+    assert not {"accuracy_named", "unknown_auc", "both_right"} & set(overall)
 
 
-def test_ranked_answers_have_the_auc_of_unknown() -> None:
+def test_ranked_answers_have_what_readiness_leaves_as_it_is() -> None:
     given = {
         i.key: Answer(i.label, scores=tuple(float(option == i.label) for option in range(3)))
         for i in ITEMS.items
     }
     table = Evaluation("CoT", "rank", "paper", ITEMS, given, 7).table()
     rows = {r["measure"]: r for r in result_rows(ASKING, ITEMS.items, table) if r["group"] == ALL}
-    assert rows["unknown_auc"]["value"] == 1.0 and rows["unknown_auc"]["n"] == len(ITEMS.items)
+    for measure in ("unknown_auc", "both_right"):
+        assert rows[measure]["value"] == 1.0 and rows[measure]["n"] == len(ITEMS.items)
     assert (rows["unknown_dis"]["value"], rows["accuracy_named"]["value"]) == (0.0, 1.0)
 
 

@@ -136,7 +136,7 @@ def test_bias_scores_fill_tables_3_4_and_5_and_lower_is_better() -> None:
 
 def test_csv_has_a_line_a_cell() -> None:
     lines = list(csv.DictReader(io.StringIO(csv_text(tables()))))
-    assert len(lines) == 4 * 8 + 4 * 4
+    assert len(lines) == 4 * 8 + 4 * 5
     first = lines[0]
     assert first == {
         "table": "1", "row": "Default", "column": "Age", "mean": "0.2", "sd": "0.0", "n": "2",

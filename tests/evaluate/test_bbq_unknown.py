@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rldf_ray.evaluate.bbq_data import load_bbq
-from rldf_ray.evaluate.bbq_items import BBQItem
-from rldf_ray.evaluate.bbq_unknown import unknown_auc
+from rldf_ray.evaluate.bbq_items import BBQItem, Key
+from rldf_ray.evaluate.bbq_unknown import Scores, both_right, unknown_auc
 from rldf_ray.evaluate.multiple_choice import SCENES
 
 ITEMS = load_bbq(SCENES, None, 8).items
+
+
+AMBIGUOUS, TOLD = ([i for i in ITEMS if i.condition == name] for name in ("ambig", "disambig"))
+
+
+def random_scores() -> dict[Key, tuple[float, ...]]:
+    generator = np.random.default_rng(0)
+    found = {i.key: generator.normal(size=3) for i in ITEMS}
+    for item in ITEMS:
+        found[item.key][item.label] += 0.7
+    return {key: tuple(scores.tolist()) for key, scores in found.items()}
+
+
+def accuracy(items: Sequence[BBQItem], scores: Scores, readiness: float) -> float:
+    """Of a model with so many nats more for "unknown"."""
+    right = 0
+    for item in items:
+        found = list(scores[item.key] or ())
+        found[item.unknown] += readiness
+        right += found[item.label] == max(found)
+    return right / len(items)
 
 
 def scores_of(item: BBQItem, margin: float) -> tuple[float, ...]:
@@ -41,9 +64,34 @@ def test_a_model_that_reads_has_one_and_one_for_which_all_is_alike_a_half() -> N
     assert unknown_auc(ITEMS, {i.key: scores_of(i, 3.0) for i in ITEMS}) == 0.5
 
 
+def test_both_right_is_the_area_under_the_two_accuracies() -> None:
+    scores = random_scores()
+    readiness = np.linspace(-12, 12, 4001)
+    ambiguous = [accuracy(AMBIGUOUS, scores, by) for by in readiness]
+    told = [accuracy(TOLD, scores, by) for by in readiness]
+    assert both_right(ITEMS, scores) == pytest.approx(-np.trapezoid(ambiguous, told), abs=1e-3)
+
+
+@given(st.floats(-20, 20))
+def test_both_right_is_the_same_at_any_readiness(shift: float) -> None:
+    shifted = {
+        i.key: tuple(s + shift * (o == i.unknown) for o, s in enumerate(random_scores()[i.key]))
+        for i in ITEMS
+    }
+    assert both_right(ITEMS, shifted) == pytest.approx(both_right(ITEMS, random_scores()), abs=0.01)
+
+
+def test_a_model_that_reads_has_both_right_and_one_that_does_not_a_quarter() -> None:
+    reads = {i.key: tuple(float(o == i.label) for o in range(3)) for i in ITEMS}
+    assert both_right(ITEMS, reads) == 1.0
+    assert both_right(ITEMS, {i.key: (0.0, 0.0, 0.0) for i in ITEMS}) == 0.25
+    wrong = {i.key: tuple(-float(o == i.label) for o in range(3)) for i in TOLD}
+    assert both_right(ITEMS, reads | wrong) == 0.0
+
+
 def test_there_is_none_without_scores_or_with_one_condition() -> None:
     scores: dict[tuple[str, int], tuple[float, ...] | None]
     scores = {i.key: scores_of(i, 0.0) for i in ITEMS}
-    ambiguous = [i for i in ITEMS if i.condition == "ambig"]
-    assert unknown_auc(ambiguous, scores) is None
-    assert unknown_auc(ITEMS, {**scores, ITEMS[0].key: None}) is None
+    for measure in (unknown_auc, both_right):
+        assert measure(AMBIGUOUS, scores) is None
+        assert measure(ITEMS, {**scores, ITEMS[0].key: None}) is None
