@@ -1,4 +1,4 @@
-"""`rldf eval figures`: radar charts and the case study of what has been compared or judged."""
+"""`rldf eval figures`: charts and the case study of what has been compared or judged."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rldf_ray.console import Story
 from rldf_ray.plan import PlanError
 from rldf_ray.storage import RunFolder
 
+ITEMS = "compare/items.parquet"
 RESULTS = ("compare/results.parquet", "eval/judge_long.parquet")
 TEXTS = (
     "eval/judge.parquet",
@@ -32,18 +33,19 @@ def figures(
         Path | None, typer.Option("--out", metavar="DIR", help="default: DIR/figures")
     ] = None,
 ) -> None:
-    """Draw CE and LS as radar charts (Figures 5, 6) and show answers side by side (Figure 7)."""
+    """Draw CE and LS (Figures 5, 6) and BBQ's accuracies, show answers beside others (Figure 7)."""
     from rldf_ray.report.comparison import write_figures
 
     found = RunFolder(folder.resolve())
-    there = [name for name in (*RESULTS, *TEXTS) if (found.root / name).exists()]
+    drawn_from = (ITEMS, *RESULTS, *TEXTS)
+    there = [name for name in drawn_from if (found.root / name).exists()]
     if not there:
-        raise PlanError(
-            f"{folder} has nothing to draw: needed is one of {', '.join((*RESULTS, *TEXTS))}"
-        )
+        raise PlanError(f"{folder} has nothing to draw: needed is one of {', '.join(drawn_from)}")
+    items = _rows(found, [ITEMS] if ITEMS in there else [])
     results = _once(_rows(found, [name for name in RESULTS if name in there]))
     texts = _rows(found, [name for name in TEXTS if name in there][:1])
-    for line in write_figures(results, texts, _titles(found), out or found.root / "figures"):
+    figures_at = out or found.root / "figures"
+    for line in write_figures(items, results, texts, _titles(found), figures_at):
         Story().say(line)
 
 

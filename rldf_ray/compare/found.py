@@ -49,6 +49,7 @@ class Found:
     """A finished comparison, as JSON and the terminal tell it."""
 
     titles: Mapping[str, str]
+    items: Rows
     results: Rows
     tables: Sequence[Table]
     comparisons: Sequence[Comparison]
@@ -133,7 +134,7 @@ def found_in(
         "versions": versions(),
         "machine": machine(),
     }
-    return Found(titles, results, tables, comparisons, means, places, notes, summary)
+    return Found(titles, every_item, results, tables, comparisons, means, places, notes, summary)
 
 
 def _about(

@@ -35,6 +35,7 @@ ITEM_SCHEMA = pa.schema(
         ("unknown", pa.int64()),
         ("target_loc", pa.int64()),
         ("correct", pa.bool_()),
+        ("scores", pa.list_(pa.float64())),
         ("thought", pa.string()),
     ]
 )
@@ -82,6 +83,7 @@ def item_rows(asking: Asking, answers: pa.Table, set_: str = BBQ) -> Rows:
             "unknown": row["unknown"],
             "target_loc": row["target_loc"],
             "correct": row["prediction"] == row["label"],
+            "scores": row["scores"],
             "thought": row["text"],
         }
         for row in answers.to_pylist()

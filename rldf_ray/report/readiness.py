@@ -1,0 +1,85 @@
+"""Accuracy on ambiguous against accuracy on disambiguated items, a line a method.
+
+A line is what a method would have if it said "unknown" more or less readily; the marker is what it
+has. Markers far apart on one line are one model, more or less silent; a line further up and right
+is one that reads better. Thin lines join what has the same overall accuracy.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rldf_ray.evaluate.bbq_unknown import Margin, accuracies_by_readiness
+from rldf_ray.report.figure_files import QUIET, drawn
+from rldf_ray.report.figures import MARKERS, PALETTE
+
+BBQ = "bbq"
+LEGEND_WIDTH = 24
+
+Margins = Mapping[str, Sequence[Margin]]
+"""Method -> the margins of all its repeats."""
+
+
+def margins_of(items: Iterable[Mapping[str, Any]]) -> Margins:
+    """Methods whose answers to all of their items have scores, and items of both conditions.
+
+    Args:
+        items: set, method, condition, label, unknown and scores (None without) each, an item of
+            every repeat; other sets than BBQ are left out.
+    """
+    found: dict[str, list[Margin]] = {}
+    without = set()
+    for row in items:
+        if row["set"] != BBQ:
+            continue
+        # Comparisons of before have no scores among their items.
+        scores = row.get("scores")
+        if scores is None:
+            without.add(row["method"])
+            continue
+        margin = Margin.of(row["condition"], row["label"], row["unknown"], scores)
+        found.setdefault(row["method"], []).append(margin)
+    return {
+        method: margins
+        for method, margins in found.items()
+        if method not in without and len({m.ambiguous for m in margins}) == 2
+    }
+
+
+def draw_readiness(margins: Margins, titles: Mapping[str, str], stem: Path) -> None:
+    """The figure as PNG and SVG.
+
+    Args:
+        titles: what the legend calls a method; its own name by default.
+        stem: the files' path without .png and .svg.
+    """
+    with drawn(stem, 6.6, 4.2) as figure:
+        axes: Any = figure.add_subplot()
+        for overall in np.arange(0.1, 1.0, 0.1):
+            axes.plot([0, 2 * overall], [2 * overall, 0], color=QUIET, linewidth=0.5, alpha=0.25)
+        for place, (method, found) in enumerate(margins.items()):
+            colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
+            name = "\n".join(textwrap.wrap(titles.get(method, method), LEGEND_WIDTH))
+            ambiguous, disambiguated = accuracies_by_readiness(found)
+            axes.plot(disambiguated, ambiguous, color=colour, linewidth=1.4)
+            has = _accuracies(found)
+            axes.plot(*has, color=colour, marker=marker, markersize=8, linestyle="", label=name)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel("accuracy on disambiguated items")
+        axes.set_ylabel("accuracy on ambiguous items")
+        axes.set_title("Marker: as it is. Line: had it said “unknown” more or less readily")
+        figure.legend(loc="outside right center")
+
+
+def _accuracies(margins: Sequence[Margin]) -> tuple[list[float], list[float]]:
+    """What a method has: on disambiguated and on ambiguous items, a point."""
+    right = [float(m.unknown > 0) if m.ambiguous else m.named * (m.unknown < 0) for m in margins]
+    told = [r for r, m in zip(right, margins, strict=True) if not m.ambiguous]
+    ambiguous = [r for r, m in zip(right, margins, strict=True) if m.ambiguous]
+    return [sum(told) / len(told)], [sum(ambiguous) / len(ambiguous)]

@@ -1,0 +1,54 @@
+"""Accuracies at any readiness to say "unknown": whose lines are drawn, and through which points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rldf_ray.evaluate.bbq_unknown import accuracies_by_readiness
+from rldf_ray.report.figure_files import files_of
+from rldf_ray.report.readiness import draw_readiness, margins_of
+
+
+def row(condition: str, scores: tuple[float, ...] | None, **changes: Any) -> dict[str, Any]:
+    """An item whose first option is "unknown", and its second right where the context tells."""
+    head = {"set": "bbq", "method": "RLDF", "repeat": 0, "unknown": 0}
+    label = 0 if condition == "ambig" else 1
+    return {**head, "condition": condition, "label": label, "scores": scores, **changes}
+
+
+ROWS = [
+    row("ambig", (3.0, 0.0, 0.0)),
+    row("ambig", (-1.0, 0.0, 0.0), repeat=1),
+    row("disambig", (0.0, 1.0, 0.0)),
+    row("disambig", (-2.0, 0.0, 0.5), repeat=1),
+]
+
+
+def test_a_line_goes_from_never_unknown_to_nothing_else() -> None:
+    ambiguous, disambiguated = accuracies_by_readiness(margins_of(ROWS)["RLDF"])
+    # Margins 3 and -1 of ambiguous items, -1 (right) and -2.5 (the wrong name) of the others.
+    assert ambiguous.tolist() == [0.0, 0.5, 1.0, 1.0]
+    assert disambiguated.tolist() == [0.5, 0.5, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("without", [None, "absent"])
+def test_methods_without_scores_and_other_sets_are_left_out(without: str | None) -> None:
+    unranked = row("ambig", None, method="CoT")
+    if without == "absent":
+        del unranked["scores"]
+    one_kind = row("ambig", (1.0, 0.0, 0.0), method="SFT")
+    other = row("all", (1.0, 0.0, 0.0), method="SFT", set="multirole")
+    told = row("disambig", (0.0, 1.0, 0.0), method="CoT")
+    assert list(margins_of([*ROWS, unranked, told, one_kind, other])) == ["RLDF"]
+
+
+def test_equal_items_give_equal_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        draw_readiness(margins_of(ROWS), {"RLDF": "RLDF self-reflection"}, tmp_path / name)
+    for one, other in zip(files_of(tmp_path / "a"), files_of(tmp_path / "b"), strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    svg = files_of(tmp_path / "a")[1].read_text()
+    assert "RLDF self-reflection" in svg and "accuracy on ambiguous items" in svg
