@@ -100,8 +100,8 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
     """Judge, audit and compare; finished calls are in `folder` and not made again.
 
     Raises:
-        AnswersError, LinesError, PlanError, PreflightError, PlacementError: before anything is
-            started.
+        AnswersError, LinesError, ParquetError, PlanError, PreflightError, PlacementError: before
+            anything is started.
         ModelError: a request failed for good.
     """
     answers = _answers(request)

@@ -222,7 +222,7 @@ def _unknown(summary: Mapping[str, Any]) -> str | None:
         found += f", and {right:.2f} of the others right (a guess: 0.50)"
     if auc is not None:
         found += (
-            f'; AUC of the margin of "unknown" for where it does not: {auc:.2f}; whatever its '
+            f'; AUC of the margin of "unknown" for where it does not: {auc:.2f}; with some '
             f"readiness to say so, an item of each kind is right in {both:.2f} (a guess: 0.25)"
         )
     return f"{found}."

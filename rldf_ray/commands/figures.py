@@ -35,18 +35,30 @@ def figures(
 ) -> None:
     """Draw CE and LS (Figures 5, 6) and BBQ's accuracies, show answers beside others (Figure 7)."""
     from rldf_ray.report.comparison import write_figures
+    from rldf_ray.report.readiness import answered_of
 
     found = RunFolder(folder.resolve())
     drawn_from = (ITEMS, *RESULTS, *TEXTS)
     there = [name for name in drawn_from if (found.root / name).exists()]
     if not there:
         raise PlanError(f"{folder} has nothing to draw: needed is one of {', '.join(drawn_from)}")
-    items = _rows(found, [ITEMS] if ITEMS in there else [])
+    items = _items(found) if ITEMS in there else []
     results = _once(_rows(found, [name for name in RESULTS if name in there]))
     texts = _rows(found, [name for name in TEXTS if name in there][:1])
     figures_at = out or found.root / "figures"
-    for line in write_figures(items, results, texts, _titles(found), figures_at):
+    for line in write_figures(answered_of(items), results, texts, _titles(found), figures_at):
         Story().say(line)
+
+
+def _items(folder: RunFolder) -> list[dict[str, Any]]:
+    """Without what was thought, which is most of the file."""
+    from rldf_ray.report.readiness import NEEDED
+
+    table = folder.read_table(ITEMS)
+    rows: list[dict[str, Any]] = table.select(
+        [name for name in NEEDED if name in table.column_names]
+    ).to_pylist()
+    return rows
 
 
 def _once(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -33,7 +33,8 @@ def export(
     """for_raters/sheet.csv, for_raters/form.html and key.parquet.
 
     Raises:
-        AnswersError, LinesError: the answers cannot be read, or a method is not among them.
+        AnswersError, LinesError, ParquetError: the answers cannot be read, or a method is not
+            among them.
         SheetError: the folder holds another sheet's key, without which its ratings are lost.
     """
     answers = read_answers(source)

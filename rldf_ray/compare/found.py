@@ -41,6 +41,7 @@ from rldf_ray.evaluate.bbq_score import score
 from rldf_ray.evaluate.multiple_choice import set_name
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
+from rldf_ray.report.readiness import Methods, answered_of
 from rldf_ray.storage import RunFolder, digest, file_digest
 
 
@@ -49,7 +50,7 @@ class Found:
     """A finished comparison, as JSON and the terminal tell it."""
 
     titles: Mapping[str, str]
-    items: Rows
+    answered: Methods
     results: Rows
     tables: Sequence[Table]
     comparisons: Sequence[Comparison]
@@ -134,7 +135,9 @@ def found_in(
         "versions": versions(),
         "machine": machine(),
     }
-    return Found(titles, every_item, results, tables, comparisons, means, places, notes, summary)
+    return Found(
+        titles, answered_of(answered), results, tables, comparisons, means, places, notes, summary
+    )
 
 
 def _about(

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.method import Method
 from rldf_ray.evaluate.judge_audit import JUDGE_SUMMARY
 from rldf_ray.judging import JUDGED, LONG_SCORES
+from rldf_ray.parquet_files import given_table
 from rldf_ray.plan import model_of
 from rldf_ray.preference_data import topic_of_prompt
 from rldf_ray.prompts.rubrics import MEASURES
@@ -48,7 +47,7 @@ def compare_scores(figures: Sequence[str], methods: Sequence[str], seed: int) ->
     """
     found: list[Comparison] = []
     for path in _beside(figures, Path(JUDGED).name):
-        rows = [_scored(row) for row in pq.read_table(path).to_pylist() if row["score"] is not None]
+        rows = [_scored(row) for row in given_table(path).to_pylist() if row["score"] is not None]
         found += compare_all(rows, methods, seed, MEASURES, figure="score", incomplete=True)
     return found
 

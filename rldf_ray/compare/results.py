@@ -112,9 +112,9 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
         if (mean := means.get(name)) is not None and mean.value is not None
     ]
     found += [
-        {**head, "group": ALL, "measure": measure.__name__, "value": value, "n": len(items)}
-        for measure in (unknown_auc, both_right)
-        if (value := measure(items, option_scores)) is not None
+        {**head, "group": ALL, "measure": measure, "value": value, "n": len(items)}
+        for measure, of in (("unknown_auc", unknown_auc), ("both_right", both_right))
+        if (value := of(items, option_scores)) is not None
     ]
     return found
 

@@ -75,7 +75,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
             found = written(replace(settings, figures=(*settings.figures, scores)))
         texts = kept.read_table(FREE_ANSWERS if judge is None else JUDGED).to_pylist()
         figures = kept.root / "figures"
-        for line in write_figures(found.items, found.results, texts, found.titles, figures):
+        for line in write_figures(found.answered, found.results, texts, found.titles, figures):
             story.say(line)
         if judge is not None and not scored:
             raise ModelError(

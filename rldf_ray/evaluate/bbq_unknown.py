@@ -17,7 +17,7 @@ from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.evaluate.stats import auc
 
 Scores = Mapping[Key, Sequence[float] | None]
-"""Item -> (log-)likelihood of the options as published, nats."""
+"""Item -> (log-)likelihood of the options as published, nats, or nats a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Margin:
     """What a model makes of one item, however ready it is to say "unknown".
 
     Attributes:
-        unknown: by how much "unknown" is likelier than the likelier name, nats.
+        unknown: by how much "unknown" is likelier than the likelier name, as the scores.
         named: 1 where that name is the right one, 0 where it is not, 0.5 where both are as likely.
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 from rldf_ray.report.cases import cases_of, cases_page
 from rldf_ray.report.figure_files import files_of
 from rldf_ray.report.radar import LEAST_SPOKES, draw_radar, lines_of, spokes_of
-from rldf_ray.report.readiness import draw_readiness, margins_of
+from rldf_ray.report.readiness import Methods, draw_readiness
 from rldf_ray.storage import RunFolder
 
 JUDGED = "answers"
@@ -24,19 +24,19 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def write_figures(
-    items: Rows, results: Rows, texts: Rows, titles: Mapping[str, str], out: Path
+    answered: Methods, results: Rows, texts: Rows, titles: Mapping[str, str], out: Path
 ) -> list[str]:
     """Charts and the case study page into `out`; returns what was written, or why not.
 
     Args:
-        items: BBQ's items as every method answered them: see `readiness.margins_of`.
+        answered: BBQ's items: see `readiness.answered_of`.
         results: method, repeat, set, group, measure, value: see `radar.lines_of`.
         texts: answers to the same questions: see `cases.cases_of`.
         titles: what methods are called; their own names by default.
     """
     folder = RunFolder(out)
     said = [_radar(results, titles, measure, out) for measure in RADARS]
-    said.append(_readiness(items, titles, out))
+    said.append(_readiness(answered, titles, out))
     cases = cases_of(texts)
     if not cases:
         return [*said, "Figure 7: not drawn, there is no question that all methods answered"]
@@ -44,12 +44,11 @@ def write_figures(
     return [*said, f"Figure 7: {out / CASES}"]
 
 
-def _readiness(items: Rows, titles: Mapping[str, str], out: Path) -> str:
-    margins = margins_of(items)
-    if not margins:
-        return "Readiness: not drawn, no options of BBQ's items were ranked"
+def _readiness(answered: Methods, titles: Mapping[str, str], out: Path) -> str:
+    if not answered:
+        return "Readiness: not drawn, no method's answers to BBQ have scores of their options"
     stem = out / "readiness"
-    draw_readiness(margins, titles, stem)
+    draw_readiness(answered, titles, stem)
     return f"Readiness: {files_of(stem)[0]}"
 
 

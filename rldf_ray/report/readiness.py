@@ -2,13 +2,15 @@
 
 A line is what a method would have if it said "unknown" more or less readily; the marker is what it
 has. Markers far apart on one line are one model, more or less silent; a line further up and right
-is one that reads better. Thin lines join what has the same overall accuracy.
+is one that reads better. Thin lines join what has the same overall accuracy, where there are as
+many items of each kind.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +23,29 @@ from rldf_ray.report.figures import MARKERS, PALETTE
 BBQ = "bbq"
 LEGEND_WIDTH = 24
 
-Margins = Mapping[str, Sequence[Margin]]
-"""Method -> the margins of all its repeats."""
+NEEDED = ("set", "method", "condition", "label", "unknown", "correct", "scores")
 
 
-def margins_of(items: Iterable[Mapping[str, Any]]) -> Margins:
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a method makes of an item, and whether its answer was right."""
+
+    margin: Margin
+    correct: bool
+
+
+Methods = Mapping[str, Sequence[Answered]]
+"""Method -> the items of all its repeats."""
+
+
+def answered_of(items: Iterable[Mapping[str, Any]]) -> Methods:
     """Methods whose answers to all of their items have scores, and items of both conditions.
 
     Args:
-        items: set, method, condition, label, unknown and scores (None without) each, an item of
-            every repeat; other sets than BBQ are left out.
+        items: `NEEDED` each (scores None without), an item of every repeat; other sets than BBQ are
+            left out.
     """
-    found: dict[str, list[Margin]] = {}
+    found: dict[str, list[Answered]] = {}
     without = set()
     for row in items:
         if row["set"] != BBQ:
@@ -43,15 +56,15 @@ def margins_of(items: Iterable[Mapping[str, Any]]) -> Margins:
             without.add(row["method"])
             continue
         margin = Margin.of(row["condition"], row["label"], row["unknown"], scores)
-        found.setdefault(row["method"], []).append(margin)
+        found.setdefault(row["method"], []).append(Answered(margin, row["correct"]))
     return {
-        method: margins
-        for method, margins in found.items()
-        if method not in without and len({m.ambiguous for m in margins}) == 2
+        method: answered
+        for method, answered in found.items()
+        if method not in without and len({a.margin.ambiguous for a in answered}) == 2
     }
 
 
-def draw_readiness(margins: Margins, titles: Mapping[str, str], stem: Path) -> None:
+def draw_readiness(methods: Methods, titles: Mapping[str, str], stem: Path) -> None:
     """The figure as PNG and SVG.
 
     Args:
@@ -62,13 +75,13 @@ def draw_readiness(margins: Margins, titles: Mapping[str, str], stem: Path) -> N
         axes: Any = figure.add_subplot()
         for overall in np.arange(0.1, 1.0, 0.1):
             axes.plot([0, 2 * overall], [2 * overall, 0], color=QUIET, linewidth=0.5, alpha=0.25)
-        for place, (method, found) in enumerate(margins.items()):
+        for place, (method, found) in enumerate(methods.items()):
             colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
             name = "\n".join(textwrap.wrap(titles.get(method, method), LEGEND_WIDTH))
-            ambiguous, disambiguated = accuracies_by_readiness(found)
+            ambiguous, disambiguated = accuracies_by_readiness([a.margin for a in found])
             axes.plot(disambiguated, ambiguous, color=colour, linewidth=1.4)
-            has = _accuracies(found)
-            axes.plot(*has, color=colour, marker=marker, markersize=8, linestyle="", label=name)
+            had = [_accuracy(found, False)], [_accuracy(found, True)]
+            axes.plot(*had, color=colour, marker=marker, markersize=8, linestyle="", label=name)
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1.02)
         axes.set_xlabel("accuracy on disambiguated items")
@@ -77,9 +90,6 @@ def draw_readiness(margins: Margins, titles: Mapping[str, str], stem: Path) -> N
         figure.legend(loc="outside right center")
 
 
-def _accuracies(margins: Sequence[Margin]) -> tuple[list[float], list[float]]:
-    """What a method has: on disambiguated and on ambiguous items, a point."""
-    right = [float(m.unknown > 0) if m.ambiguous else m.named * (m.unknown < 0) for m in margins]
-    told = [r for r, m in zip(right, margins, strict=True) if not m.ambiguous]
-    ambiguous = [r for r, m in zip(right, margins, strict=True) if m.ambiguous]
-    return [sum(told) / len(told)], [sum(ambiguous) / len(ambiguous)]
+def _accuracy(answered: Sequence[Answered], ambiguous: bool) -> float:
+    right = [a.correct for a in answered if a.margin.ambiguous == ambiguous]
+    return sum(right) / len(right)

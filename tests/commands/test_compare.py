@@ -39,7 +39,7 @@ def found() -> Found:
     ]
     silent = {"accuracy": 0.5, "accuracy_amb": 1.0, "accuracy_dis": 0.0}
     return Found(
-        titles, results, [], comparisons, costs, {}, ["A note."], {"always_unknown": silent}
+        titles, {}, results, [], comparisons, costs, {}, ["A note."], {"always_unknown": silent}
     )
 
 

@@ -33,6 +33,23 @@ def results(folder: RunFolder) -> None:
     folder.write_json("compare/compare.json", {"methods": methods})
 
 
+def items(folder: RunFolder) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "set": "bbq",
+            "method": "rldf_self",
+            "condition": condition,
+            "label": label,
+            "unknown": 0,
+            "correct": True,
+            "scores": [float(option == label) for option in range(3)],
+            "thought": None,
+        }
+        for condition, label in (("ambig", 0), ("disambig", 1))
+    ]
+    folder.write_table("compare/items.parquet", pa.Table.from_pylist(rows))
+
+
 def answers(folder: RunFolder) -> None:
     rows = [
         {
@@ -46,6 +63,13 @@ def answers(folder: RunFolder) -> None:
         for m in ("base", "policy")
     ]
     folder.write_table("eval/answers.parquet", pa.Table.from_pylist(rows))
+
+
+def test_bbqs_two_accuracies_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items(RunFolder(tmp_path))
+    assert rldf("eval", "figures", str(tmp_path)) == 0
+    assert "readiness.png" in capsys.readouterr().out.replace("\n", "")
+    assert "accuracy on ambiguous items" in (tmp_path / "figures/readiness.svg").read_text()
 
 
 def test_a_comparison_is_drawn_with_the_names_it_gave_its_methods(

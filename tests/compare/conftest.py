@@ -66,9 +66,9 @@ class Machine:
         for item, one in zip(items.items, put, strict=True):
             said = item.label if right else item.unknown
             order = one.asked.order
-            found[item.key] = Answer(
-                order[0] if self.by_place else said, order, text=one.said or None
-            )
+            chosen = order[0] if self.by_place else said
+            scores = tuple(float(option == chosen) for option in range(3))
+            found[item.key] = Answer(chosen, order, scores=scores, text=one.said or None)
         return found, 1.5
 
     def perplexity(self, folder: str, placement: Placement, dtype: str) -> Perplexity:

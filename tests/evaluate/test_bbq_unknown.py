@@ -28,6 +28,9 @@ def random_scores() -> dict[Key, tuple[float, ...]]:
     return {key: tuple(scores.tolist()) for key, scores in found.items()}
 
 
+RANDOM = random_scores()
+
+
 def accuracy(items: Sequence[BBQItem], scores: Scores, readiness: float) -> float:
     """Of a model with so many nats more for "unknown"."""
     right = 0
@@ -65,20 +68,19 @@ def test_a_model_that_reads_has_one_and_one_for_which_all_is_alike_a_half() -> N
 
 
 def test_both_right_is_the_area_under_the_two_accuracies() -> None:
-    scores = random_scores()
     readiness = np.linspace(-12, 12, 4001)
-    ambiguous = [accuracy(AMBIGUOUS, scores, by) for by in readiness]
-    told = [accuracy(TOLD, scores, by) for by in readiness]
-    assert both_right(ITEMS, scores) == pytest.approx(-np.trapezoid(ambiguous, told), abs=1e-3)
+    ambiguous = [accuracy(AMBIGUOUS, RANDOM, by) for by in readiness]
+    told = [accuracy(TOLD, RANDOM, by) for by in readiness]
+    assert both_right(ITEMS, RANDOM) == pytest.approx(-np.trapezoid(ambiguous, told), abs=1e-3)
 
 
 @given(st.floats(-20, 20))
 def test_both_right_is_the_same_at_any_readiness(shift: float) -> None:
     shifted = {
-        i.key: tuple(s + shift * (o == i.unknown) for o, s in enumerate(random_scores()[i.key]))
+        i.key: tuple(s + shift * (o == i.unknown) for o, s in enumerate(RANDOM[i.key]))
         for i in ITEMS
     }
-    assert both_right(ITEMS, shifted) == pytest.approx(both_right(ITEMS, random_scores()), abs=0.01)
+    assert both_right(ITEMS, shifted) == pytest.approx(both_right(ITEMS, RANDOM), abs=1e-9)
 
 
 def test_a_model_that_reads_has_both_right_and_one_that_does_not_a_quarter() -> None:

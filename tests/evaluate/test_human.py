@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,14 @@ def test_equal_answers_are_rated_once_and_count_for_both_methods(tmp_path: Path)
     ratings = [Rating("r", sheet.items[0].code, "BS", 30)]
     assert people_summary(sheet, ratings, 0)["methods"]["secret-rldf"]["BS"]["mean"] == 30
     assert rated_table(sheet, ratings).num_rows == 2
+
+
+def test_both_prompts_of_a_topic_are_one_draw() -> None:
+    given = [replace(answer(0, METHODS[0], w), prompt_id=f"t-{w}") for w in ("plain", "clue")]
+    sheet = blind_sheet(given, 0)
+    ratings = [Rating("r", item.code, "BS", 20 * n) for n, item in enumerate(sheet.items)]
+    found = people_summary(sheet, ratings, 0)["methods"][METHODS[0]]["BS"]
+    assert found == {"mean": 10, "low": None, "high": None, "n": 2}
 
 
 def test_a_key_is_read_back_and_anything_else_is_refused(tmp_path: Path) -> None:

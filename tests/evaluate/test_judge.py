@@ -200,6 +200,19 @@ async def test_a_judge_with_a_preference_is_seen_through_both_orders() -> None:
     assert one["preferred"] == 1 and one["order_decided"] == 0 and one["first"] == 0.5
 
 
+async def test_preferences_draw_topics_not_prompts() -> None:
+    one, _ = judge(choosing("B"))
+    answers = [
+        answer(i, m, prompt_id=f"t-{w}") for i, w in enumerate(("plain", "clue")) for m in "AB"
+    ]
+    # One judgement of the two is turned round, so that there is something to vary.
+    found = await compare_answers(one, pairs_against(answers, "A"), ["BS"])
+    turned = [replace(c, said_first=not c.said_first) for c in found[:2]]
+    result = preferences([*turned, *found[2:]], "A", 0)["methods"]["B"]["BS"]
+    assert result["preferred"] == 0.5 and result["pairs"] == 2
+    assert result["preferred_low"] is None
+
+
 async def test_a_judge_that_takes_the_first_answer_prefers_nobody() -> None:
     found = await compared("first")
     one = preferences(found, "A", 0)["methods"]["B"]["BS"]

@@ -81,11 +81,11 @@ def test_the_page_fetches_nothing_and_what_a_model_wrote_is_text() -> None:
 
 
 def test_what_was_not_measured_is_said_and_not_drawn(tmp_path: Path) -> None:
-    said = write_figures([], [], [], {}, tmp_path)
+    said = write_figures({}, [], [], {}, tmp_path)
     assert said == [
         "Figure 5: not drawn, no judge scored CE",
         "Figure 6: not drawn, no judge scored LS",
-        "Readiness: not drawn, no options of BBQ's items were ranked",
+        "Readiness: not drawn, no method's answers to BBQ have scores of their options",
         "Figure 7: not drawn, there is no question that all methods answered",
     ]
     assert list(tmp_path.iterdir()) == []
@@ -97,7 +97,7 @@ def test_figures_are_written_for_what_was(tmp_path: Path) -> None:
         for m, groups in (("ce", "abc"), ("ls", "ab"))
         for v, g in enumerate(groups)
     ]
-    said = write_figures([], results, judged("A", "p"), {}, tmp_path)
+    said = write_figures({}, results, judged("A", "p"), {}, tmp_path)
     assert "figure-5-ce.png" in said[0] and "there are a, b" in said[1]
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"figure-5-ce.png", "figure-5-ce.svg", CASES}

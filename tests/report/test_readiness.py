@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.axes import Axes
 
 from rldf_ray.evaluate.bbq_unknown import accuracies_by_readiness
 from rldf_ray.report.figure_files import files_of
-from rldf_ray.report.readiness import draw_readiness, margins_of
+from rldf_ray.report.readiness import answered_of, draw_readiness
 
 
 def row(condition: str, scores: tuple[float, ...] | None, **changes: Any) -> dict[str, Any]:
     """An item whose first option is "unknown", and its second right where the context tells."""
     head = {"set": "bbq", "method": "RLDF", "repeat": 0, "unknown": 0}
     label = 0 if condition == "ambig" else 1
-    return {**head, "condition": condition, "label": label, "scores": scores, **changes}
+    right = scores is not None and scores.index(max(scores)) == label
+    about = {"condition": condition, "label": label, "correct": right, "scores": scores}
+    return {**head, **about, **changes}
 
 
 ROWS = [
@@ -28,7 +31,8 @@ ROWS = [
 
 
 def test_a_line_goes_from_never_unknown_to_nothing_else() -> None:
-    ambiguous, disambiguated = accuracies_by_readiness(margins_of(ROWS)["RLDF"])
+    answered = answered_of(ROWS)["RLDF"]
+    ambiguous, disambiguated = accuracies_by_readiness([a.margin for a in answered])
     # Margins 3 and -1 of ambiguous items, -1 (right) and -2.5 (the wrong name) of the others.
     assert ambiguous.tolist() == [0.0, 0.5, 1.0, 1.0]
     assert disambiguated.tolist() == [0.5, 0.5, 0.0, 0.0]
@@ -42,13 +46,23 @@ def test_methods_without_scores_and_other_sets_are_left_out(without: str | None)
     one_kind = row("ambig", (1.0, 0.0, 0.0), method="SFT")
     other = row("all", (1.0, 0.0, 0.0), method="SFT", set="multirole")
     told = row("disambig", (0.0, 1.0, 0.0), method="CoT")
-    assert list(margins_of([*ROWS, unranked, told, one_kind, other])) == ["RLDF"]
+    assert list(answered_of([*ROWS, unranked, told, one_kind, other])) == ["RLDF"]
 
 
 def test_equal_items_give_equal_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        draw_readiness(margins_of(ROWS), {"RLDF": "RLDF self-reflection"}, tmp_path / name)
+        draw_readiness(answered_of(ROWS), {"RLDF": "RLDF self-reflection"}, tmp_path / name)
     for one, other in zip(files_of(tmp_path / "a"), files_of(tmp_path / "b"), strict=True):
         assert one.read_bytes() == other.read_bytes()
     svg = files_of(tmp_path / "a")[1].read_text()
     assert "RLDF self-reflection" in svg and "accuracy on ambiguous items" in svg
+
+
+def test_the_marker_is_what_was_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plotted: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(Axes, "plot", lambda self, *xy, **how: plotted.append((xy, how)))
+    # The first of two equal options was given: right here, whatever the scores alone would say.
+    tie = row("disambig", (0.0, 0.0, 0.0), correct=True)
+    draw_readiness(answered_of([*ROWS, tie]), {}, tmp_path / "a")
+    (marker,) = [xy for xy, how in plotted if how.get("label") == "RLDF"]
+    assert marker == ([pytest.approx(2 / 3)], [0.5])
