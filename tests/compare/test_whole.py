@@ -118,7 +118,8 @@ def test_the_judges_scores_are_in_the_tables_and_drawn(written: Path) -> None:
     ]
     assert told["n"] == len([s for s in scores if s is not None]) > 0
     drawn = {path.name for path in (written / "figures").iterdir()}
-    assert {"figure-5-ce.svg", "figure-6-ls.svg", "figure-7-cases.html"} <= drawn
+    expected = {"figure-5-ce.svg", "figure-6-ls.svg", "figure-7-cases.html", "readiness.svg"}
+    assert expected <= drawn
 
 
 def test_a_trained_row_tells_what_it_took(found: dict[str, Any]) -> None:
