@@ -90,7 +90,7 @@ def run(
             if name not in todo:
                 story.say(f"{name}: finished before")
         if todo:
-            check_inputs(plan, folder.root)
+            check_inputs(plan, folder.root, todo)
             _do(todo, plan, folder, story, earlier, statements, stages_of)
         if folder.manifest("ppo"):
             folder.fetched("model")

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,13 +19,19 @@ from rldf_ray.placement import BYTES, Resources, check_memory, memory_needed_gib
 from rldf_ray.plan import TRAINED, Plan
 from rldf_ray.prompts import FOLDER, bias_type, labelled_statements
 
+# The stages that leave a model each.
+LEARNING = ("sft", "reward", "ppo")
+
 
 class PreflightError(RuntimeError):
     """An input is missing or wrong; the message names it and says what to do."""
 
 
-def check_inputs(plan: Plan, out: Path) -> None:
+def check_inputs(plan: Plan, out: Path, stages: Collection[str] = LEARNING) -> None:
     """Everything a run will read, before it starts.
+
+    Args:
+        stages: those it will do; what they write has to have room.
 
     Raises:
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
@@ -39,7 +46,7 @@ def check_inputs(plan: Plan, out: Path) -> None:
         check_loggers,
     ):
         check(plan)
-    check_disk(plan, out)
+    check_disk(plan, out, stages)
 
 
 def check_bias_types(plan: Plan) -> str:
@@ -142,14 +149,19 @@ def check_endpoint(plan: Plan) -> str:
     return endpoint.base_url or "the openai package's default"
 
 
-def check_disk(plan: Plan, out: Path) -> str:
-    """There is room for what the run writes."""
+def check_disk(plan: Plan, out: Path, stages: Collection[str] = LEARNING) -> str:
+    """There is room for what these stages of the run write."""
+    return check_room(out, kept_gib(plan, stages) + passing_gib(plan, stages))
+
+
+def check_room(out: Path, needed: float) -> str:
+    """The disk of `out` has `needed` GiB, and half of one for tables and logs."""
     existing = next(p for p in [out, *out.parents] if p.exists())
     free = shutil.disk_usage(existing).free / 2**30
-    needed = _written_gib(plan)
+    needed += 0.5
     if free < needed:
         raise PreflightError(
-            f"{existing} has {free:.1f} GiB free, the run writes up to {needed:.1f}: make room or "
+            f"{existing} has {free:.1f} GiB free, {needed:.1f} are written at most: make room or "
             "give an --out on a larger disk"
         )
     return f"{free:.0f} GiB free, {needed:.1f} needed"
@@ -167,18 +179,21 @@ def check_ppo_memory(plan: Plan, resources: Resources) -> str:
     return f"PPO needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
 
 
-def _written_gib(plan: Plan) -> float:
-    """SFT and reward model, the policy, its export and its way to the engines, GiB (at most).
+def kept_gib(plan: Plan, stages: Collection[str]) -> float:
+    """The models that these stages leave, GiB (at most)."""
+    return sum(_model_gib(plan, stage) for stage in LEARNING if stage in stages)
 
-    A model trained whole is taken to be written in float32; one with adapters is as its base.
-    """
-    adapters = plan.train.lora.rank > 0
-    sft_and_reward, policy = (
-        BYTES[dtype] if adapters else BYTES["float32"]
-        for dtype in (plan.train.dtype, plan.ppo.dtype)
-    )
-    parameters = parameters_of(resolve_model(plan.model))
-    return parameters * (2 * sft_and_reward + 3 * policy) / 2**30 + 0.5
+
+def passing_gib(plan: Plan, stages: Collection[str]) -> float:
+    """What PPO needs beside its model: for the export, and on the way to the engines, GiB."""
+    return 2 * _model_gib(plan, "ppo") if "ppo" in stages else 0.0
+
+
+def _model_gib(plan: Plan, stage: str) -> float:
+    """One trained whole is taken to be written in float32; one with adapters is as its base."""
+    dtype = plan.ppo.dtype if stage == "ppo" else plan.train.dtype
+    size = BYTES[dtype] if plan.train.lora.rank > 0 else BYTES["float32"]
+    return parameters_of(resolve_model(plan.model)) * size / 2**30
 
 
 def parameters_of(model: str) -> float:

@@ -63,7 +63,7 @@ def test_a_full_disk_is_named_with_what_is_needed(
     model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=2**20))
-    with pytest.raises(PreflightError, match=r"0\.0 GiB free, the run writes up to 0\.5"):
+    with pytest.raises(PreflightError, match=r"0\.0 GiB free, 0\.5 are written at most"):
         check_inputs(plan_of(model_folder), tmp_path / "out")
 
 
@@ -75,3 +75,16 @@ def test_adapters_of_bfloat16_take_half_the_room(model_folder: Path, tmp_path: P
     whole = preflight.check_disk(plan_of(model_folder, *bfloat16), tmp_path)
     adapters = preflight.check_disk(plan_of(model_folder, *bfloat16, "train.lora.rank=8"), tmp_path)
     assert whole.endswith(" 10.5 needed") and adapters.endswith(" 5.5 needed")
+
+
+def test_a_run_of_some_stages_needs_room_for_their_models_alone(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    with (model_folder / "model.safetensors").open("wb") as weights:
+        weights.truncate(2 * 2**30)
+    plan = plan_of(model_folder)
+    needed = {
+        stages: preflight.check_disk(plan, tmp_path, stages).partition(", ")[2]
+        for stages in [("data", "sft"), ("reward",), ("ppo",), ("topics",)]
+    }
+    assert list(needed.values()) == ["2.5 needed", "2.5 needed", "6.5 needed", "0.5 needed"]

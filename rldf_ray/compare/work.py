@@ -32,7 +32,13 @@ from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.judging import JUDGED, LONG_SCORES, Request, evaluate, judge_plan, judged_before
 from rldf_ray.models.base import ModelError
 from rldf_ray.plan import Plan, PlanError
-from rldf_ray.preflight import check_inputs, check_ppo_memory
+from rldf_ray.preflight import (
+    check_inputs,
+    check_ppo_memory,
+    check_room,
+    kept_gib,
+    passing_gib,
+)
 from rldf_ray.records import Topic, topics_of
 from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage import RunFolder
@@ -87,14 +93,19 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
 
 
 def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) -> None:
-    """What is left to do will find what it reads, and PPO the memory it takes."""
+    """What is left to do will find what it reads, PPO its memory, and every model room."""
     for planned in debate_runs(methods, out):
         if not finished(planned, out):
-            check_inputs(planned.plan, out)
+            check_inputs(planned.plan, out, planned.stages)
     made = all(finished(planned, out) for planned in data_runs(methods))
     training = training_runs(methods, repeats, fewest_pairs(methods, out) if made else None)
-    if any("ppo" in run.stages and not finished(run, out) for run in training):
+    left = [run for run in training if not finished(run, out)]
+    if any("ppo" in run.stages for run in left):
         check_ppo_memory(plan, reported_resources())
+    if left:
+        kept = sum(kept_gib(run.plan, run.stages) for run in left)
+        # What passes is gone when the next run begins.
+        check_room(out, kept + max(passing_gib(run.plan, run.stages) for run in left))
 
 
 def _check_scores(plan: Plan, methods: Sequence[Method], settings: Settings) -> None:

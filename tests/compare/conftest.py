@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,6 +91,11 @@ class Machine:
         return await self.said.complete(request)
 
 
+def with_room(monkeypatch: pytest.MonkeyPatch, gib: float) -> None:
+    """A disk with so much free."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=gib * 2**30))
+
+
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
@@ -103,6 +110,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
     monkeypatch.setattr(runs, "pipeline", found)
     monkeypatch.setattr(work, "reported_resources", lambda: Resources(2, 0, 20))
+    with_room(monkeypatch, 100)
     monkeypatch.setattr(answers, "ray_cluster", cluster)
     monkeypatch.setattr(answers, "policy_engines", engines)
     monkeypatch.setattr(free_answers, "ray_cluster", cluster)

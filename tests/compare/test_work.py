@@ -14,8 +14,9 @@ from rldf_ray.compare import answers, work
 from rldf_ray.evaluate.multiple_choice import SCENES_NAME, load_items
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.placement import PlacementError, Resources
+from rldf_ray.preflight import PreflightError
 from rldf_ray.storage import Journal
-from tests.compare.conftest import Machine, compare
+from tests.compare.conftest import Machine, compare, with_room
 from tests.fakes import multirole_set, plan_with
 
 
@@ -252,6 +253,21 @@ def test_finished_ppo_is_shown_where_it_would_not_fit(
     compare(tmp_path, methods=("default", "rldf_self"))
     with pytest.raises(PlacementError, match="PPO needs"):
         compare(tmp_path, methods=("default", "rldf_self"), repeats=4)
+
+
+def test_room_for_all_models_is_looked_for_before_anything_is_debated(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the embedded model takes 0.5 GiB; SFT, RLAIF and RLDF leave three or one a seed."""
+    with_room(monkeypatch, 3)
+    compare(tmp_path, methods=("sft",), repeats=3)
+    with pytest.raises(PreflightError, match=r"3\.0 GiB free, 6\.\d are written at most"):
+        compare(tmp_path, methods=("sft", "rlaif", "rldf_self"), repeats=2)
+    assert "reward" not in machine.stages
+    with_room(monkeypatch, 7)
+    compare(tmp_path, methods=("sft", "rlaif", "rldf_self"), repeats=2)
+    with_room(monkeypatch, 0)
+    compare(tmp_path, methods=("sft", "rlaif", "rldf_self"), repeats=2)
 
 
 def test_thinking_that_was_cut_off_keeps_its_seconds(
