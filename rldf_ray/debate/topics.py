@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
 
 from rldf_ray.debate.agents import seed_of
-from rldf_ray.debate.overlap import NOTHING_EVALUATED, EvaluationTexts
+from rldf_ray.debate.overlap import NOTHING_EVALUATED, EvaluationTexts, topic_texts
 from rldf_ray.models.base import ChatModel, ChatRequest, Message
 from rldf_ray.plan import Plan, Topics
 from rldf_ray.prompts import BiasType, SeedJudgement, bias_type, render
@@ -54,7 +54,8 @@ class TopicCounts:
 class TopicWriter:
     """Gathers the topics of a run: seeds first, then the model's own until there are enough.
 
-    A topic that repeats what the run is evaluated on is dropped, whoever wrote it.
+    A topic that repeats what the run is evaluated on is dropped, whoever wrote it: an evaluation
+    item, or a topic of the `eval` split, whose prompts are kept for free answers.
     """
 
     plan: Plan
@@ -68,7 +69,7 @@ class TopicWriter:
         """
         found = await asyncio.gather(*(self._of_type(name) for name in self.plan.bias_types))
         counts = {name: c for name, (_, c) in zip(self.plan.bias_types, found, strict=True)}
-        return [topic for topics, _ in found for topic in topics], counts
+        return apart([topic for topics, _ in found for topic in topics], counts), counts
 
     async def _of_type(self, name: str) -> tuple[list[Topic], TopicCounts]:
         about = bias_type(name)
@@ -291,6 +292,24 @@ def _opinion_schema(count: int) -> dict[str, object]:
 
 def _comparable(text: str) -> str:
     return " ".join(text.lower().replace(",", " ").replace(".", " ").split())
+
+
+def apart(topics: Sequence[Topic], counts: Mapping[str, TopicCounts]) -> list[Topic]:
+    """`topics` without those for training that repeat one of the `eval` split; `counts` says so."""
+    held_out = topic_texts(by_split(topics, "eval"))
+    kept = []
+    for topic in topics:
+        overlap = None if topic.split == "eval" else held_out.overlap(topic)
+        if overlap is None:
+            kept.append(topic)
+            continue
+        mine = counts[topic.bias_type]
+        mine.overlaps_dropped[overlap] = mine.overlaps_dropped.get(overlap, 0) + 1
+        if topic.origin == "seed":
+            mine.seed -= 1
+        else:
+            mine.written -= 1
+    return kept
 
 
 def by_split(topics: Sequence[Topic], split: Split) -> list[Topic]:
