@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.mirror import cache_root
 
+if TYPE_CHECKING:
+    from datasets import DownloadManager
+
 HUB = "hub"
 REPOSITORY = "https://raw.githubusercontent.com/nyu-mll/BBQ/main"
 TARGETS = "additional_metadata.csv"
+# It is published in one of them.
+TARGET_FOLDERS = ("supplemental", "analysis_scripts")
 CATEGORIES = (
     "Age",
     "Disability_status",
@@ -43,13 +50,13 @@ def downloaded(repository: str) -> Path:
     from datasets import DownloadManager
 
     urls = {f"{name}.jsonl": f"{repository}/data/{name}.jsonl" for name in CATEGORIES}
-    urls[TARGETS] = f"{repository}/analysis_scripts/{TARGETS}"
+    manager = DownloadManager()
     try:
-        paths = DownloadManager().download(urls)
+        paths = manager.download(urls) | {TARGETS: _targets(manager, repository)}
     except (OSError, ValueError) as error:
         raise BBQError(
-            f"BBQ could not be downloaded from {repository}: {error}. On a machine without a "
-            "network, copy a checkout of that repository here and give it as --bbq DIR"
+            f"BBQ could not be downloaded from {repository}: {error}. Without a network, or where "
+            "the authors have moved their files, give a checkout of that repository as --bbq DIR"
         ) from error
     scratch = folder.with_name(f".bbq-{id(paths)}")
     scratch.mkdir(parents=True)
@@ -58,3 +65,12 @@ def downloaded(repository: str) -> Path:
     # Whole or not at all: a folder with some of the categories would be taken for all of them.
     scratch.rename(folder)
     return folder
+
+
+def _targets(manager: DownloadManager, repository: str) -> str:
+    """The authors' file of stereotyped answers, from the first folder that has it."""
+    *others, last = (f"{repository}/{folder}/{TARGETS}" for folder in TARGET_FOLDERS)
+    for url in others:
+        with suppress(FileNotFoundError):
+            return str(manager.download(url))
+    return str(manager.download(last))

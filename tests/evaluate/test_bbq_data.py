@@ -56,6 +56,17 @@ def test_a_line_becomes_an_item(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("missing", [[], ["", ""], ["Latina"]])
+def test_an_answer_without_its_group_is_no_reason_to_refuse_the_file(
+    missing: list[str], tmp_path: Path
+) -> None:
+    """A few published rows lack what they say of one answer (Race_x_gender's 4320)."""
+    info = row(1)["answer_info"] | {"ans0": missing}
+    write(tmp_path / "Age.jsonl", [row(1, answer_info=info)])
+    (item,) = load_bbq(tmp_path).items
+    assert item.unknown == 2 and item.options[0] == "The old one"
+
+
 def test_gzip_and_plain_files_are_read_in_category_and_published_order(tmp_path: Path) -> None:
     write(tmp_path / "SES.jsonl", [row(2, category="SES"), row(1, category="SES")])
     write(tmp_path / "Age.jsonl.gz", [row(0), row(1)])

@@ -8,25 +8,33 @@ from pathlib import Path
 import pytest
 
 from rldf_ray.evaluate.bbq_data import load_bbq
-from rldf_ray.evaluate.bbq_hub import CATEGORIES, TARGETS, bbq_folder, downloaded
+from rldf_ray.evaluate.bbq_hub import (
+    CATEGORIES,
+    TARGET_FOLDERS,
+    TARGETS,
+    bbq_folder,
+    downloaded,
+)
 from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.evaluate.multiple_choice import SCENES
 
 
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(params=TARGET_FOLDERS)
+def repository(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A checkout like the authors', each category of four of our own items."""
     monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "datasets"))
     root = tmp_path / "BBQ"
     (root / "data").mkdir(parents=True)
-    (root / "analysis_scripts").mkdir()
+    (root / request.param).mkdir()
     lines = (SCENES / "Age.jsonl").read_text().splitlines()[:4]
     for name in CATEGORIES:
         rows = [json.dumps({**json.loads(line), "category": name}) for line in lines]
         (root / f"data/{name}.jsonl").write_text("\n".join(rows) + "\n")
     targets = "".join(f"{name},{n},0\n" for name in CATEGORIES for n in range(4))
-    csv = root / "analysis_scripts" / TARGETS
+    csv = root / request.param / TARGETS
     csv.write_text("category,example_id,target_loc\n" + targets)
     return root
 
@@ -40,12 +48,22 @@ def test_all_categories_and_targets_are_fetched_once(repository: Path, tmp_path:
     assert bbq_folder("hub") == folder
 
 
-def test_a_download_that_fails_says_how_to_go_on_and_leaves_nothing(repository: Path) -> None:
-    (repository / "data/SES.jsonl").unlink()
-    with pytest.raises(BBQError, match=r"copy a checkout .* --bbq DIR"):
+def test_a_download_that_fails_says_how_to_go_on_and_leaves_nothing(
+    repository: Path, tmp_path: Path
+) -> None:
+    (repository / "data/SES.jsonl").rename(repository / "elsewhere")
+    with pytest.raises(BBQError, match=r"SES\.jsonl.* give a checkout .* --bbq DIR"):
         downloaded(str(repository))
-    (repository / "data/SES.jsonl").write_text("{}\n")
-    assert downloaded(str(repository)).is_dir()
+    assert not (tmp_path / "cache/bbq").exists()
+    (repository / "elsewhere").rename(repository / "data/SES.jsonl")
+    assert len(load_bbq(downloaded(str(repository))).items) == 4 * 11
+
+
+def test_without_the_stereotyped_answers_the_file_is_named(repository: Path) -> None:
+    (csv,) = repository.glob(f"*/{TARGETS}")
+    csv.unlink()
+    with pytest.raises(BBQError, match=rf"{TARGETS}.* give a checkout"):
+        downloaded(str(repository))
 
 
 def test_a_folder_is_itself(tmp_path: Path) -> None:
