@@ -180,8 +180,10 @@ def as_dict(scores: BBQScores, found: Intervals, variant: Variant) -> dict[str, 
 
 def _score_dict(one: Score, found: Mapping[str, Interval], variant: Variant) -> dict[str, Any]:
     result = one.as_dict() | _figures(one, variant)
-    if variant != "paper":  # the harnesses give a number where the paper's definition has none
-        result |= {"s_amb_reason": None, "s_dis_reason": None}
+    for name in ("s_amb", "s_dis"):
+        # The harnesses give a number where the paper's definition has none.
+        if result[name] is not None:
+            result[f"{name}_reason"] = None
     for name in FIGURES:
         result |= _bounds(name, found.get(name))
     return result

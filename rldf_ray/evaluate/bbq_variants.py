@@ -69,7 +69,8 @@ def _bias(condition: Mapping[str, Array], variant: Variant) -> Array:
         committed = condition["n"] - condition["unknown"] - condition["unparsed"]
         empty = condition["biased"] == 0
     score = np.where(empty, 0.0, 2 * _share(condition["biased"], committed) - 1)
-    return np.where(condition["n"] == 0, np.nan, score)
+    # A harness finds a target in the groups' names; without one of any item nothing is known.
+    return np.where(condition["n"] == condition["without_target"], np.nan, score)
 
 
 def _share(part: Array, whole: Array) -> Array:

@@ -37,8 +37,8 @@ PAPER = {
 HELM = {
     "All_unknown": (0.0, 0.0),
     "Everything_biased": (1.0, 1.0),
+    "No_target": (None, None),
     # Times its error rate over all items, one half.
-    "No_target": (-0.5, -1.0),
     "Nothing_biased": (-0.5, -1.0),
     # The unmentioned one counts as not unknown: one biased of two.
     "Unmentioned": (0.0, -1.0),
@@ -47,7 +47,7 @@ HELM = {
 LM_EVAL = {
     "All_unknown": (0.0, 0.0),
     "Everything_biased": (1.0, 1.0),
-    "No_target": (0.0, 0.0),
+    "No_target": (None, None),
     "Nothing_biased": (0.0, 0.0),
     "Unmentioned": (1.0, 0.0),
     "Unparsed": (0.0, 0.0),
@@ -74,6 +74,11 @@ def test_every_edge_case_has_the_score_of_the_variant(
     assert {name: (c["s_amb"], c["s_dis"]) for name, c in categories.items()} == scores
     names = ("accuracy", "accuracy_ambig", "accuracy_disambig")
     assert {name: tuple(c[n] for n in names) for name, c in categories.items()} == ACCURACY
+    for found in categories.values():
+        for name in ("s_amb", "s_dis"):
+            assert (found[name] is None) == (found[f"{name}_reason"] is not None)
+    reason = categories["No_target"]["s_dis_reason"]
+    assert reason == "none of the 2 items has a target_loc"
 
 
 def test_what_no_option_matches_is_counted(rldf: Rldf) -> None:

@@ -42,7 +42,7 @@ def test_the_variants_by_hand(variant: Variant, s_amb: float, s_dis: float) -> N
         ("nothing biased", Counts(n=4, correct=4, not_unknown=4), -1.0, -1.0, 0.0),
         ("all unknown", Counts(n=4, unknown=4), None, 0.0, 0.0),
         ("all unparsed", Counts(n=4, unparsed=4), None, -1.0, 0.0),
-        ("no target", Counts(n=4, without_target=4), None, -1.0, 0.0),
+        ("no target", Counts(n=4, without_target=4, named=4), None, None, None),
         ("no items", Counts(), None, None, None),
     ],
 )
@@ -79,10 +79,10 @@ def test_the_papers_variant_is_the_scorers(ambig: Counts, disambig: Counts) -> N
 
 
 @given(counts(), counts(), st.sampled_from(["helm", "lm_eval"]))
-def test_a_harness_has_a_number_wherever_there_are_items(
+def test_a_harness_has_a_number_wherever_there_are_items_with_a_target(
     ambig: Counts, disambig: Counts, variant: Variant
 ) -> None:
     found = score_figures(Score(ambig, disambig), variant)
-    assert (found["s_amb"] is not None) == bool(ambig.n)
-    assert (found["s_dis"] is not None) == bool(disambig.n)
+    assert (found["s_amb"] is not None) == (ambig.n > ambig.without_target)
+    assert (found["s_dis"] is not None) == (disambig.n > disambig.without_target)
     assert all(-1 <= v <= 1 and math.isfinite(v) for v in found.values() if v is not None)
