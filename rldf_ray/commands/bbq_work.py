@@ -29,7 +29,7 @@ from rldf_ray.evaluate.bbq_models import (
     rank_locally,
 )
 from rldf_ray.evaluate.bbq_predictions import read_predictions, read_subset
-from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
+from rldf_ray.evaluate.bbq_summary import PREDICTIONS, Answer, Evaluation
 from rldf_ray.evaluate.bbq_variants import FIGURES, Variant
 from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
 from rldf_ray.plan import Endpoint
@@ -86,11 +86,21 @@ def scored(
             "they are not scored",
             file=sys.stderr,
         )
+    digits = sum(
+        text.strip() in ("0", "1", "2") and given.predictions[key] is None
+        for key, text in given.texts.items()
+    )
+    if digits:
+        print(
+            f"{digits} predictions of {path} are the text of a digit, which is no option: they "
+            "count as unparsed; an index is a number without quotes",
+            file=sys.stderr,
+        )
     answers = {
         key: Answer(prediction, text=given.texts.get(key))
         for key, prediction in given.predictions.items()
     }
-    return Evaluation(path.stem, "predictions", variant, given.items, answers, seed, given.missing)
+    return Evaluation(path.stem, PREDICTIONS, variant, given.items, answers, seed, given.missing)
 
 
 def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
@@ -202,7 +212,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         _unknown(summary),
         summary["positions"]["verdict"],
         "Places are those of the published order: a file does not say what was shown."
-        if summary["mode"] == "predictions"
+        if summary["mode"] == PREDICTIONS
         else None,
         summary["set"]["why_no_bias_scores"],
         summary["overlap"] and overlap_sentence(summary["overlap"], "BBQ"),

@@ -70,7 +70,7 @@ def scored(path: Path, data: Path, number: int, seed: int) -> MultiroleEvaluatio
         queries=queries,
         answers=given.answers,
         seed=seed,
-        orders_known=given.orders_known,
+        orders=given.orders,
         missing=given.missing,
     )
 

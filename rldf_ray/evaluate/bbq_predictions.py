@@ -86,6 +86,11 @@ def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predict
     if only is not None:
         wanted = set(read_subset(only, load_bbq(bbq)))
         items = items.only(wanted)
+        if not items.items:
+            raise BBQError(
+                f"{only}: none of its {len(wanted)} items is of the categories in {path}, which "
+                f"are {', '.join(sorted({row.category for row in rows.values()}))}"
+            )
         unscored = len(wanted) - len(items.items)
         by_key = {item.key: item for item in items.items}
         given = {key: row for key, row in given.items() if key in by_key}
@@ -105,6 +110,7 @@ def read_subset(path: Path, items: BBQSet) -> list[Key]:
 
     Raises:
         LinesError: a line is wrong or names no item.
+        BBQError: there is no line.
     """
     rows, problems = parsed_lines(path, PredictionRow)
     known = {item.key for item in items.items}
@@ -115,4 +121,6 @@ def read_subset(path: Path, items: BBQSet) -> list[Key]:
         if key not in known
     }
     refuse(path, problems)
+    if not keys:
+        raise BBQError(f"{path}: no line in it, so there is no item to ask about or to score")
     return list(dict.fromkeys(keys.values()))

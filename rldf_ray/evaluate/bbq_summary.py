@@ -20,6 +20,9 @@ from rldf_ray.evaluate.bbq_unknown import both_right, unknown_auc
 from rldf_ray.evaluate.bbq_variants import FIGURES, Variant, score_figures
 from rldf_ray.evaluate.stats import share_estimate
 
+PREDICTIONS = "predictions"
+"""The mode of answers that were made elsewhere: what was shown is not known."""
+
 ANSWER_SCHEMA = pa.schema(
     [
         ("model", pa.string()),
@@ -69,7 +72,7 @@ class Evaluation:
     """Answers of one model to a set of items.
 
     Attributes:
-        model, mode: who was asked, and how ("predictions" for a file).
+        model, mode: who was asked, and how (PREDICTIONS for a file).
         variant: whose bias scores.
         answers: one for each item.
         missing: items without a prediction in a file; they count as unparsed.
@@ -111,7 +114,10 @@ class Evaluation:
             "unknown_auc": unknown_auc(items, option_scores),
             "both_right": both_right(items, option_scores),
             "positions": positions(
-                items, self.predictions, {key: a.order for key, a in self.answers.items()}
+                items,
+                self.predictions,
+                {key: a.order for key, a in self.answers.items()},
+                published=self.mode == PREDICTIONS,
             ),
             "reference": self._references(),
         }

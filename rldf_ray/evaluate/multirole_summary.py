@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rldf_ray.evaluate.asking import Order
 from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.evaluate.bbq_positions import positions
 from rldf_ray.evaluate.bbq_summary import Answer
@@ -53,7 +54,8 @@ class MultiroleEvaluation:
         model, mode: who was asked, and how ("predictions" for a file).
         answers: one for each query.
         seed: of the sample, the orders and the intervals.
-        orders_known: whether the answers say in which order the options were shown.
+        orders: query -> the order its options were shown in, where not every answer's is known;
+            None is the answers' own.
         missing: queries without a prediction in a file; they count as unparsed.
     """
 
@@ -62,7 +64,7 @@ class MultiroleEvaluation:
     queries: MultiroleSet
     answers: Mapping[Key, Answer]
     seed: int
-    orders_known: bool = True
+    orders: Mapping[Key, Order] | None = None
     missing: int = 0
 
     def values(self) -> list[Value]:
@@ -100,7 +102,7 @@ class MultiroleEvaluation:
 
     def table(self) -> pa.Table:
         """One row a query; columns of QUERY_SCHEMA."""
-        rows = []
+        rows, orders = [], self._orders()
         for query in self.queries.queries:
             item, answer = query.item, self.answers[query.item.key]
             rows.append(
@@ -113,7 +115,7 @@ class MultiroleEvaluation:
                     "polarity": item.polarity,
                     "gender": query.gender,
                     "context": item.context,
-                    "order": list(answer.order) if self.orders_known else None,
+                    "order": orders.get(item.key),
                     "prediction": answer.prediction,
                     "kind": None if answer.prediction is None else KIND_AT[answer.prediction],
                     "scores": None if answer.scores is None else list(answer.scores),
@@ -144,13 +146,20 @@ class MultiroleEvaluation:
             if counts.sum()
         }
 
+    def _orders(self) -> Mapping[Key, Order]:
+        if self.orders is not None:
+            return self.orders
+        return {key: answer.order for key, answer in self.answers.items()}
+
     def _positions(self) -> dict[str, Any] | None:
-        """By the place an option was shown at; `accuracy` is of the impartial one."""
-        if not self.orders_known:
-            return None
+        """By the place an option was shown at; `accuracy` is of the impartial one.
+
+        Of the queries whose order is known; None where none is.
+        """
+        orders = self._orders()
+        items = [item for item in self.queries.items if item.key in orders]
         predictions = {key: answer.prediction for key, answer in self.answers.items()}
-        orders = {key: answer.order for key, answer in self.answers.items()}
-        return positions(self.queries.items, predictions, orders)
+        return positions(items, predictions, orders) if items else None
 
 
 def _with_intervals(tables: Sequence[Counts], seed: int) -> dict[str, Any]:
