@@ -102,11 +102,12 @@ def bbq(
         )
     from rldf_ray.commands import bbq_work as work
     from rldf_ray.evaluate.bbq_hub import bbq_folder
+    from rldf_ray.evaluate.bbq_summary import PREDICTIONS
     from rldf_ray.storage import RunFolder
 
     if predictions is not None:
         evaluation = work.scored(predictions, bbq_folder(bbq_), variant.value, seed, only)
-        target = RunFolder(out or work.default_out(predictions.stem, "predictions"))
+        target = RunFolder(out or _of_subset(work.default_out(predictions.stem, PREDICTIONS), only))
     else:
         request = work.Request(
             model or "",
@@ -119,11 +120,15 @@ def bbq(
             Endpoint(base_url=base_url, api_key_env=api_key_env),
         )
         answers = out or work.default_out(request.model, mode.value)
-        subset = answers.with_name(f"{answers.name}-{only.stem}") if only else answers
-        target = RunFolder(out or subset)
+        target = RunFolder(out or _of_subset(answers, only))
         found = work.read_items(bbq_folder(bbq_), items, seed, only)
         evaluation = work.evaluate(request, found, RunFolder(answers))
     work.leave(evaluation, target, as_json)
+
+
+def _of_subset(folder: Path, only: Path | None) -> Path:
+    """Where figures of a subset go, so that those of all items stay."""
+    return folder if only is None else folder.with_name(f"{folder.name}-{only.stem}")
 
 
 def bbq_hard(

@@ -59,6 +59,34 @@ def test_predictions_are_scored_on_the_items_that_a_file_names(rldf: Rldf, tmp_p
     assert "4 items of" in err and "mine.jsonl says nothing about: they are not scored" in err
     assert status == 0 and summary["set"]["items"] == 10 and summary["missing"] == 4
     assert summary["overall"]["accuracy"] == pytest.approx(6 / 10)
+    # Beside those of all items.
+    assert (tmp_path / "runs/bbq/mine-predictions-hard/eval/bbq.json").exists()
+    assert not (tmp_path / "runs/bbq/mine-predictions").exists()
+
+
+def test_a_subset_without_items_is_named(rldf: Rldf, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("")
+    (tmp_path / "others.jsonl").write_text(json.dumps(right("Beauty")[0]) + "\n")
+    path = given(tmp_path, *right("Age")[:8])
+    options = ("--bbq", str(SCENES), "--predictions", path, "--only")
+    status, _, err = rldf("eval", "bbq", *options, str(tmp_path / "none.jsonl"))
+    assert status != 0 and "none.jsonl: no line in it" in err
+    status, _, err = rldf("eval", "bbq", *options, str(tmp_path / "others.jsonl"))
+    assert status != 0 and "others.jsonl: none of its 1 items is of the categories in" in err
+    # Refused before the model is looked for.
+    missing = str(tmp_path / "no-model")
+    status, _, err = rldf(
+        "eval", "bbq", missing, *options[:2], "--only", str(tmp_path / "none.jsonl")
+    )
+    assert status != 0 and "none.jsonl: no line in it" in err
+
+
+def test_an_index_in_quotes_is_told(rldf: Rldf, tmp_path: Path) -> None:
+    rows = [{**row, "prediction": "2"} for row in right("Age")]
+    path = given(tmp_path, *rows)
+    status, out, err = rldf("eval", "bbq", "--predictions", path, "--bbq", str(SCENES), "--json")
+    assert status == 0 and json.loads(out)["unparsed"]["number"] == len(rows)
+    assert f"{len(rows)} predictions of {path} are the text of a digit" in err
 
 
 def test_tables_show_every_row_and_the_rows_of_reference(rldf: Rldf, tmp_path: Path) -> None:
