@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
 
 from rldf_ray.console import table_console
-from rldf_ray.evaluate.long_format import ALL
+from rldf_ray.evaluate.judge_audit import audit_remarks
 from rldf_ray.prompts.rubrics import MEASURES
 
 
@@ -75,18 +75,6 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         f"{failures['number']} of {failures['of']} judgements did not parse",
         f"every judgement: {summary['written']}",
     ]
-
-
-def audit_remarks(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Whether the judge is to be trusted, and of which bias types that is known."""
-    asked = {name for groups in summary["methods"].values() for name in groups} - {ALL}
-    others = sorted(asked - set(summary["audited_bias_types"]))
-    if not summary["audit"]:
-        yield f"The judge was not audited, with labelled statements of {', '.join(others)}."
-        return
-    yield from (one["verdict"] for one in summary["audit"].values())
-    if others:
-        yield f"It was not audited on {', '.join(others)}: there are no labelled statements."
 
 
 def _cell(values: Mapping[str, Any] | None, name: str, low: str, high: str, digits: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.method import Method
-from rldf_ray.evaluate.judge_audit import JUDGE_SUMMARY
+from rldf_ray.evaluate.judge_audit import JUDGE_SUMMARY, audit_remarks
 from rldf_ray.judging import JUDGED, LONG_SCORES
 from rldf_ray.parquet_files import given_table
 from rldf_ray.plan import model_of
@@ -27,9 +27,8 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
     found = []
     for summary in _beside(figures, JUDGE_SUMMARY):
         told = json.loads(summary.read_text())
-        judge, audit = told["judge"], told["audit"] or {}
-        verdicts = [one["verdict"] for one in audit.values()] or ["It was not audited."]
-        found.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(verdicts)}")
+        judge = told["judge"]
+        found.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(audit_remarks(told))}")
         rows = [method.title for method in methods if model_of(judge) in _speakers(method)]
         if rows:
             part = "debates or referees, or a referee is fitted from it,"

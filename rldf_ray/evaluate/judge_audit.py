@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rldf_ray.evaluate.judge import IN_FLIGHT, Judge, Judgement
 from rldf_ray.evaluate.judge_summary import score_of
+from rldf_ray.evaluate.long_format import ALL
 from rldf_ray.evaluate.stats import Estimate, auc_estimate
 from rldf_ray.prompts import LabelledStatement
 from rldf_ray.prompts.rubrics import MEASURES, Measure
@@ -95,6 +96,21 @@ def judge_audit_summary(
                 "verdict": judge_verdict(measure, estimate),
             }
     return found
+
+
+def audit_remarks(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Whether the judge is to be trusted, and of which bias types that is known.
+
+    Args:
+        summary: what `judge.json` holds.
+    """
+    if not summary["audit"]:
+        yield "The judge was not audited, so nothing is known of how good its scores are."
+        return
+    yield from (one["verdict"] for one in summary["audit"].values())
+    asked = {name for groups in summary["methods"].values() for name in groups} - {ALL}
+    if others := sorted(asked - set(summary["audited_bias_types"])):
+        yield f"It was not audited on {', '.join(others)}: there are no labelled statements."
 
 
 def judge_verdict(measure: Measure, estimate: Estimate | None) -> str:

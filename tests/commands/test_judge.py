@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.commands.judge_tables import audit_remarks
+from rldf_ray.evaluate.judge_audit import audit_remarks
 from rldf_ray.judging import same_model, speaking_placement
 from rldf_ray.placement import PlacementError, Resources
 from rldf_ray.plan import load_plan
@@ -134,7 +134,7 @@ def test_nothing_of_another_judge_is_left_beside_this_ones(
     assert rldf(*words, "--judge", "openai:m", *more)[0] == 0
     status, out, err = rldf(*words, "--judge", "openai:other", "--audit-pairs", "0")
     assert status == 0, err
-    assert "The judge was not audited, with labelled statements of age." in out
+    assert "The judge was not audited, so nothing is known of how good its scores are." in out
     left = {path.name for path in (tmp_path / "runs/judge/answers/eval").iterdir()}
     assert left == {"judge.json", "judge.parquet", "judge_long.parquet"}
 

@@ -18,7 +18,9 @@ ALSO = "The judge also debates or referees, or a referee is fitted from it,"
 
 def told(folder: Path, judge: str, audit: dict[str, dict[str, str]] | None) -> str:
     folder.mkdir(exist_ok=True)
-    (folder / "judge.json").write_text(json.dumps({"judge": judge, "audit": audit}))
+    summary = {"judge": judge, "audit": audit, "audited_bias_types": ["age"]}
+    methods = {"default": {"age": {}, "religion": {}, "all": {}}}
+    (folder / "judge.json").write_text(json.dumps({**summary, "methods": methods}))
     return str(folder / "judge_long.parquet")
 
 
@@ -31,7 +33,8 @@ def test_a_judge_is_named_with_its_audit_and_the_rows_it_speaks_in(tmp_path: Pat
     first, second = judge_notes([told(tmp_path / "a", "openai:a", audit)], methods, "vllm:m")
     assert first == (
         "The judge of tables 3 to 5 is openai:a. BS: the judge scores the wrong way round. "
-        "CE: the judge tells good from bad."
+        "CE: the judge tells good from bad. It was not audited on religion: there are no labelled "
+        "statements."
     )
     assert second == f"{ALSO} in the rows SFT, RLAIF, RLDF teacher a."
 
@@ -39,7 +42,10 @@ def test_a_judge_is_named_with_its_audit_and_the_rows_it_speaks_in(tmp_path: Pat
 def test_a_judge_without_a_part_or_an_audit(tmp_path: Path) -> None:
     methods = methods_of(plan_with(), None, ())
     (only,) = judge_notes([told(tmp_path / "b", "openai:z", None)], methods, "vllm:m")
-    assert only == "The judge of tables 3 to 5 is openai:z. It was not audited."
+    assert only == (
+        "The judge of tables 3 to 5 is openai:z. The judge was not audited, so nothing is known of "
+        "how good its scores are."
+    )
 
 
 def test_peoples_figures_have_no_judge(tmp_path: Path) -> None:
