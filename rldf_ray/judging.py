@@ -41,13 +41,14 @@ from rldf_ray.evaluate.judge_summary import (
     score_source,
     summary_of,
 )
+from rldf_ray.models.embedded import weights_revision
 from rldf_ray.placement import Placement, PlacementError, Resources
 from rldf_ray.plan import Plan, PlanError, model_of
 from rldf_ray.plan.plan import PARTS
 from rldf_ray.plan.section import Section
 from rldf_ray.preflight import check_endpoint, check_model
-from rldf_ray.prompts import held_out_statements
-from rldf_ray.prompts.rubrics import MEASURES, Measure
+from rldf_ray.prompts import FOLDER, held_out_statements
+from rldf_ray.prompts.rubrics import MEASURES, Measure, rubric
 from rldf_ray.speakers import Speakers
 from rldf_ray.storage import RunFolder, digest
 
@@ -137,10 +138,19 @@ def _answers(request: Request) -> list[FreeAnswer]:
 
 
 def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
-    """Of all that the judge's words depend on."""
-    how = (request.judge, request.plan.engines.dtype, request.seed)
+    """Of all that the judge's words depend on: who it is, what it is told, and of which answers."""
+    behind = _behind(request.judge, request.plan)
+    who = (request.judge, behind, request.plan.engines.dtype, request.seed)
     asked = (request.measures, request.against, request.audit_pairs)
-    return digest(*how, *asked, [asdict(answer) for answer in answers])
+    rubrics = [rubric(measure).model_dump() for measure in request.measures]
+    told = [path.read_text() for path in sorted(FOLDER.glob("judge_*.txt"))]
+    return digest(*who, *asked, rubrics, told, [asdict(answer) for answer in answers])
+
+
+def _behind(judge: str, plan: Plan) -> str | None:
+    """What tells a judge from others of its name: the weights in its folder, or its address."""
+    backend, _, model = judge.partition(":")
+    return weights_revision(model) if backend == "vllm" else plan.endpoint.base_url
 
 
 def judge_plan(plan: Plan, judge: str) -> Plan:
@@ -204,16 +214,19 @@ def speaking_placement(plan: Plan, resources: Resources) -> Placement:
 def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
     """The judge, with Ray where it runs on engines."""
     story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
-    if plan.speaker_of("referee").startswith("openai:"):
+    judge = plan.speaker_of("referee")
+    behind = _behind(judge, plan)
+    if judge.startswith("openai:"):
         nowhere = Placement("cpu", 0, 0, 0, 0, 0, 0, threads=1)
-        speakers = Speakers(plan, folder, nowhere, story)
+        speakers = Speakers(plan, folder, nowhere, story, weights=behind)
         try:
             yield speakers
         finally:
             speakers.end()
         return
     with ray_cluster(folder.root / "logs") as resources:
-        speakers = Speakers(plan, folder, speaking_placement(plan, resources), story)
+        placement = speaking_placement(plan, resources)
+        speakers = Speakers(plan, folder, placement, story, weights=behind)
         try:
             yield speakers
         finally:

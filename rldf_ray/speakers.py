@@ -32,7 +32,8 @@ class Speakers:
     """The models of a run's parts, and the journal that remembers what they said.
 
     Attributes:
-        weights: which weights the models' names stand for, where others may have stood there.
+        weights: which weights the models' names stand for, or where they are, where the names
+            may have stood for others.
     """
 
     plan: Plan

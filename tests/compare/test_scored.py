@@ -81,7 +81,12 @@ def test_a_judge_scores_the_free_answers_in_the_same_command(
         assert asked > 0 and len(server.received) == asked
         assert (tmp_path / "compare/eval/judge.json").stat().st_mtime_ns == judged_at
         compare(tmp_path, plan, repeats=2, methods=methods, judge="openai:other")
-        assert len(server.received) > asked
+        assert len(server.received) == 2 * asked
+    # A judge of that name at another address is another judge.
+    with serving(Server(otherwise=prefers_fairness)) as elsewhere:
+        there = plan_with(f"endpoint.base_url={elsewhere.url}")
+        compare(tmp_path, there, repeats=2, methods=methods, judge="openai:other")
+        assert len(elsewhere.received) == asked
     assert again.results == found.results
     of_scores = [c for c in found.comparisons if c.condition in ("BS", "CE", "LS")]
     assert len(of_scores) == 3 * 3  # sft on Default, RLDF on Default and on SFT
