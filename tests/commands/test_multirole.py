@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.commands.conftest import Rldf
+from tests.endpoint import Server, completion, serving
 from tests.fakes import multirole_set
 
 
@@ -80,6 +81,47 @@ def test_predictions_about_nothing_in_the_data_are_refused(
         status, _, err = rldf(*words)
         assert status == 1 and said in err
         assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("mode", ["letter", "generate"])
+def test_an_endpoint_is_asked_every_query_once_and_seen_to_answer_by_place(
+    mode: str, rldf: Rldf, data: str, tmp_path: Path
+) -> None:
+    words = ["eval", "multirole", "openai:m", "--data", data, "--mode", mode, "--json"]
+    with serving(Server(otherwise=lambda body: completion("A."))) as server:
+        words += ["--base-url", server.url]
+        status, out, err = rldf(*words)
+        assert status == 0, err
+        assert len(server.received) == 24
+        status, again, _ = rldf(*words)
+        assert (status, again, len(server.received)) == (0, out, 24)
+    summary = json.loads(out)
+    assert "shown as A" in summary["positions"]["verdict"]
+    table = pq.read_table(tmp_path / f"runs/multirole/openai-m-{mode}/eval/multirole.parquet")
+    for row in table.to_pylist():
+        assert row["prediction"] == row["order"][0]
+    kinds = table["kind"].to_pylist()
+    assert len(set(kinds)) == 3  # as the order of the options is drawn
+    for kind in ("biased", "impartial", "anti_biased"):
+        assert summary["all"][kind]["share"] == pytest.approx(kinds.count(kind) / 24)
+
+
+@pytest.mark.slow
+def test_the_embedded_model_is_ranked_and_asked_by_letter(
+    rldf: Rldf, data: str, tmp_path: Path
+) -> None:
+    kinds = {}
+    for mode in ("rank", "letter"):
+        words = ["eval", "multirole", "embedded", "--data", data, "--mode", mode, "--json"]
+        status, out, err = rldf(*words)
+        assert status == 0, err
+        assert json.loads(out)["all"]["n"] == 24 and json.loads(out)["mode"] == mode
+        table = pq.read_table(tmp_path / f"runs/multirole/embedded-{mode}/eval/multirole.parquet")
+        assert all(len(scores) == 3 for scores in table["scores"].to_pylist())
+        for row in table.to_pylist():
+            assert row["scores"][row["prediction"]] == max(row["scores"])
+        kinds[mode] = table["kind"].to_pylist()
+    assert kinds["rank"] != kinds["letter"]
 
 
 def test_wrong_requests_are_refused_with_what_is_allowed(rldf: Rldf, data: str) -> None:

@@ -62,6 +62,24 @@ def test_an_endpoint_is_asked_once_and_everything_is_left_behind(
     assert max(map(len, out.split("A competitor")[0].splitlines())) <= 80
 
 
+@pytest.mark.slow
+def test_the_embedded_model_is_asked_on_engines_and_its_attention_is_drawn(
+    rldf: Rldf, tmp_path: Path
+) -> None:
+    options = ("--items", "2", "--samples", "1", "--plan", "smoke", "--out", "here", "--json")
+    status, out, err = rldf(*COMMAND, "embedded", *options)
+    assert status == 0, err
+    found = json.loads(out)
+    assert set(found["framings"]) == set(FRAMINGS) and found["attention"] is not None
+    eval_ = tmp_path / "here/eval"
+    assert pq.read_table(eval_ / "self_identification.parquet").num_rows == 2 * 3
+    attention = pq.read_table(eval_ / "attention.parquet").to_pylist()
+    assert {row["framing"] for row in attention} == set(FRAMINGS)
+    assert all(0 <= row["mass"] <= 1 for row in attention)
+    figures = {path.stem for path in (tmp_path / "here/figures").iterdir()}
+    assert figures == {"self_identification", "attention"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
