@@ -26,11 +26,52 @@ EXAMPLE = np.array(
         [0, 2, 2, 3, 7],
     ]
 )
+# Fleiss 1971, table 1: 30 patients, each put by 6 psychiatrists into one of 5 diagnoses; a string
+# has a patient's counts. Its kappa is .430.
+DIAGNOSES = np.array(
+    [
+        list(map(int, patient))
+        for patient in (
+            "00060",
+            "03003",
+            "01401",
+            "00006",
+            "03030",
+            "20400",
+            "00402",
+            "20310",
+            "20040",
+            "00006",
+            "10050",
+            "11040",
+            "03300",
+            "10050",
+            "02031",
+            "00501",
+            "30012",
+            "51000",
+            "02040",
+            "10203",
+            "00006",
+            "01050",
+            "02013",
+            "20040",
+            "10041",
+            "05010",
+            "40002",
+            "02040",
+            "10500",
+            "00006",
+        )
+    ]
+)
 NAN = float("nan")
 
 
-def test_kappa_of_the_published_example() -> None:
+def test_kappa_of_the_published_examples() -> None:
     assert fleiss_kappa(EXAMPLE) == pytest.approx(0.210, abs=5e-4)
+    assert DIAGNOSES.sum(0).tolist() == [26, 26, 30, 55, 43]
+    assert fleiss_kappa(DIAGNOSES) == pytest.approx(0.430, abs=5e-4)
 
 
 def test_alpha_of_the_published_example() -> None:
