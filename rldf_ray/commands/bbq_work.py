@@ -32,6 +32,7 @@ from rldf_ray.evaluate.bbq_predictions import read_predictions, read_subset
 from rldf_ray.evaluate.bbq_summary import PREDICTIONS, Answer, Evaluation
 from rldf_ray.evaluate.bbq_variants import FIGURES, Variant
 from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
+from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage import RunFolder
 
@@ -148,14 +149,9 @@ def _from_endpoint(
 
 
 def default_out(model: str, mode: str) -> Path:
-    """`runs/bbq/NAME-MODE`, the name without what a file's name cannot hold.
-
-    Of a folder the name is its last part, and those above it where that is "model", as all of
-    ours are.
-    """
-    parts = (model,) if model.startswith(ENDPOINT) else Path(model).parts or (model,)
-    last = "-".join(parts[-3:] if parts[-1] == "model" else parts[-1:])
-    return Path("runs/bbq") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', last).strip('-.')}-{mode}"
+    """`runs/bbq/NAME-MODE`, the model's short name without what a file's name cannot hold."""
+    name = model if model.startswith(ENDPOINT) else short_name(model)
+    return Path("runs/bbq") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('-.')}-{mode}"
 
 
 def save(evaluation: Evaluation, out: RunFolder) -> dict[str, Any]:

@@ -50,12 +50,22 @@ def test_every_teacher_is_a_row_of_its_own() -> None:
 
 
 def test_teachers_of_one_last_name_are_told_apart() -> None:
-    teachers = ("vllm:/a/model", "vllm:/b/model", "openai:c")
+    teachers = ("vllm:/a/chat", "vllm:/b/chat", "openai:c")
     found = methods_of(plan_with(), ["rldf_teacher"], teachers)
     assert [method.title for method in found] == [
-        "RLDF teacher vllm:/a/model",
-        "RLDF teacher vllm:/b/model",
+        "RLDF teacher vllm:/a/chat",
+        "RLDF teacher vllm:/b/chat",
         "RLDF teacher c",
+    ]
+
+
+def test_a_teacher_that_a_run_trained_is_known_by_its_run() -> None:
+    teachers = ("vllm:runs/fair/ppo/model", "vllm:/runs/fair/model", "openai:org/name-1B/")
+    found = methods_of(plan_with(), ["rldf_teacher"], teachers)
+    assert [method.title for method in found] == [
+        "RLDF teacher fair/ppo/model",
+        "RLDF teacher runs/fair/model",
+        "RLDF teacher name-1B",
     ]
 
 
