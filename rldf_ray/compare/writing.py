@@ -60,12 +60,16 @@ def difference_rows(
             f"{ITEMS[c.condition]} ({c.n})",
             f"{100 * c.value:+.1f}",
             f"{100 * c.low:+.1f} to {100 * c.high:+.1f}",
-            "" if c.p_holm is None else f"{c.p_holm:.3f}",
+            "" if c.p_holm is None else _p(c.p_holm),
             c.verdict,
         ]
         for c in comparisons
     ]
     return [head, *rows]
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def cost_rows(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> list[list[str]]:

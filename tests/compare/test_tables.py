@@ -11,7 +11,14 @@ import pytest
 from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Answering, Cost
 from rldf_ray.compare.tables import ALL, BBQ, JUDGE, MEANS, all_tables, cell_of, find
-from rldf_ray.compare.writing import costs_csv, csv_text, differences_csv, markdown, shown
+from rldf_ray.compare.writing import (
+    costs_csv,
+    csv_text,
+    difference_rows,
+    differences_csv,
+    markdown,
+    shown,
+)
 
 TITLES = {"default": "Default", "rldf_self": "RLDF self-reflection", "rldf_teacher-a": "RLDF a"}
 SILENT = {
@@ -173,6 +180,16 @@ def test_markdown_golden() -> None:
 def test_thinking_is_part_of_what_an_answer_takes() -> None:
     facts = {"tokens": {"generated": 80}, "think_seconds": 3.0, "answer_seconds": 1.0}
     assert Answering.of(facts, 8) == Answering(thought_tokens=10, seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    ("p_holm", "said"),
+    [(None, ""), (1.0, "1.000"), (0.0421, "0.042"), (0.001, "0.001"), (0.0003, "<0.001")],
+)
+def test_no_p_is_shown_as_nothing(p_holm: float | None, said: str) -> None:
+    difference = Comparison("sft", "default", "all", 0.25, 0.1, 0.4, 0.0001, 8, 8, p_holm)
+    head, row = difference_rows([difference], {"sft": "SFT", "default": "Default"})
+    assert row[head.index("p (Holm)")] == said
 
 
 def test_differences_and_costs_have_a_line_each_in_csv() -> None:
