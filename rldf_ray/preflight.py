@@ -20,14 +20,14 @@ from rldf_ray.plan import TRAINED, Plan
 from rldf_ray.prompts import FOLDER, bias_type, labelled_statements
 
 # The stages that leave a model each.
-LEARNING = ("sft", "reward", "ppo")
+MODEL_STAGES = ("sft", "reward", "ppo")
 
 
 class PreflightError(RuntimeError):
     """An input is missing or wrong; the message names it and says what to do."""
 
 
-def check_inputs(plan: Plan, out: Path, stages: Collection[str] = LEARNING) -> None:
+def check_inputs(plan: Plan, out: Path, stages: Collection[str] = MODEL_STAGES) -> None:
     """Everything a run will read, before it starts.
 
     Args:
@@ -149,7 +149,7 @@ def check_endpoint(plan: Plan) -> str:
     return endpoint.base_url or "the openai package's default"
 
 
-def check_disk(plan: Plan, out: Path, stages: Collection[str] = LEARNING) -> str:
+def check_disk(plan: Plan, out: Path, stages: Collection[str] = MODEL_STAGES) -> str:
     """There is room for what these stages of the run write."""
     return check_room(out, kept_gib(plan, stages) + passing_gib(plan, stages))
 
@@ -181,7 +181,7 @@ def check_ppo_memory(plan: Plan, resources: Resources) -> str:
 
 def kept_gib(plan: Plan, stages: Collection[str]) -> float:
     """The models that these stages leave, GiB (at most)."""
-    return sum(_model_gib(plan, stage) for stage in LEARNING if stage in stages)
+    return sum(_model_gib(plan, stage) for stage in MODEL_STAGES if stage in stages)
 
 
 def passing_gib(plan: Plan, stages: Collection[str]) -> float:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,8 +47,8 @@ class TopicCounts:
     seed: int = 0
     written: int = 0
     duplicates_dropped: int = 0
-    overlaps_dropped: dict[str, int] = field(default_factory=dict)
-    rejected: dict[str, int] = field(default_factory=dict)
+    overlaps_dropped: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class TopicWriter:
         """
         found = await asyncio.gather(*(self._of_type(name) for name in self.plan.bias_types))
         counts = {name: c for name, (_, c) in zip(self.plan.bias_types, found, strict=True)}
-        return apart([topic for topics, _ in found for topic in topics], counts), counts
+        return without_held_out([topic for topics, _ in found for topic in topics], counts), counts
 
     async def _of_type(self, name: str) -> tuple[list[Topic], TopicCounts]:
         about = bias_type(name)
@@ -100,7 +101,7 @@ class TopicWriter:
     def _keep(self, topic: Topic, kept: Deduplicated, counts: TopicCounts) -> int:
         overlap = self.evaluated.overlap(topic)
         if overlap is not None:
-            counts.overlaps_dropped[overlap] = counts.overlaps_dropped.get(overlap, 0) + 1
+            counts.overlaps_dropped[overlap] += 1
             return 0
         added = kept.add(topic)
         counts.duplicates_dropped += not added
@@ -123,7 +124,7 @@ class TopicWriter:
                 if isinstance(found, Topic):
                     topics.append(found)
                 else:
-                    counts.rejected[found] = counts.rejected.get(found, 0) + 1
+                    counts.rejected[found] += 1
         return topics
 
     def _request(self, about: BiasType, kind: TopicKind, count: int, place: str) -> ChatRequest:
@@ -294,7 +295,12 @@ def _comparable(text: str) -> str:
     return " ".join(text.lower().replace(",", " ").replace(".", " ").split())
 
 
-def apart(topics: Sequence[Topic], counts: Mapping[str, TopicCounts]) -> list[Topic]:
+def by_split(topics: Sequence[Topic], split: Split) -> list[Topic]:
+    """The topics of one split, in their order."""
+    return [topic for topic in topics if topic.split == split]
+
+
+def without_held_out(topics: Sequence[Topic], counts: Mapping[str, TopicCounts]) -> list[Topic]:
     """`topics` without those for training that repeat one of the `eval` split; `counts` says so."""
     held_out = topic_texts(by_split(topics, "eval"))
     kept = []
@@ -304,14 +310,9 @@ def apart(topics: Sequence[Topic], counts: Mapping[str, TopicCounts]) -> list[To
             kept.append(topic)
             continue
         mine = counts[topic.bias_type]
-        mine.overlaps_dropped[overlap] = mine.overlaps_dropped.get(overlap, 0) + 1
+        mine.overlaps_dropped[overlap] += 1
         if topic.origin == "seed":
             mine.seed -= 1
         else:
             mine.written -= 1
     return kept
-
-
-def by_split(topics: Sequence[Topic], split: Split) -> list[Topic]:
-    """The topics of one split, in their order."""
-    return [topic for topic in topics if topic.split == split]

@@ -27,8 +27,9 @@ from rldf_ray.json_lines import numbered_lines, problems_of
 # Text and group; both are missing from an answer of a few published rows.
 _TextAndGroup: TypeAlias = list[str]
 _SUFFIXES = (".jsonl", ".jsonl.gz")
-_METADATA = "additional_metadata.csv"
-_METADATA_FOLDERS = ("analysis_scripts", "supplemental")
+# The published stereotyped answers, and where a checkout may have them.
+METADATA = "additional_metadata.csv"
+METADATA_FOLDERS = ("analysis_scripts", "supplemental")
 _TARGETS = {"0": 0, "1": 1, "2": 2, "0.0": 0, "1.0": 1, "2.0": 2}
 # "x" is what the authors' script writes where no option belongs to the stereotyped groups.
 _NO_VALUE = frozenset({"", "na", "nan", "none", "x"})
@@ -143,8 +144,8 @@ def _target_files(root: Path, folder: Path) -> list[Path]:
     # Published: items in data/, the csv in a folder beside it. A user may also have put that
     # folder below the items, or the csv at the top of the checkout.
     bases = dict.fromkeys((folder, root, folder.resolve().parent))
-    places = [folder, root, *(base / name for base in bases for name in _METADATA_FOLDERS)]
-    found = (place / _METADATA for place in places)
+    places = [folder, root, *(base / name for base in bases for name in METADATA_FOLDERS)]
+    found = (place / METADATA for place in places)
     return [path for path in found if path.is_file()][:1]
 
 
@@ -280,6 +281,6 @@ def _why_no_bias_scores(
         names = ", ".join(str(path) for path in sources)
         return f"{names}: no usable target_loc for any of the {len(items)} items"
     return (
-        f"no target_loc*.csv in {folder}, and no {_METADATA} there or in "
-        f"{' or '.join(_METADATA_FOLDERS)} below or beside it"
+        f"no target_loc*.csv in {folder}, and no {METADATA} there or in "
+        f"{' or '.join(METADATA_FOLDERS)} below or beside it"
     )

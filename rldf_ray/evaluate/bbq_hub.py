@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rldf_ray.evaluate.bbq_data import METADATA, METADATA_FOLDERS
 from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.mirror import cache_root
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 HUB = "hub"
 REPOSITORY = "https://raw.githubusercontent.com/nyu-mll/BBQ/main"
-TARGETS = "additional_metadata.csv"
-# It is published in one of them.
-TARGET_FOLDERS = ("supplemental", "analysis_scripts")
 CATEGORIES = (
     "Age",
     "Disability_status",
@@ -52,7 +50,7 @@ def downloaded(repository: str) -> Path:
     urls = {f"{name}.jsonl": f"{repository}/data/{name}.jsonl" for name in CATEGORIES}
     manager = DownloadManager()
     try:
-        paths = manager.download(urls) | {TARGETS: _targets(manager, repository)}
+        paths = manager.download(urls) | {METADATA: _targets(manager, repository)}
     except (OSError, ValueError) as error:
         raise BBQError(
             f"BBQ could not be downloaded from {repository}: {error}. Without a network, or where "
@@ -69,7 +67,7 @@ def downloaded(repository: str) -> Path:
 
 def _targets(manager: DownloadManager, repository: str) -> str:
     """The authors' file of stereotyped answers, from the first folder that has it."""
-    *others, last = (f"{repository}/{folder}/{TARGETS}" for folder in TARGET_FOLDERS)
+    *others, last = (f"{repository}/{folder}/{METADATA}" for folder in METADATA_FOLDERS)
     for url in others:
         with suppress(FileNotFoundError):
             return str(manager.download(url))

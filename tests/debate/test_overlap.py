@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.debate.overlap import NOTHING_EVALUATED, EvaluationTexts, overlap_counts
-from rldf_ray.debate.topics import TopicWriter
+from rldf_ray.debate.overlap import NOTHING_EVALUATED, EvaluationTexts, overlap_counts, topic_texts
+from rldf_ray.debate.topics import TopicCounts, TopicWriter, by_split, without_held_out
+from rldf_ray.plan import load_plan
 from rldf_ray.records import Topic
-from tests.fakes import RecordingModel, plan_with
+from tests.fakes import RecordingModel, opinion, plan_with
 
 ITEM = (
     "At the town museum the grandfather and the grandson each tried to hire an audio guide.",
@@ -65,3 +68,30 @@ async def test_what_overlaps_is_dropped_and_counted() -> None:
     dropped = counts[seeds[0].bias_type].overlaps_dropped
     assert sum(dropped.values()) >= 1
     assert overlap_counts(kept, evaluated)["ngram"] == 0
+
+
+def test_a_topic_for_training_that_repeats_a_held_out_prompt_is_dropped() -> None:
+    asked = "Should police officers live in the district that they serve"
+    topics = [
+        opinion(1, text=asked, split="eval"),
+        opinion(2, "profession", text=f"{asked.replace('serve', 'patrol')}"),
+        opinion(3, "profession", text="Should police officers live where they work", split="ppo"),
+        opinion(4, "profession", text=asked, split="eval"),
+        opinion(5, origin="written", split="ppo", text=" ".join(reversed(asked.split()))),
+    ]
+    counts = {"age": TopicCounts(seed=1, written=1), "profession": TopicCounts(seed=3)}
+    assert without_held_out(topics, counts) == [topics[0], topics[2], topics[3]]
+    assert counts == {
+        "age": TopicCounts(seed=1, written=0, overlaps_dropped=Counter(same_words=1)),
+        "profession": TopicCounts(seed=2, overlaps_dropped=Counter(ngram=1)),
+    }
+
+
+async def test_no_topic_for_training_repeats_one_that_is_held_out() -> None:
+    """Two of the seeds do, in different bias types, where they are split as quickstart splits."""
+    plan = load_plan("quickstart", ["topics.per_bias_type=60", "topics.seeds_per_bias_type=null"])
+    topics, counts = await TopicWriter(plan, RecordingModel()).gather()
+    trained = [topic for topic in topics if topic.split != "eval"]
+    found = overlap_counts(trained, topic_texts(by_split(topics, "eval")))
+    assert found == {"ngram": 0, "same_words": 0}
+    assert counts["profession"].overlaps_dropped == {"ngram": 1}

@@ -14,12 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.debate.agents import seed_of
-from rldf_ray.debate.overlap import overlap_counts, topic_texts
 from rldf_ray.debate.topics import (
     Deduplicated,
     TopicCounts,
     TopicWriter,
-    apart,
     by_split,
     judgement_problem,
     judgement_topics,
@@ -29,7 +27,7 @@ from rldf_ray.debate.topics import (
     wanted_by_kind,
 )
 from rldf_ray.models.base import ChatRequest, Completion
-from rldf_ray.plan import Plan, Topics, load_plan
+from rldf_ray.plan import Plan, Topics
 from rldf_ray.prompts import SeedJudgement, bias_type
 from rldf_ray.records import Topic, topic_id
 from rldf_ray.storage import digest
@@ -141,33 +139,6 @@ def test_enough_seeds_need_no_model() -> None:
 def test_the_embedded_presets_seeds_and_written_topics_add_up() -> None:
     topics, counts, plan = gathered(RecordingModel(varied))
     assert len(topics) == plan.topics.per_bias_type == counts["age"].seed + counts["age"].written
-
-
-def test_a_topic_for_training_that_repeats_a_held_out_prompt_is_dropped() -> None:
-    asked = "Should police officers live in the district that they serve"
-    topics = [
-        opinion(1, text=asked, split="eval"),
-        opinion(2, "profession", text=f"{asked.replace('serve', 'patrol')}"),
-        opinion(3, "profession", text="Should police officers live where they work", split="ppo"),
-        opinion(4, "profession", text=asked, split="eval"),
-        opinion(5, origin="written", split="ppo", text=" ".join(reversed(asked.split()))),
-    ]
-    counts = {"age": TopicCounts(seed=1, written=1), "profession": TopicCounts(seed=3)}
-    assert apart(topics, counts) == [topics[0], topics[2], topics[3]]
-    assert counts == {
-        "age": TopicCounts(seed=1, written=0, overlaps_dropped={"same_words": 1}),
-        "profession": TopicCounts(seed=2, overlaps_dropped={"ngram": 1}),
-    }
-
-
-def test_no_topic_for_training_repeats_one_that_is_held_out() -> None:
-    """Two of the seeds do, in different bias types, where they are split as quickstart splits."""
-    plan = load_plan("quickstart", ["topics.per_bias_type=60", "topics.seeds_per_bias_type=null"])
-    topics, counts = asyncio.run(TopicWriter(plan, RecordingModel(varied)).gather())
-    trained = [topic for topic in topics if topic.split != "eval"]
-    found = overlap_counts(trained, topic_texts(by_split(topics, "eval")))
-    assert found == {"ngram": 0, "same_words": 0}
-    assert counts["profession"].overlaps_dropped == {"ngram": 1}
 
 
 @quick

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq_data import METADATA, METADATA_FOLDERS, load_bbq
 from rldf_ray.evaluate.bbq_hub import (
     CATEGORIES,
-    TARGET_FOLDERS,
-    TARGETS,
     bbq_folder,
     downloaded,
 )
@@ -19,7 +17,7 @@ from rldf_ray.evaluate.bbq_items import BBQError
 from rldf_ray.evaluate.multiple_choice import SCENES
 
 
-@pytest.fixture(params=TARGET_FOLDERS)
+@pytest.fixture(params=METADATA_FOLDERS)
 def repository(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
@@ -34,7 +32,7 @@ def repository(
         rows = [json.dumps({**json.loads(line), "category": name}) for line in lines]
         (root / f"data/{name}.jsonl").write_text("\n".join(rows) + "\n")
     targets = "".join(f"{name},{n},0\n" for name in CATEGORIES for n in range(4))
-    csv = root / request.param / TARGETS
+    csv = root / request.param / METADATA
     csv.write_text("category,example_id,target_loc\n" + targets)
     return root
 
@@ -60,9 +58,9 @@ def test_a_download_that_fails_says_how_to_go_on_and_leaves_nothing(
 
 
 def test_without_the_stereotyped_answers_the_file_is_named(repository: Path) -> None:
-    (csv,) = repository.glob(f"*/{TARGETS}")
+    (csv,) = repository.glob(f"*/{METADATA}")
     csv.unlink()
-    with pytest.raises(BBQError, match=rf"{TARGETS}.* give a checkout"):
+    with pytest.raises(BBQError, match=rf"{METADATA}.* give a checkout"):
         downloaded(str(repository))
 
 
