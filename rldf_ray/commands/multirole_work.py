@@ -70,7 +70,6 @@ def scored(path: Path, data: Path, number: int, seed: int) -> MultiroleEvaluatio
         queries=queries,
         answers=given.answers,
         seed=seed,
-        orders=given.orders,
         missing=given.missing,
     )
 

@@ -17,12 +17,13 @@ ALWAYS = 0.9
 def positions(
     items: Sequence[BBQItem],
     predictions: Mapping[Key, Prediction],
-    orders: Mapping[Key, Order],
+    orders: Mapping[Key, Order | None],
     published: bool = False,
 ) -> dict[str, Any]:
     """By place as shown: how often it was chosen, and accuracy where the right answer stood there.
 
     Args:
+        orders: of each item; one whose order nobody knows is left out, and one has to be known.
         published: `orders` are the items' own, as nobody knows what was shown.
 
     Returns:
@@ -30,7 +31,11 @@ def positions(
         accuracy on the items whose right answer stood there; `accuracy_spread`: the largest of
         these minus the smallest; `verdict`: a sentence where one place was chosen almost always.
     """
-    shown = [_shown(item, predictions[item.key], orders[item.key]) for item in items]
+    shown = [
+        _shown(item, predictions[item.key], order)
+        for item in items
+        if (order := orders[item.key]) is not None
+    ]
     chosen = [place for place, _ in shown if place is not None]
     accuracy = [
         share_estimate(

@@ -50,14 +50,14 @@ class Answer:
 
     Attributes:
         prediction: published index of the option, None if the answer is none of them.
-        order: the order the options were shown in.
+        order: the order the options were shown in; None where nobody knows.
         scores: mean log-likelihood (rank) or log-probability (letter) of the options as
             published, nats; None where the mode has none.
         text: the answer as it came, where it was text.
     """
 
     prediction: Prediction
-    order: Order = PUBLISHED
+    order: Order | None = PUBLISHED
     scores: tuple[float, ...] | None = None
     text: str | None = None
 
@@ -136,7 +136,7 @@ class Evaluation:
             "question_index": item.question_index,
             "condition": item.condition,
             "polarity": item.polarity,
-            "order": list(answer.order),
+            "order": answer.order,
             "prediction": answer.prediction,
             "label": item.label,
             "unknown": item.unknown,
@@ -160,7 +160,7 @@ class Evaluation:
         """Models that read nothing: what their figures are on the same items."""
         items = self.items.items
         unknown = {item.key: item.unknown for item in items}
-        first = {item.key: self.answers[item.key].order[0] for item in items}
+        first = {item.key: (self.answers[item.key].order or PUBLISHED)[0] for item in items}
         return {
             name: _figures(score(items, predictions).overall, self.variant)
             for name, predictions in (("always_unknown", unknown), ("always_first", first))

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rldf_ray.evaluate.asking import Order, ask, order_of
+from rldf_ray.evaluate.asking import ask, order_of
 from rldf_ray.evaluate.bbq_items import Key
 from rldf_ray.evaluate.bbq_score import match_answer
 from rldf_ray.evaluate.bbq_summary import Answer
@@ -47,13 +47,11 @@ class MultirolePredictions:
 
     Attributes:
         answers: one for each query; a prediction of None for what is missing or is no option.
-        orders: the order the options were shown in, of queries whose line names it.
         missing: queries the file says nothing about.
         ignored: lines about rows that are not in the set's sample.
     """
 
     answers: Mapping[Key, Answer]
-    orders: Mapping[Key, Order]
     missing: int
     ignored: int
 
@@ -92,12 +90,12 @@ def read_multirole_predictions(path: Path, queries: MultiroleSet) -> MultirolePr
         said = None if line is None else line.prediction
         answers[item.key] = Answer(
             prediction=match_answer(said, item) if isinstance(said, str) else said,
+            order=None if line is None else line.order,
             text=said if isinstance(said, str) else None,
         )
     known = sum(key in given for key in answers)
     return MultirolePredictions(
         answers=answers,
-        orders={key: row.order for key, row in given.items() if row.order and key in answers},
         missing=len(answers) - known,
         ignored=len(given) - known,
     )

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rldf_ray.evaluate.asking import Order
 from rldf_ray.evaluate.bbq_items import BBQItem, Key
 from rldf_ray.evaluate.bbq_positions import positions
 from rldf_ray.evaluate.bbq_summary import Answer
@@ -54,8 +53,6 @@ class MultiroleEvaluation:
         model, mode: who was asked, and how ("predictions" for a file).
         answers: one for each query.
         seed: of the sample, the orders and the intervals.
-        orders: query -> the order its options were shown in, where not every answer's is known;
-            None is the answers' own.
         missing: queries without a prediction in a file; they count as unparsed.
     """
 
@@ -64,7 +61,6 @@ class MultiroleEvaluation:
     queries: MultiroleSet
     answers: Mapping[Key, Answer]
     seed: int
-    orders: Mapping[Key, Order] | None = None
     missing: int = 0
 
     def values(self) -> list[Value]:
@@ -102,7 +98,7 @@ class MultiroleEvaluation:
 
     def table(self) -> pa.Table:
         """One row a query; columns of QUERY_SCHEMA."""
-        rows, orders = [], self._orders()
+        rows = []
         for query in self.queries.queries:
             item, answer = query.item, self.answers[query.item.key]
             rows.append(
@@ -115,7 +111,7 @@ class MultiroleEvaluation:
                     "polarity": item.polarity,
                     "gender": query.gender,
                     "context": item.context,
-                    "order": orders.get(item.key),
+                    "order": answer.order,
                     "prediction": answer.prediction,
                     "kind": None if answer.prediction is None else KIND_AT[answer.prediction],
                     "scores": None if answer.scores is None else list(answer.scores),
@@ -146,20 +142,16 @@ class MultiroleEvaluation:
             if counts.sum()
         }
 
-    def _orders(self) -> Mapping[Key, Order]:
-        if self.orders is not None:
-            return self.orders
-        return {key: answer.order for key, answer in self.answers.items()}
-
     def _positions(self) -> dict[str, Any] | None:
         """By the place an option was shown at; `accuracy` is of the impartial one.
 
         Of the queries whose order is known; None where none is.
         """
-        orders = self._orders()
-        items = [item for item in self.queries.items if item.key in orders]
+        orders = {key: answer.order for key, answer in self.answers.items()}
+        if not any(orders.values()):
+            return None
         predictions = {key: answer.prediction for key, answer in self.answers.items()}
-        return positions(items, predictions, orders) if items else None
+        return positions(self.queries.items, predictions, orders)
 
 
 def _with_intervals(tables: Sequence[Counts], seed: int) -> dict[str, Any]:

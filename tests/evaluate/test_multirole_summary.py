@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,8 @@ def test_predictions_by_index_and_by_text_and_what_is_missing(tmp_path: Path) ->
     given_ = read_multirole_predictions(path, queries)
     said = [given_.answers[item.key].prediction for item in queries.items]
     assert said == [BIASED, IMPARTIAL, None, None, None]
-    assert (given_.missing, given_.ignored, given_.orders) == (2, 1, {})
+    assert (given_.missing, given_.ignored) == (2, 1)
+    assert {answer.order for answer in given_.answers.values()} == {None}
     assert bias_types_in(path) == ["age"]
 
 
@@ -158,9 +160,10 @@ def test_orders_given_with_predictions_measure_the_position(tmp_path: Path) -> N
     assert all("A. " in row["prompt"] and row["options"][0] in row["prompt"] for row in rows)
     path = jsonl(tmp_path, *(line(r["row"], r["options"][0], order=r["order"]) for r in rows))
     given_ = read_multirole_predictions(path, queries)
-    one = MultiroleEvaluation("f", "predictions", queries, given_.answers, 0, given_.orders)
+    one = MultiroleEvaluation("f", "predictions", queries, given_.answers, 0)
     assert "shown as A" in one.summary()["positions"]["verdict"]
-    unknown = MultiroleEvaluation("f", "predictions", queries, given_.answers, 0, {})
+    orderless = {key: replace(answer, order=None) for key, answer in given_.answers.items()}
+    unknown = MultiroleEvaluation("f", "predictions", queries, orderless, 0)
     assert unknown.summary()["positions"] is None
     assert unknown.table()["order"].to_pylist() == [None] * 12
 
@@ -172,7 +175,7 @@ def test_queries_without_a_prediction_have_no_part_in_the_effect_of_the_order(
     rows = [json.loads(text) for text in written_queries(queries, 3).splitlines()]
     half = (line(r["row"], IMPARTIAL, order=r["order"]) for r in rows[::2])
     given_ = read_multirole_predictions(jsonl(tmp_path, *half), queries)
-    one = MultiroleEvaluation("f", "predictions", queries, given_.answers, 0, given_.orders)
+    one = MultiroleEvaluation("f", "predictions", queries, given_.answers, 0)
     found = one.summary()["positions"]
     assert {letter: share["share"] for letter, share in found["accuracy"].items()} == {
         "A": 1.0,
