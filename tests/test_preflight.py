@@ -22,6 +22,17 @@ def model_folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def roomy_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this machine has free does not decide a test."""
+    with_room(monkeypatch, 1000)
+
+
+def with_room(monkeypatch: pytest.MonkeyPatch, gib: float) -> None:
+    """A disk with so much free."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=gib * 2**30))
+
+
 def plan_of(model: Path, *overrides: str):  # type: ignore[no-untyped-def]
     return load_plan("smoke", [f"model={model}", *overrides])
 
@@ -62,7 +73,7 @@ def test_a_missing_key_names_its_variable(
 def test_a_full_disk_is_named_with_what_is_needed(
     model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=2**20))
+    with_room(monkeypatch, 2**-10)
     with pytest.raises(PreflightError, match=r"0\.0 GiB free, 0\.5 are written at most"):
         check_inputs(plan_of(model_folder), tmp_path / "out")
 
