@@ -4,7 +4,8 @@ What was given counts as finished, so that the single-stage commands go on from 
 
     topics -> `rldf debate`        transcripts -> `rldf data`        pairs -> `rldf train sft`
 
-Rows that repeat an item the run will be evaluated on are left out, as such topics are.
+Rows that repeat an item or a held-out topic the run will be evaluated on are left out, as such
+topics are.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from rldf_ray.dataset.imported import (
     without,
 )
 from rldf_ray.dataset.statistics import quality_of, sides_of
-from rldf_ray.debate.overlap import EvaluationTexts, Overlap
-from rldf_ray.debate.topics import seed_topics
+from rldf_ray.debate.overlap import EvaluationTexts, Overlap, topic_texts
+from rldf_ray.debate.topics import by_split, overlaps_with_held_out, seed_topics
 from rldf_ray.environment import versions
 from rldf_ray.plan import Plan
 from rldf_ray.preference_data import PreferenceData, prompts_table, sft_of_pairs, write_data
@@ -55,7 +56,8 @@ class Imported:
     """What an import left in the folder, and the command that goes on.
 
     Attributes:
-        overlaps_dropped: rows of the files that repeat an evaluation item, by how they do.
+        overlaps_dropped: rows of the files that repeat an evaluation item or a held-out topic, by
+            how they do.
     """
 
     topics: int
@@ -67,25 +69,39 @@ class Imported:
 
 @dataclass(frozen=True)
 class _Apart:
-    """Reads files, and leaves out the rows that repeat what the run is evaluated on."""
+    """Leaves out the rows of files that repeat what the run is evaluated on."""
 
     evaluated: EvaluationTexts
     dropped: Counter[Overlap] = field(default_factory=Counter)
 
-    def rows(self, path: Path, model: type[R]) -> list[R]:
-        kept: list[R] = []
-        for row in read_rows(path, model):
-            overlap = self.evaluated.overlap_of(*row.asked)
-            if overlap is None:
-                kept.append(row)
-            else:
-                self.dropped[overlap] += 1
+    def topics(self, path: Path, plan: Plan) -> list[Topic]:
+        """Topics of a file that repeat no item; nor, unless held out themselves, a held-out one."""
+        topics = topics_from(self.rows(path, TopicRow), plan)
+        overlaps = overlaps_with_held_out(topics)
+        return [t for t, o in zip(topics, overlaps, strict=True) if not self._repeats(o)]
+
+    def rows(self, path: Path, model: type[R], held_out: Sequence[Topic] = ()) -> list[R]:
+        """Rows of a file that repeat no item; and none of `held_out`, or what it is asked in."""
+        asked = prompts_table(held_out)["prompt"].to_pylist()
+        prompts = [message["content"] for messages in asked for message in messages]
+        others = topic_texts(held_out, prompts)
+        kept = [
+            row
+            for row in read_rows(path, model)
+            if not self._repeats(self.evaluated.overlap_of(*row.asked))
+            and not self._repeats(others.overlap_of(*row.asked))
+        ]
         if not kept:
             raise DatasetError(
-                f"{path}: every row repeats an item that the run is evaluated on: give others, or "
-                "name another set in evaluate.bbq"
+                f"{path}: every row repeats an item or a held-out topic that the run is evaluated "
+                "on: give others, or name another set in evaluate.bbq"
             )
         return kept
+
+    def _repeats(self, overlap: Overlap | None) -> bool:
+        if overlap is not None:
+            self.dropped[overlap] += 1
+        return overlap is not None
 
 
 def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
@@ -103,7 +119,7 @@ def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
     if not (given.topics or given.transcripts or given.pairs):
         raise DatasetError("nothing to import: give --topics, --transcripts or --pairs")
     apart = _Apart(texts_to_avoid(plan))
-    listed = topics_from(apart.rows(given.topics, TopicRow), plan) if given.topics else None
+    listed = apart.topics(given.topics, plan) if given.topics else None
     if given.transcripts:
         return _begin_with_transcripts(plan, folder, given.transcripts, listed, apart)
     if given.pairs:
@@ -117,9 +133,11 @@ def import_run(plan: Plan, folder: RunFolder, given: Given) -> Imported:
 def _begin_with_transcripts(
     plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
 ) -> Imported:
-    rows = apart.rows(path, TranscriptRow)
-    debated = debated_topics(rows)
-    topics = [*debated, *without(_prompted(plan, listed, apart), debated)]
+    prompted = without(
+        _prompted(plan, listed, apart), debated_topics(read_rows(path, TranscriptRow))
+    )
+    rows = apart.rows(path, TranscriptRow, by_split(prompted, "eval"))
+    topics = [*debated_topics(rows), *prompted]
     statements = statements_from(rows, plan)
     _check_prompts(topics)
     with folder.locked():
@@ -133,8 +151,8 @@ def _begin_with_transcripts(
 def _begin_with_pairs(
     plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
 ) -> Imported:
-    pairs = pairs_from(apart.rows(path, PairRow))
     topics = without(_prompted(plan, listed, apart), [])
+    pairs = pairs_from(apart.rows(path, PairRow, by_split(topics, "eval")))
     _check_prompts(topics)
     with folder.locked():
         _begin(plan, folder, topics, apart)
@@ -163,7 +181,8 @@ def _prompted(plan: Plan, listed: Sequence[Topic] | None, apart: _Apart) -> Sequ
         *(topic for about in abouts for topic in seed_topics(about, "opinion", plan)),
         *(topic for about in abouts for topic in seed_topics(about, "judgement", plan)),
     ]
-    return [topic for topic in seeds if apart.evaluated.overlap(topic) is None]
+    kept = [topic for topic in seeds if apart.evaluated.overlap(topic) is None]
+    return [t for t, o in zip(kept, overlaps_with_held_out(kept), strict=True) if o is None]
 
 
 def _check_prompts(topics: Iterable[Topic]) -> None:

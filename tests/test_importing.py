@@ -11,9 +11,12 @@ from typer.testing import CliRunner
 
 from rldf_ray import cli
 from rldf_ray.dataset import DatasetError
+from rldf_ray.debate.topics import seed_topics
 from rldf_ray.evaluate.multiple_choice import load_items
 from rldf_ray.importing import Given, import_run
 from rldf_ray.plan import load_plan
+from rldf_ray.preference_data import prompt_of
+from rldf_ray.prompts import bias_type
 from rldf_ray.report.build import write_report
 from rldf_ray.storage import RunFolder
 from tests.fakes import plan_with
@@ -105,6 +108,38 @@ def test_what_repeats_an_evaluation_item_is_left_out_and_counted(tmp_path: Path)
         assert found.statements + found.pairs in (0, len(rows) - 1)
         texts = [row["text"] for row in run.read_table("data/topics.parquet").to_pylist()]
         assert not any(item.context in text or text == shuffled["text"] for text in texts)
+
+
+def test_what_repeats_a_held_out_topic_is_left_out_and_counted(tmp_path: Path) -> None:
+    held_out = "Should people above sixty be asked to stop driving at night"
+    topics = file(tmp_path, [*TOPICS, {**TOPICS[0], "text": held_out, "split": "eval"}])
+    topics = topics.rename(tmp_path / "topics.jsonl")
+    for name, rows in {
+        "transcripts": [{**STATEMENTS[0], "topic": f"Say it: {held_out}?"}, *STATEMENTS],
+        "pairs": [{**PAIRS[0], "prompt": f"{held_out}? Say why."}, *PAIRS],
+    }.items():
+        run = RunFolder(tmp_path / name)
+        found = import_run(PLAN, run, Given(topics=topics, **{name: file(tmp_path, rows)}))
+        assert found.overlaps_dropped == {"ngram": 1}
+        assert found.statements + found.pairs == len(rows) - 1
+
+
+def test_a_held_out_prompt_itself_is_not_trained_on(tmp_path: Path) -> None:
+    """Other prompts may have its wording around the topic in common with it."""
+    held_out = next(t for t in seed_topics(bias_type("age"), "opinion", PLAN) if t.split == "eval")
+    asked = prompt_of(held_out, clue_shown=False)[-1]["content"]
+    other = asked.replace(held_out.text, "Should shops close on Sundays")
+    rows = [{**PAIRS[0], "prompt": prompt} for prompt in (asked, other)]
+    run = RunFolder(tmp_path / "run")
+    assert import_run(PLAN, run, Given(pairs=file(tmp_path, rows))).pairs == 1
+    assert run.read_table("data/pairs.parquet")["prompt"].to_pylist()[0][-1]["content"] == other
+
+
+def test_a_given_topic_that_repeats_a_held_out_one_is_not_trained_on(tmp_path: Path) -> None:
+    again = {**TOPICS[2], "text": "Stay here should rule 2", "split": "debate"}
+    run = RunFolder(tmp_path / "run")
+    found = import_run(PLAN, run, Given(topics=file(tmp_path, [*TOPICS, again])))
+    assert (found.topics, found.overlaps_dropped) == (6, {"same_words": 1})
 
 
 def test_a_file_of_nothing_but_evaluation_items_is_refused(tmp_path: Path) -> None:

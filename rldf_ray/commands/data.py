@@ -77,6 +77,6 @@ def import_(
     found = import_run(load_plan(plan, set_), RunFolder.at(out), given)
     if found.overlaps_dropped:
         dropped = ", ".join(f"{n} {how}" for how, n in sorted(found.overlaps_dropped.items()))
-        print(f"left out, as they repeat an item the run is evaluated on: {dropped}")
+        print(f"left out, as they repeat what the run is evaluated on: {dropped}")
     print(f"{found.topics} topics, {found.statements} statements, {found.pairs} pairs; go on with")
     print(f"    {found.next_command}")

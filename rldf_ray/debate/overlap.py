@@ -33,13 +33,18 @@ class EvaluationTexts:
     _same_words: frozenset[str]
 
     @classmethod
-    def of(cls, items: Sequence[Sequence[str]]) -> EvaluationTexts:
-        """Of each item its texts, for example context and question."""
+    def of(cls, items: Sequence[Sequence[str]], wholes: Iterable[str] = ()) -> EvaluationTexts:
+        """Of each item its texts, for example context and question.
+
+        Args:
+            wholes: other texts of the items, such as prompts, that share a wording with texts of
+                other items: only what has all of its words in common repeats one.
+        """
         texts = {text for item in items for text in item}
         return cls(
             items=len(items),
             _ngrams=frozenset(gram for text in texts for gram in _ngrams(text)),
-            _same_words=frozenset(map(_bag, texts)),
+            _same_words=frozenset(map(_bag, (*texts, *wholes))),
         )
 
     def overlap(self, topic: Topic) -> Overlap | None:
@@ -60,10 +65,10 @@ class EvaluationTexts:
 NOTHING_EVALUATED = EvaluationTexts(0, frozenset(), frozenset())
 
 
-def topic_texts(topics: Iterable[Topic]) -> EvaluationTexts:
-    """Topics that a model will be asked about, as `overlap` looks them up."""
+def topic_texts(topics: Iterable[Topic], prompts: Iterable[str] = ()) -> EvaluationTexts:
+    """Topics that a model will be asked about, and in what words, as `overlap` looks them up."""
     return EvaluationTexts.of(
-        [(topic.text, *filter(None, (topic.clue, topic.question))) for topic in topics]
+        [(topic.text, *filter(None, (topic.clue, topic.question))) for topic in topics], prompts
     )
 
 

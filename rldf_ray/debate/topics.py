@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
 
 from rldf_ray.debate.agents import seed_of
-from rldf_ray.debate.overlap import NOTHING_EVALUATED, EvaluationTexts, topic_texts
+from rldf_ray.debate.overlap import NOTHING_EVALUATED, EvaluationTexts, Overlap, topic_texts
 from rldf_ray.models.base import ChatModel, ChatRequest, Message
 from rldf_ray.plan import Plan, Topics
 from rldf_ray.prompts import BiasType, SeedJudgement, bias_type, render
@@ -300,12 +300,16 @@ def by_split(topics: Sequence[Topic], split: Split) -> list[Topic]:
     return [topic for topic in topics if topic.split == split]
 
 
+def overlaps_with_held_out(topics: Sequence[Topic]) -> list[Overlap | None]:
+    """For each topic how it repeats one of the `eval` split; None for those themselves."""
+    held_out = topic_texts(by_split(topics, "eval"))
+    return [None if topic.split == "eval" else held_out.overlap(topic) for topic in topics]
+
+
 def without_held_out(topics: Sequence[Topic], counts: Mapping[str, TopicCounts]) -> list[Topic]:
     """`topics` without those for training that repeat one of the `eval` split; `counts` says so."""
-    held_out = topic_texts(by_split(topics, "eval"))
     kept = []
-    for topic in topics:
-        overlap = None if topic.split == "eval" else held_out.overlap(topic)
+    for topic, overlap in zip(topics, overlaps_with_held_out(topics), strict=True):
         if overlap is None:
             kept.append(topic)
             continue
