@@ -20,7 +20,7 @@ from rldf_ray.plan import TRAINED, Plan
 from rldf_ray.prompts import FOLDER, bias_type, labelled_statements
 
 # The stages that leave a model each.
-MODEL_STAGES = ("sft", "reward", "ppo")
+MODEL_STAGES = ("referee", "sft", "reward", "ppo")
 
 
 class PreflightError(RuntimeError):
@@ -75,8 +75,7 @@ def check_language(plan: Plan) -> str:
 def check_model(plan: Plan) -> str:
     """The model, and every local one that speaks, are there."""
     speakers = [name.removeprefix("vllm:") for name in plan.speakers() if name.startswith("vllm:")]
-    fitted = plan.speaker_of("referee").removeprefix(f"{TRAINED}:") if _fits(plan) else plan.model
-    names = list(dict.fromkeys([plan.model, *speakers, fitted]))
+    names = list(dict.fromkeys([plan.model, *speakers, _fitted(plan) or plan.model]))
     for name in names:
         try:
             resolve_model(name)
@@ -90,7 +89,7 @@ def check_referee(plan: Plan) -> str:
 
     Each of a bias type's labels is in every topic, so two topics are enough.
     """
-    if not _fits(plan):
+    if _fitted(plan) is None:
         return plan.speaker_of("referee")
     topics = {
         s.topic for name in plan.bias_types for s in labelled_statements(name) if s.split == "fit"
@@ -106,8 +105,11 @@ def check_referee(plan: Plan) -> str:
     return f"fitted in the run to labelled statements on {len(topics)} topics"
 
 
-def _fits(plan: Plan) -> bool:
-    return plan.referee.kind == "trained"
+def _fitted(plan: Plan) -> str | None:
+    """What the referee is fitted from, if it is."""
+    if plan.referee.kind != "trained":
+        return None
+    return plan.speaker_of("referee").removeprefix(f"{TRAINED}:")
 
 
 def check_loggers(plan: Plan) -> str:
@@ -192,8 +194,12 @@ def passing_gib(plan: Plan, stages: Collection[str]) -> float:
 def _model_gib(plan: Plan, stage: str) -> float:
     """One trained whole is taken to be written in float32; one with adapters is as its base."""
     dtype = plan.ppo.dtype if stage == "ppo" else plan.train.dtype
-    size = BYTES[dtype] if plan.train.lora.rank > 0 else BYTES["float32"]
-    return parameters_of(resolve_model(plan.model)) * size / 2**30
+    whole = stage == "referee" or plan.train.lora.rank == 0
+    started_from = _fitted(plan) if stage == "referee" else plan.model
+    if started_from is None:
+        return 0.0
+    size = BYTES["float32"] if whole else BYTES[dtype]
+    return parameters_of(resolve_model(started_from)) * size / 2**30
 
 
 def parameters_of(model: str) -> float:

@@ -82,7 +82,7 @@ def test_adapters_of_bfloat16_take_half_the_room(model_folder: Path, tmp_path: P
     """What is written has the base's precision; trained whole, bfloat16 keeps float32 copies."""
     with (model_folder / "model.safetensors").open("wb") as weights:
         weights.truncate(2 * 2**30)  # 2**29 parameters of float32; the file is sparse
-    bfloat16 = ("train.dtype=bfloat16", "ppo.dtype=bfloat16")
+    bfloat16 = ("referee.kind=prompted", "train.dtype=bfloat16", "ppo.dtype=bfloat16")
     whole = preflight.check_disk(plan_of(model_folder, *bfloat16), tmp_path)
     adapters = preflight.check_disk(plan_of(model_folder, *bfloat16, "train.lora.rank=8"), tmp_path)
     assert whole.endswith(" 10.5 needed") and adapters.endswith(" 5.5 needed")
@@ -99,3 +99,17 @@ def test_a_run_of_some_stages_needs_room_for_their_models_alone(
         for stages in [("data", "sft"), ("reward",), ("ppo",), ("topics",)]
     }
     assert list(needed.values()) == ["2.5 needed", "2.5 needed", "6.5 needed", "0.5 needed"]
+
+
+def test_a_referee_that_is_fitted_needs_room_as_well(model_folder: Path, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "config.json").write_text('{"dtype": "bfloat16"}')
+    with (base / "model.safetensors").open("wb") as weights:
+        weights.truncate(2**30)  # 2**29 parameters; what is fitted is written in float32
+    named = f"referee.fit.model={base}"
+    prompted = plan_of(model_folder, named, "referee.kind=prompted")
+    fitted = plan_of(model_folder, named, "referee.kind=trained")
+    assert preflight.check_disk(fitted, tmp_path).endswith(" 2.5 needed")
+    assert preflight.check_disk(fitted, tmp_path, ["debates"]).endswith(" 0.5 needed")
+    assert preflight.check_disk(prompted, tmp_path).endswith(" 0.5 needed")
