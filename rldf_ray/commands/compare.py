@@ -135,7 +135,7 @@ def compare(
         return
     show(found, Console(file=sys.stdout, highlight=False))
     names = (
-        "tables.md, tables.tex, tables.csv, differences.csv, costs.csv, items.parquet, "
+        "tables.md, tables.tex, tables.csv, differences.csv, costs.csv, eval/items.parquet, "
         "results.parquet, compare.json"
     )
     story.say(f"{out / 'compare'}: {names}")

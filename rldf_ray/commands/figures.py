@@ -13,7 +13,7 @@ from rldf_ray.console import Story
 from rldf_ray.plan import PlanError
 from rldf_ray.storage import RunFolder
 
-ITEMS = "compare/items.parquet"
+ITEMS = "compare/eval/items.parquet"
 RESULTS = ("compare/results.parquet", "eval/judge_long.parquet")
 TEXTS = (
     "eval/judge.parquet",

@@ -100,7 +100,7 @@ def compare_all(
     A baseline is held against those before it.
 
     Args:
-        rows: of one set in items.parquet, or a judge's scores.
+        rows: of one set in eval/items.parquet, or a judge's scores.
         conditions: of the items, or words for all of them (WHOLE).
         figure: the column that is compared.
         incomplete: an item that only one of two methods has is left out; else it is an error.

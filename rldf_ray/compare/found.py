@@ -24,9 +24,11 @@ from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.results import (
     ALL,
     ITEM_SCHEMA,
+    ITEMS,
     MEASURES,
     MULTIROLE,
     RESULT_SCHEMA,
+    RESULTS,
     Rows,
     given_rows,
     item_rows,
@@ -94,8 +96,8 @@ def found_in(
     titles = {method.name: method.title for method in methods}
     results += [*multirole.results, *given_rows(plan, settings, list(titles))]
     every_item = [*answered, *multirole.items]
-    kept.write_table("items.parquet", pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
-    kept.write_table("results.parquet", pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
+    kept.write_table(ITEMS, pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
+    kept.write_table(RESULTS, pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
     comparisons = [
         *compare_all(answered, list(titles), plan.seed),
         *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,)),
@@ -124,9 +126,7 @@ def found_in(
         "set": set_name(plan),
         "items": len(items.items),
         "items_digest": digest([asdict(item) for item in items.items]),
-        "files": {
-            name: file_digest(kept.root / name) for name in ("items.parquet", "results.parquet")
-        },
+        "files": {name: file_digest(kept.root / name) for name in (ITEMS, RESULTS)},
         "methods": [_about(method, askings, keys, means[method.name]) for method in methods],
         "always_unknown": silent[ALL],
         "option_order": places,

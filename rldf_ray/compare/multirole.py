@@ -21,7 +21,7 @@ from rldf_ray.storage import RunFolder
 
 @dataclass(frozen=True)
 class MultiroleRows:
-    """What the set adds to items.parquet and results.parquet; nothing where it was not asked.
+    """What the set adds to eval/items.parquet and results.parquet; nothing where it was not asked.
 
     Attributes:
         sets: the set as it was asked, by its name.

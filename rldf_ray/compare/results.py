@@ -1,4 +1,4 @@
-"""items.parquet and results.parquet: every answer, and every figure of every method and repeat."""
+"""Every answer, and every figure of every method and repeat."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rldf_ray.plan import Plan, PlanError
 
 BBQ, MULTIROLE = "bbq", "multirole"
 ALL = "all"
+ITEMS, RESULTS = "eval/items.parquet", "results.parquet"
 
 ITEM_SCHEMA = pa.schema(
     [

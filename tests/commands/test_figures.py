@@ -47,7 +47,7 @@ def items(folder: RunFolder) -> None:
         }
         for condition, label in (("ambig", 0), ("disambig", 1))
     ]
-    folder.write_table("compare/items.parquet", pa.Table.from_pylist(rows))
+    folder.write_table("compare/eval/items.parquet", pa.Table.from_pylist(rows))
 
 
 def answers(folder: RunFolder) -> None:

@@ -1,4 +1,4 @@
-"""items.parquet and results.parquet, in the columns that charts and pages read."""
+"""eval/items.parquet and results.parquet, in the columns that charts and pages read."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def written(command: list[str], found: dict[str, Any]) -> Path:
 def test_every_method_answered_every_item_with_a_model_of_its_own(
     found: dict[str, Any], written: Path
 ) -> None:
-    rows = pq.read_table(written / "items.parquet").to_pylist()
+    rows = pq.read_table(written / "eval/items.parquet").to_pylist()
     number = found["items"]
     assert number >= ITEMS
     assert Counter((row["method"], row["set"]) for row in rows) == {
@@ -82,7 +82,7 @@ def test_every_method_answered_every_item_with_a_model_of_its_own(
 
 
 def test_the_tables_are_those_of_the_items(written: Path) -> None:
-    rows = pq.read_table(written / "items.parquet").to_pylist()
+    rows = pq.read_table(written / "eval/items.parquet").to_pylist()
     cells = list(csv.DictReader((written / "tables.csv").open()))
     assert {cell["table"] for cell in cells} == {"1", "3", "4", "6", "7"}
     overall = [c for c in cells if c["table"] == "1" and c["column"] == "Overall"]

@@ -36,7 +36,7 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
     assert {(r["method"], r["repeat"]) for r in rows} == {
         (m, r) for m in found.titles for r in range(3)
     }
-    answered = pq.read_table(tmp_path / "compare/items.parquet").to_pylist()
+    answered = pq.read_table(tmp_path / "compare/eval/items.parquet").to_pylist()
     assert len(answered) == 6 * 3 * items
     summary = json.loads((tmp_path / "compare/compare.json").read_text())
     assert summary["seeds"] == [0, 1, 2] and summary["pairs"] == 9
@@ -138,7 +138,7 @@ def test_free_answers_are_left_for_a_judge(machine: Machine, tmp_path: Path) -> 
     assert len(asked) == len(rows) and len({r.seed for r in asked}) == 2 * 3
     plain = [r for r in asked if len(r.messages) == 1 and "jury" not in r.messages[0].content]
     assert {r.messages[0].content for r in plain} == {r["prompt"] for r in rows}
-    items = pq.read_table(tmp_path / "compare/items.parquet").to_pylist()
+    items = pq.read_table(tmp_path / "compare/eval/items.parquet").to_pylist()
     assert all(row["scores"][row["prediction"]] == max(row["scores"]) == 1 for row in items)
     assert "FairThinking" in (tmp_path / "compare/figures/readiness.svg").read_text()
     page = (tmp_path / "compare/figures/figure-7-cases.html").read_text()
@@ -169,7 +169,7 @@ def test_the_multirole_set_is_asked_as_well(machine: Machine, tmp_path: Path) ->
         if r["set"] == "multirole"
     }
     assert len(shares) == 3 * 3 * 3 and shares["rldf_self", "age", "impartial"] == 1.0
-    items = pq.read_table(out / "compare/items.parquet").to_pylist()
+    items = pq.read_table(out / "compare/eval/items.parquet").to_pylist()
     assert {r["set"] for r in items} == {"bbq", "multirole"}
     assert [t.columns[-1] for t in found.tables if t.number == 6] == ["Overall"]
     number = len(load_items(plan_with()).items)
