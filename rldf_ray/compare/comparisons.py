@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,8 @@ def compare(
     if mine.keys() != theirs.keys() and not incomplete:
         raise ValueError(f"{method} and {against} did not answer the same items")
     cluster_of = {row["item_id"]: (row["group"], row["template"]) for row in kept}
-    differences = {item: mine[item] - theirs[item] for item in mine.keys() & theirs.keys()}
+    # In the rows' order: a set's is another in every process, and with it the sum's last digit.
+    differences = {item: mine[item] - theirs[item] for item in mine if item in theirs}
     if not differences:
         return None
     items = sorted(differences, key=lambda item: cluster_of[item])
@@ -160,7 +162,7 @@ def compare(
         method,
         against,
         condition,
-        sum(differences.values()) / len(differences),
+        fmean(differences.values()),
         float(low),
         float(high),
         min(1.0, max(float(2 * (tail + 1) / (len(drawn) + 1)), 2.0 ** (1 - templates))),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -188,3 +191,27 @@ def test_more_of_a_bias_score_is_worse(measure: str, verdict: str) -> None:
     (found,) = compare_all(judged, ["default", "sft"], 0, ("BS", "CE", "LS"), figure="score")
     assert found.value == pytest.approx(0.4) and found.n == found.templates == 8
     assert (found.verdict, found.short_verdict) == (verdict, verdict)
+
+
+def test_the_last_digit_is_the_same_in_every_process() -> None:
+    """The order of a set of names is another in each, and with it the rounding of a sum."""
+    program = """
+from rldf_ray.compare.comparisons import compare
+rows = [
+    {"method": m, "repeat": r, "group": "Age", "item_id": f"Age/{i}", "template": i % 7,
+     "condition": "ambig", "correct": (i * 7 + r * 3 + (m == "sft")) % 5 < 2}
+    for m in ("default", "sft") for i in range(60) for r in range(3)
+]
+print(repr(compare(rows, "sft", "default", "all", 0)))
+"""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(4)
+    }
+    assert len(told) == 1
