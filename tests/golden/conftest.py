@@ -1,0 +1,7 @@
+"""What the comparison's own tests have: a machine that computes nothing."""
+
+from __future__ import annotations
+
+from tests.compare.conftest import machine
+
+__all__ = ["machine"]
