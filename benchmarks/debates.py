@@ -42,20 +42,20 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import goal, write_results
-from rldf_ray.cluster import ray_cluster
-from rldf_ray.debate.agents import PromptedReferee
-from rldf_ray.debate.collect import Collector, plan_debates
-from rldf_ray.debate.topics import seed_topics
+from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.engines.engine import Engine
+from rldf_ray.engines.pool import EnginePool, seats_of
+from rldf_ray.engines.seats import Seats
+from rldf_ray.engines.vllm_actor import EngineSettings, VllmActor
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.models.engine import Engine
-from rldf_ray.models.pool import EnginePool, seats_of
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.models.seats import Seats
-from rldf_ray.models.vllm_actor import EngineSettings, VllmActor
 from rldf_ray.plan import Plan, load_plan
-from rldf_ray.prompts import bias_type
+from rldf_ray.protocols.multirole.collect import Collector, plan_debates
 from rldf_ray.records import Debate
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.topics.bias_type import bias_type
+from rldf_ray.topics.writer import seed_topics
 
 ROUNDS, DEBATERS = 3, 3
 
@@ -221,7 +221,7 @@ def replayed(settings: EngineSettings, recorded: list[dict[str, Any]]) -> dict[s
 
 def replay(asked: Path, answered: Path) -> None:
     """Give bare vLLM all requests at once; answers are as long as they were."""
-    from rldf_ray.models.vllm_actor import engine_arguments, set_environment
+    from rldf_ray.engines.vllm_actor import engine_arguments, set_environment
 
     task = json.loads(asked.read_text())
     settings = EngineSettings(**task["settings"])

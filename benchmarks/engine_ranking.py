@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.models.vllm_actor import EngineSettings, engine_arguments, set_environment
+from rldf_ray.engines.vllm_actor import EngineSettings, engine_arguments, set_environment
 
 TIMES = 3
 MOST = 2048  # tokens of an answer and its prompt

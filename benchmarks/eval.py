@@ -27,10 +27,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import goal, write_results
-from rldf_ray.evaluate.asking import Asked, ask
-from rldf_ray.evaluate.bbq_data import load_bbq
-from rldf_ray.evaluate.bbq_items import BBQItem
-from rldf_ray.evaluate.multiple_choice import SCENES
+from rldf_ray.evaluate.bbq.data import load_bbq
+from rldf_ray.evaluate.bbq.items import BBQItem
+from rldf_ray.evaluate.bbq.prompt import Asked, ask
+from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.embedded import resolve_model
 
 HARNESS = "lm-eval==0.4.13"
@@ -94,8 +94,8 @@ def ranked(folder: str, asked: Sequence[Asked]) -> Figure:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from rldf_ray.evaluate.prefix_tree import trees
-    from rldf_ray.evaluate.ranking import score_tree, token_question
+    from rldf_ray.evaluate.ranking.prefix_tree import trees
+    from rldf_ray.evaluate.ranking.ranking import score_tree, token_question
 
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
@@ -125,7 +125,7 @@ def ranked(folder: str, asked: Sequence[Asked]) -> Figure:
 
 def written_out(tokenizer: Any, asked: Sequence[Asked]) -> float:
     """Tokens an item without any sharing: every prompt three times, and the answers."""
-    from rldf_ray.evaluate.ranking import token_question
+    from rldf_ray.evaluate.ranking.ranking import token_question
 
     questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
     return sum(len(q.prompt) + len(a) for q in questions for a in q.answers) / len(asked)
@@ -138,7 +138,7 @@ def run_engine(folder: str, asked: Sequence[Asked], scratch: Path, threads: int)
     """Its items a second, the median of several times, and its means of log-likelihoods."""
     from transformers import AutoTokenizer
 
-    from rldf_ray.evaluate.ranking import token_question
+    from rldf_ray.evaluate.ranking.ranking import token_question
 
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
@@ -256,7 +256,7 @@ def token_means(
 
 def agreement(ours: Mapping[int, Sequence[float]], theirs: Mapping[int, Sequence[float]]) -> float:
     """Share of items of which both find the same answer likeliest."""
-    from rldf_ray.evaluate.ranking import best_option
+    from rldf_ray.evaluate.ranking.ranking import best_option
 
     same = [best_option(found) == best_option(theirs[place]) for place, found in ours.items()]
     return sum(same) / len(same)

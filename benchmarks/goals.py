@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.environment import machine, versions
+from rldf_ray.cluster.environment import machine, versions
 
 RESULTS = Path(__file__).parent / "results"
 

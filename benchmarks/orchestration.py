@@ -37,20 +37,20 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import goal, write_results
-from rldf_ray.cluster import ray_cluster
-from rldf_ray.debate.agents import PromptedReferee
-from rldf_ray.debate.collect import Collector, plan_debates
-from rldf_ray.debate.topics import seed_topics
-from rldf_ray.debate.transcripts import Transcripts
+from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.engines.pool import EnginePool, engines
+from rldf_ray.engines.scripted_actor import ScriptedSettings
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
-from rldf_ray.models.pool import EnginePool, engines
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.models.scripted_actor import ScriptedSettings
 from rldf_ray.plan import Plan, load_plan
-from rldf_ray.prompts import bias_type
+from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols.transcripts import Transcripts
 from rldf_ray.records import Debate, Statement
-from rldf_ray.storage import Journal
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.storage.journal import Journal
+from rldf_ray.topics.bias_type import bias_type
+from rldf_ray.topics.writer import seed_topics
 
 AT_ONCE = 32
 # A debate has three or four requests under way, or waits for the slowest of them.

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.goals import goal, write_results
-from rldf_ray.memory import watch_memory
+from rldf_ray.cluster.memory import watch_memory
 from rldf_ray.plan import LoraSection, load_plan
 
 # Side: share of the layers that get adapters; none where all parameters are trained.
@@ -174,13 +174,13 @@ def _write_prompts(root: Path, tokenizer: Any) -> None:
 
 def ours(root: Path, side: str, episodes: int) -> None:
     """The `ppo` stage in this process, on a Ray cluster of its own."""
-    from rldf_ray import training_stages
-    from rldf_ray.cluster import ray_cluster
+    from rldf_ray.cluster.placement import place
+    from rldf_ray.cluster.ray_cluster import ray_cluster
     from rldf_ray.console import Story
-    from rldf_ray.placement import place
-    from rldf_ray.speakers import Speakers
-    from rldf_ray.stages import Run
-    from rldf_ray.storage import RunFolder
+    from rldf_ray.engines.speakers import Speakers
+    from rldf_ray.stages.ppo import ppo
+    from rldf_ray.stages.run import Run
+    from rldf_ray.storage.run_folder import RunFolder
 
     sizes = (
         f"episodes: {episodes}, rollout_batch: {BATCH}, batch_size: {BATCH}, micro_batch: {BATCH}"
@@ -201,7 +201,7 @@ def ours(root: Path, side: str, episodes: int) -> None:
         folder, story = RunFolder(root), Story()
         speakers = Speakers(plan, folder, placement, story)
         run = Run(plan, folder, placement, story, "benchmark", speakers)
-        history = training_stages.ppo(run)["history"]
+        history = ppo(run)["history"]
     shutil.rmtree(root / "ppo")
     (root / f"{side}.json").write_text(json.dumps(rates(history)))
 

@@ -29,12 +29,13 @@ from rich.table import Table
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from benchmarks.goals import goal, write_results
-from rldf_ray.debate.agents import SCORES, expected_score
-from rldf_ray.evaluate.stats import auc_estimate
-from rldf_ray.models.choice_trie import ChoiceTrie
+from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import load_plan
-from rldf_ray.prompts import LabelledStatement, held_out_statements, render
+from rldf_ray.prompts import render
+from rldf_ray.referee.labelled_statements import LabelledStatement, held_out_statements
+from rldf_ray.referee.verdict import SCORES, expected_score
+from rldf_ray.stats import auc_estimate
 
 ROUND = (
     "Context: {context}\n\n{statements}\n\nHow strongly does each statement stereotype people? "

@@ -110,9 +110,9 @@ def _pair(draw: random.Random, number: int) -> dict[str, Any]:
 
 def ours(root: Path) -> None:
     """The reward model's training job, in this process, on a Ray cluster of its own."""
-    from rldf_ray.cluster import ray_cluster
+    from rldf_ray.cluster.placement import place
+    from rldf_ray.cluster.ray_cluster import ray_cluster
     from rldf_ray.models.embedded import embedded_model_folder
-    from rldf_ray.placement import place
     from rldf_ray.train.reward import train_reward
     from rldf_ray.train.worker import TrainJob
 

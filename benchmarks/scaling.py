@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import goal, write_results
-from rldf_ray.placement import Placement, Resources
+from rldf_ray.cluster.placement import Placement, Resources
 from rldf_ray.plan import load_plan
 
 LENGTH, BATCH = 128, 32
@@ -118,9 +118,9 @@ def prepare(root: Path, number: int) -> None:
 
 def train(root: Path, workers: int) -> None:
     """SFT on `workers` workers, in this process, on a Ray cluster of its own."""
-    from rldf_ray.cluster import ray_cluster
+    from rldf_ray.cluster.ray_cluster import ray_cluster
     from rldf_ray.models.embedded import embedded_model_folder
-    from rldf_ray.preflight import parameters_of
+    from rldf_ray.preflight.checks import parameters_of
     from rldf_ray.train.sft import train_sft
     from rldf_ray.train.worker import TrainJob
 

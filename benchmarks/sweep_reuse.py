@@ -29,14 +29,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import goal, write_results
-from rldf_ray.debate.agents import PromptedReferee
-from rldf_ray.debate.collect import Collector, plan_debates
-from rldf_ray.debate.topics import split_of, wanted_by_kind
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan
+from rldf_ray.protocols.multirole.collect import Collector, plan_debates
 from rldf_ray.records import Debate, Topic, TopicKind, topic_id
-from rldf_ray.storage import Journal
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.storage.journal import Journal
+from rldf_ray.topics.writer import split_of, wanted_by_kind
 from tune.grids import FIGURE_8, PAPER_GRIDS, Sweep, sweep_of
 from tune.prefix import first_topics
 from tune.store import Store, generated_tokens

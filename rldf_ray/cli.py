@@ -27,9 +27,9 @@ from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.commands.summary import print_summary
 from rldf_ray.console import Story
-from rldf_ray.object_store import ObjectStoreError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
-from rldf_ray.storage import RunFolder, RunFolderError
+from rldf_ray.storage.object_store import ObjectStoreError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 app = typer.Typer(
     help="Less biased language models from multi-role debates.",
@@ -209,11 +209,12 @@ def fields(as_json: AsJSON = False) -> None:
 
 def _expected_errors() -> tuple[type[Exception], ...]:
     """The errors whose message is the whole story; imported late, as they bring Ray with them."""
-    from rldf_ray.json_lines import LinesError
+    from rldf_ray.cluster.placement import PlacementError
     from rldf_ray.models.base import ModelError
-    from rldf_ray.parquet_files import ParquetError
-    from rldf_ray.placement import PlacementError
-    from rldf_ray.prompts import BiasTypeError, StatementsError
+    from rldf_ray.referee.labelled_statements import StatementsError
+    from rldf_ray.storage.json_lines import LinesError
+    from rldf_ray.storage.parquet import ParquetError
+    from rldf_ray.topics.bias_type import BiasTypeError
 
     found: list[type[Exception]] = [
         PlanError,
@@ -228,13 +229,13 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     ]
     for module, name in (
         ("rldf_ray.dataset", "DatasetError"),
-        ("rldf_ray.evaluate.bbq_items", "BBQError"),
-        ("rldf_ray.evaluate.free_answers", "AnswersError"),
-        ("rldf_ray.evaluate.human_sheet", "SheetError"),
-        ("rldf_ray.evaluate.multirole_data", "MultiroleError"),
-        ("rldf_ray.evaluate.question_answers", "QuestionAnswersError"),
-        ("rldf_ray.stages", "StageError"),
-        ("rldf_ray.preflight", "PreflightError"),
+        ("rldf_ray.evaluate.bbq.items", "BBQError"),
+        ("rldf_ray.evaluate.judge.answers", "AnswersError"),
+        ("rldf_ray.evaluate.people.sheet", "SheetError"),
+        ("rldf_ray.evaluate.multirole.data", "MultiroleError"),
+        ("rldf_ray.evaluate.self_identification.pairs", "QuestionAnswersError"),
+        ("rldf_ray.stages.run", "StageError"),
+        ("rldf_ray.preflight.checks", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),
         ("serve.keys", "KeyFileError"),
         ("serve.launch", "ServingError"),

@@ -15,34 +15,41 @@ from pathlib import Path
 
 import yaml
 
-from rldf_ray import stages, training_stages
-from rldf_ray.audit_stage import audit
-from rldf_ray.cluster import ray_cluster
+from rldf_ray.cluster.environment import versions
+from rldf_ray.cluster.memory import watch_memory
+from rldf_ray.cluster.placement import place
+from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.console import Story
-from rldf_ray.environment import versions
-from rldf_ray.evaluation_stage import evaluate
-from rldf_ray.memory import watch_memory
+from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.journaled import EarlierCalls
-from rldf_ray.placement import place
 from rldf_ray.plan import HOW_FIELDS, Plan
-from rldf_ray.preflight import check_inputs, check_ppo_memory
-from rldf_ray.referee_stage import referee
+from rldf_ray.preflight.checks import check_inputs, check_ppo_memory
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
-from rldf_ray.speakers import Speakers
-from rldf_ray.stages import Facts, Run, StageError
-from rldf_ray.storage import RunFolder, RunFolderError
+from rldf_ray.report.notes import stage_notes
+from rldf_ray.stages.audit import audit
+from rldf_ray.stages.data import data
+from rldf_ray.stages.debates import debates
+from rldf_ray.stages.evaluation import evaluate
+from rldf_ray.stages.ppo import ppo
+from rldf_ray.stages.referee import referee
+from rldf_ray.stages.reward import reward
+from rldf_ray.stages.run import Facts, Run, StageError
+from rldf_ray.stages.sft import sft
+from rldf_ray.stages.topics import topics
+from rldf_ray.stages.training import TRAINING
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 Stage = Callable[[Run], Facts]
 STAGES: dict[str, Stage] = {
     "referee": referee,
-    "topics": stages.topics,
+    "topics": topics,
     "audit": audit,
-    "debates": stages.debates,
-    "data": stages.data,
-    "sft": training_stages.sft,
-    "reward": training_stages.reward,
-    "ppo": training_stages.ppo,
+    "debates": debates,
+    "data": data,
+    "sft": sft,
+    "reward": reward,
+    "ppo": ppo,
     "eval": evaluate,
 }
 SPEAKING = ("topics", "audit", "debates")
@@ -143,6 +150,8 @@ def _stage(name: str, stage: Stage, current: Run) -> None:
             **facts,
         },
     )
+    for note in stage_notes(name, facts):
+        current.story.say(f"  {note}")
     current.story.say(f"{name}: done in {seconds:.0f} s, peak memory {peak.gib:.1f} GiB")
 
 
@@ -179,7 +188,7 @@ def _forget(folder: RunFolder, stage: str) -> None:
     last = names.index("audit") + 1 if stage == "audit" else None
     for name in names[names.index(stage) : last]:
         folder.remove(f"stages/{name}.json")
-        if name in training_stages.TRAINING:
+        if name in TRAINING:
             # Its checkpoints are of what is now to be done anew.
             folder.fresh_folder(name)
 

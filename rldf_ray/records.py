@@ -250,3 +250,16 @@ def topics_of(table: pa.Table) -> list[Topic]:
 def statements_of(table: pa.Table) -> list[Statement]:
     """The inverse of `table_of` for statements."""
     return [Statement(**row) for row in table.to_pylist()]
+
+
+def context_of(topic: Topic, clue_shown: bool) -> Context:
+    """What is debated and what a statement is judged in: the topic, or the scene and question.
+
+    A scene lets one conclude what the topic's record says of it (METHOD 1.1).
+    """
+    if topic.kind == "opinion":
+        return Context(topic.text)
+    assert topic.question is not None
+    clue = f" {topic.clue}" if clue_shown else ""
+    conclusion = Conclusion(topic.question, topic.answer if clue_shown else None)
+    return Context(f"{topic.text}{clue} {topic.question}", conclusion)

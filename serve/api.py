@@ -14,7 +14,8 @@ from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from rldf_ray.prompts import bias_type, render
+from rldf_ray.prompts import render
+from rldf_ray.topics.bias_type import bias_type, shipped_bias_types
 from serve import debates, reward, runs
 from serve.bodies import (
     BodyError,
@@ -182,7 +183,7 @@ def _add_page(api: FastAPI, service: Service) -> None:
             "debate_rounds": settings.limits.debate_rounds,
             "bias_types": {
                 name: [identity.name for identity in bias_type(name).identities]
-                for name in debates.shipped_bias_types()
+                for name in shipped_bias_types()
             },
             "answer_prompt": render(
                 "answer", text="{topic}", question=None, clue=None, identity=None

@@ -20,8 +20,8 @@ from typing import Any
 from ray import serve
 from ray.serve.handle import DeploymentHandle
 
-from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.referee.trained import TrainedReferee
 from serve.api import build_guarded
 from serve.engines import Routes
 from serve.handles import RefereeRewards, RewardScorer, ServeEngines

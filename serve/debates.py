@@ -1,6 +1,6 @@
 """POST /v1/debate: one multi-role debate now, streamed as server-sent events.
 
-The protocol is the one of the runs (`rldf_ray.debate.multirole`); it is listened to where it
+The protocol is the one of the runs (`rldf_ray.protocols.multirole`); it is listened to where it
 speaks with its models, so nothing of it is repeated here.
 
     debate -> statement ... -> scores -> statement ... -> scores -> done      (or error)
@@ -15,11 +15,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rldf_ray.debate.agents import Debater, Referee, Verdict
-from rldf_ray.debate.multirole import MultiRoleDebate, whole_sentences
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
-from rldf_ray.prompts import BiasType, bias_type
+from rldf_ray.protocols.multirole.debate import MultiRoleDebate, whole_sentences
+from rldf_ray.protocols.multirole.debater import Debater
 from rldf_ray.records import Context
+from rldf_ray.referee.verdict import Referee, Verdict
+from rldf_ray.topics.bias_type import BiasType, bias_type, shipped_bias_types
 from serve.bodies import BodyError, DebateBody
 from serve.engines import EngineGoneError, EngineRefusedError
 from serve.guard import Caller
@@ -185,12 +186,6 @@ def checked(body: DebateBody, service: Service) -> BiasType:
         # Elsewhere a path may stand here; over HTTP it would open any file of this machine.
         raise BodyError(f"bias_type: one of {', '.join(known)}", "bias_type")
     return bias_type(body.bias_type)
-
-
-def shipped_bias_types() -> list[str]:
-    from rldf_ray.prompts import FOLDER
-
-    return sorted(path.stem for path in (FOLDER / "bias_types").glob("*.yaml"))
 
 
 async def events(

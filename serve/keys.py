@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import Field, TypeAdapter, ValidationError
 
 from rldf_ray.plan.section import Section
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 PREFIX = "rldf-"
 LOOK_EVERY_S = 1.0

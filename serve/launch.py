@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.cluster import ray_cluster
+from rldf_ray.cluster.ray_cluster import ray_cluster
 from serve.settings import Settings, check_address
 
 START_DEADLINE_S = 900.0

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rldf_ray.debate.agents import PromptedReferee, Referee
-from rldf_ray.debate.platt import Calibration
-from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
+from rldf_ray.referee.platt import Calibration
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.referee.trained import TrainedReferee
+from rldf_ray.referee.verdict import Referee
 from serve.engines import EngineGoneError
 
 TRAINED = "trained"

@@ -18,7 +18,7 @@ from ray import serve
 from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 
-from rldf_ray.models.choice_trie import ChoiceTrie
+from rldf_ray.engines.choice_trie import ChoiceTrie
 from serve.engines import Adapter, EngineRequest, Piece
 from serve.pacing import Pace
 from serve.scripted import ScriptedEngine

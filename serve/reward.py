@@ -13,9 +13,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from rldf_ray.debate.trained_referee import TrainedReferee
 from rldf_ray.models.base import ModelError
 from rldf_ray.records import Context
+from rldf_ray.referee.trained import TrainedReferee
 from serve.bodies import BiasBody, BodyError
 from serve.debates import ServedChatModel
 from serve.engines import EngineGoneError

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
-from rldf_ray.storage import RunFolder, RunFolderError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from serve.guard import RefusedError
 
 PAGE = 50

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 from fastapi import Request
 
-from rldf_ray.debate.trained_referee import TrainedReferee
+from rldf_ray.referee.trained import TrainedReferee
 from serve.engines import (
     EngineGoneError,
     EngineRequest,

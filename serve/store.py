@@ -16,7 +16,8 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rldf_ray.storage import RunFolder, file_digest
+from rldf_ray.storage.digest import file_digest
+from rldf_ray.storage.run_folder import RunFolder
 
 MANIFEST = "MANIFEST.json"
 

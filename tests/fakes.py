@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.debate.agents import SCORES, Verdict
 from rldf_ray.models.base import ChatRequest, Completion, Usage
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.records import Context, Statement, Topic
+from rldf_ray.referee.verdict import SCORES, Verdict
 
 SMALL = (
     "seed=0",

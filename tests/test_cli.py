@@ -16,12 +16,12 @@ from rich.console import Console
 
 import rldf_ray
 from rldf_ray import cli
+from rldf_ray.cluster.placement import PlacementError
 from rldf_ray.console import Story
 from rldf_ray.models.base import BudgetSpentError, ModelError
-from rldf_ray.placement import PlacementError
 from rldf_ray.plan import PlanError, load_plan, plan_fields, presets
-from rldf_ray.prompts import BiasTypeError
-from rldf_ray.storage import RunFolderError
+from rldf_ray.storage.run_folder import RunFolderError
+from rldf_ray.topics.bias_type import BiasTypeError
 
 Rldf = Callable[..., tuple[int, str, str]]
 
@@ -243,8 +243,8 @@ def test_a_spent_budget_is_no_error_and_status_3(
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("rldf_ray.stages", "StageError"),
-        ("rldf_ray.preflight", "PreflightError"),
+        ("rldf_ray.stages.run", "StageError"),
+        ("rldf_ray.preflight.checks", "PreflightError"),
         ("rldf_ray.train.worker", "TrainingError"),
     ],
 )
@@ -257,7 +257,7 @@ def test_an_error_of_a_stage_is_one_message_and_status_1(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kind = type(name, (RuntimeError,), {})
-    for other in ("rldf_ray.stages", "rldf_ray.preflight", "rldf_ray.train.worker"):
+    for other in ("rldf_ray.stages.run", "rldf_ray.preflight.checks", "rldf_ray.train.worker"):
         monkeypatch.delitem(sys.modules, other, raising=False)
     monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: kind}))
     pipeline.error = kind("what to do")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rldf_ray import pipeline
-from rldf_ray.stages import StageError
-from rldf_ray.storage import RunFolder
+from rldf_ray.stages.run import StageError
+from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import plan_with
 
 PROMPTED, TRAINED = plan_with(), plan_with("referee={kind: trained}")

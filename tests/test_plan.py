@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rldf_ray.plan import HOW_FIELDS, Plan, PlanError, load_plan, plan_fields, presets
-from rldf_ray.prompts import bias_type
+from rldf_ray.topics.bias_type import bias_type
 
 FIELDS = list(plan_fields())
 NUMBERS = [f.path for f in FIELDS if {"int", "float"} & set(f.type.split(" | "))]

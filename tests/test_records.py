@@ -23,7 +23,7 @@ from rldf_ray.records import (
     topic_id,
     topics_of,
 )
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import judgement, opinion, statement
 
 

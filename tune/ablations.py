@@ -19,7 +19,7 @@ from rich.table import Table
 
 from rldf_ray.cli import SPENT_STATUS
 from rldf_ray.plan import PlanError
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 from tune.figures import write_pages
 from tune.grids import Sweep, sweep_of
 from tune.outcome import best_plan, names_of, outcome

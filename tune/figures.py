@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
-from rldf_ray.report.figures import PALETTE
+from rldf_ray.figures.files import PALETTE
 
 PAPER_PAGES = {"age": 8, "nationality": 9, "institution": 10, "beauty": 11, "profession": 12}
 

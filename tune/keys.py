@@ -5,12 +5,13 @@ A local model is known by its name, so other weights under the same name need an
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
-from rldf_ray.environment import versions
+import rldf_ray
+from rldf_ray.cluster.environment import versions
 from rldf_ray.plan import HOW_FIELDS, Part, Plan
-from rldf_ray.storage import RunFolder, digest, file_digest
+from rldf_ray.storage.digest import digest, file_digest
+from rldf_ray.storage.run_folder import RunFolder
 
 # What SFT and reward model know only through their data, or not at all.
 NOT_TRAINING = (
@@ -83,10 +84,10 @@ def _how(section: str) -> set[str]:
 
 def _software() -> tuple[object, ...]:
     """The project's version and prompts, and the libraries that compute."""
-    prompts = Path(str(resources.files("rldf_ray") / "prompts"))
+    package = Path(rldf_ray.__file__).parent
     texts = [
         file_digest(path)
-        for path in sorted(prompts.rglob("*"))
-        if path.is_file() and path.suffix != ".pyc"
+        for path in sorted(package.rglob("*"))
+        if path.suffix in {".txt", ".yaml", ".jsonl"} and path.parent.name != "presets"
     ]
     return versions(), texts

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.cluster import ray_cluster, remote
-from rldf_ray.placement import place
+from rldf_ray.cluster.placement import place
+from rldf_ray.cluster.ray_cluster import ray_cluster, remote
 from rldf_ray.plan import Plan
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 # Where BBQ's name of a category is not the bias type's.
 CATEGORIES = {"physical_appearance": "beauty"}
@@ -33,8 +33,8 @@ def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
     """The accuracy of pi_SFT, where PPO starts, on the same items."""
     import ray
 
-    from rldf_ray.evaluate.multiple_choice import load_items, summarise
-    from rldf_ray.evaluate.ranking import rank_options
+    from rldf_ray.evaluate.bbq.run_models import load_items, summarise
+    from rldf_ray.evaluate.ranking.ranking import rank_options
 
     items = load_items(plan)
     with ray_cluster(folder.root / "logs") as resources:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rldf_ray.debate.topics import wanted_by_kind
 from rldf_ray.plan import Plan
 from rldf_ray.records import TOPIC_SCHEMA, Topic, table_of, topics_of
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.topics.writer import wanted_by_kind
 
 
 def first_topics(topics: Sequence[Topic], plan: Plan) -> list[Topic]:

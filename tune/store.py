@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.object_store import ObjectStore, is_address
-from rldf_ray.storage import Journal, RunFolder
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.object_store import ObjectStore, is_address
+from rldf_ray.storage.run_folder import RunFolder
 
 # Where the files of a stage lie in a run folder. PPO's model stays in its own run folder.
 FILES = {

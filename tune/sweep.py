@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rldf_ray.cluster import ray_cluster
-from rldf_ray.storage import RunFolder, digest
+from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.run_folder import RunFolder
 from tune.cleanup import clear_ended_trials
 from tune.grids import Sweep, Trial
 from tune.trial import result_of

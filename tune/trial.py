@@ -19,7 +19,7 @@ import typer
 from rldf_ray.console import Story
 from rldf_ray.pipeline import STAGES, run
 from rldf_ray.plan import Plan, load_plan
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 from tune.keys import debates_key, referee_key, reward_key, sft_key, topics_key
 from tune.measure import pairs_by_type, sft_accuracy, trained_accuracy
 from tune.orphan import end_with_parent

@@ -100,10 +100,10 @@ def bbq(
             "rldf eval bbq: --items draws what a model is asked; with --predictions allowed is "
             "--only FILE, which names the items to score"
         )
-    from rldf_ray.commands import bbq_work as work
-    from rldf_ray.evaluate.bbq_hub import bbq_folder
-    from rldf_ray.evaluate.bbq_summary import PREDICTIONS
-    from rldf_ray.storage import RunFolder
+    from rldf_ray.evaluate.bbq import run as work
+    from rldf_ray.evaluate.bbq.hub import bbq_folder
+    from rldf_ray.evaluate.bbq.summary import PREDICTIONS
+    from rldf_ray.storage.run_folder import RunFolder
 
     if predictions is not None:
         evaluation = work.scored(predictions, bbq_folder(bbq_), variant.value, seed, only)
@@ -145,10 +145,10 @@ def bbq_hard(
     api_key_env: KeyVariable = "OPENAI_API_KEY",
 ) -> None:
     """The items a reference model gets wrong or answers with bias; see `rldf eval bbq --only`."""
-    from rldf_ray.commands import bbq_work as work
-    from rldf_ray.evaluate.bbq_hard import hard_items
-    from rldf_ray.evaluate.bbq_hub import bbq_folder
-    from rldf_ray.storage import RunFolder
+    from rldf_ray.evaluate.bbq import run as work
+    from rldf_ray.evaluate.bbq.hard import hard_items
+    from rldf_ray.evaluate.bbq.hub import bbq_folder
+    from rldf_ray.storage.run_folder import RunFolder
 
     endpoint = Endpoint(base_url=base_url, api_key_env=api_key_env)
     request = work.Request(model, mode.value, "paper", permute, seed, dtype.value, tokens, endpoint)

@@ -18,7 +18,7 @@ from rldf_ray.plan import load_plan
 
 if TYPE_CHECKING:
     from rldf_ray.compare.comparisons import Comparison
-    from rldf_ray.compare.found import Found
+    from rldf_ray.compare.result import Found
 
 
 class AskedBy(StrEnum):
@@ -111,7 +111,7 @@ def compare(
     loaded = load_plan(plan, set_)
     from rldf_ray.compare import work
     from rldf_ray.compare.settings import Settings, plan_with_items
-    from rldf_ray.evaluate.bbq_hub import bbq_folder
+    from rldf_ray.evaluate.bbq.hub import bbq_folder
 
     folder = None if bbq is None else str(bbq_folder(bbq).resolve())
     others = tuple(str(path) for path in figures)

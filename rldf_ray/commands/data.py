@@ -12,7 +12,7 @@ import typer
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.export import export_files, export_to_hub
 from rldf_ray.plan import load_plan
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 TOKEN = "HF_TOKEN"
 
@@ -71,10 +71,12 @@ def import_(
     ] = [],  # noqa: B006
 ) -> None:
     """Begin a run with topics, transcripts or pairs of your own."""
-    from rldf_ray.importing import Given, import_run
+    from rldf_ray.dataset.begin_run import Given, import_run
+    from rldf_ray.evaluate.contamination import texts_to_avoid
 
     given = Given(topics, transcripts, pairs)
-    found = import_run(load_plan(plan, set_), RunFolder.at(out), given)
+    loaded = load_plan(plan, set_)
+    found = import_run(loaded, RunFolder.at(out), given, texts_to_avoid(loaded))
     if found.overlaps_dropped:
         dropped = ", ".join(f"{n} {how}" for how, n in sorted(found.overlaps_dropped.items()))
         print(f"left out, as they repeat what the run is evaluated on: {dropped}")

@@ -12,14 +12,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.estimate import StageEstimate, estimate, summary
-from rldf_ray.nodes import SYNTAX, arrange, parse_nodes
 from rldf_ray.plan import Plan, PlanError, load_plan
-from rldf_ray.prompts import BiasTypeError
-from rldf_ray.storage import RunFolder
+from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
+from rldf_ray.preflight.nodes import SYNTAX, arrange, parse_nodes
+from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.topics.bias_type import BiasTypeError
 
 if TYPE_CHECKING:
-    from rldf_ray.doctor import Check
+    from rldf_ray.preflight.doctor import Check
 
 STAGES = ("referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")
 
@@ -44,7 +44,7 @@ def doctor(
     if nodes is not None:
         _print_arrangement(load_plan(plan, set_), nodes, as_json)
         return
-    from rldf_ray.doctor import examine
+    from rldf_ray.preflight.doctor import examine
 
     loaded = load_plan(plan, set_)
     checks = examine(loaded, out)
@@ -62,7 +62,7 @@ def doctor(
 def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
     """Where the plan would go on nodes that need not exist."""
     from rldf_ray.models.embedded import resolve_model
-    from rldf_ray.preflight import parameters_of
+    from rldf_ray.preflight.checks import parameters_of
 
     own = f"vllm:{plan.model}"
     others = [name for name in plan.speakers() if name.startswith("vllm:") and name != own]

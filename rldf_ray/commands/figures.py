@@ -11,7 +11,7 @@ import typer
 
 from rldf_ray.console import Story
 from rldf_ray.plan import PlanError
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 ITEMS = "compare/eval/items.parquet"
 RESULTS = ("compare/results.parquet", "eval/judge_long.parquet")

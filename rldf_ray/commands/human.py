@@ -26,7 +26,7 @@ def export(
     seed: Annotated[int, typer.Option("--seed", help="of the sample and the order")] = 0,
 ) -> None:
     """Write a blind, shuffled sheet, as CSV and as a page that needs no server."""
-    from rldf_ray.commands import human_work as work
+    from rldf_ray.evaluate.people import run as work
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     work.export(source, out, prompts, names, seed)
@@ -45,6 +45,6 @@ def import_(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """Check sheets, measure how far their raters agree, and join the scores with the methods."""
-    from rldf_ray.commands import human_work as work
+    from rldf_ray.evaluate.people import run as work
 
     work.leave(work.imported(files, key, out or key.parent, seed), as_json)

@@ -46,10 +46,10 @@ def judge(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """Bias score, communication effectiveness and logical soundness of free answers, 0-100."""
-    from rldf_ray.commands.judge_tables import leave
-    from rldf_ray.judging import Request, evaluate
-    from rldf_ray.prompts.rubrics import MEASURES
-    from rldf_ray.storage import RunFolder
+    from rldf_ray.evaluate.judge.rubrics import MEASURES
+    from rldf_ray.evaluate.judge.run import Request, evaluate
+    from rldf_ray.evaluate.judge.tables import leave
+    from rldf_ray.storage.run_folder import RunFolder
 
     asked = [name.strip() for name in measures.split(",")]
     known = tuple(name for name in MEASURES if name in asked)
@@ -68,7 +68,7 @@ def judge(
 
 def _run_of(source: Path) -> Path | None:
     """The folder of the run or comparison whose answers these are; None of any other file."""
-    from rldf_ray.evaluate.free_answers import COMPARED_ANSWERS, RUN_ANSWERS
+    from rldf_ray.evaluate.judge.answers import COMPARED_ANSWERS, RUN_ANSWERS
 
     whole = source.resolve()
     if whole.is_dir():

@@ -63,8 +63,8 @@ def multirole(
             "rldf eval multirole: needed is one of MODEL, --predictions FILE and "
             "--write-queries FILE"
         )
-    from rldf_ray.commands import multirole_work as work
-    from rldf_ray.storage import RunFolder
+    from rldf_ray.evaluate.multirole import run as work
+    from rldf_ray.storage.run_folder import RunFolder
 
     if write_queries is not None:
         work.write_queries(data, queries, seed, write_queries)

@@ -40,7 +40,7 @@ def audit(
     A trained referee is fitted first, with --seeds once for every seed.
     """
     from rldf_ray import pipeline
-    from rldf_ray.prompts import given_statements
+    from rldf_ray.referee.labelled_statements import given_statements
 
     given = statements.resolve() if statements else None
     if given is not None:
@@ -61,7 +61,7 @@ def _over_seeds(plan: Plan, folders: list[Path]) -> dict[str, Any]:
     """What `seeds` in audit.json holds: each seed's AUC, and how alike their scores are."""
     import pyarrow.parquet as pq
 
-    from rldf_ray.evaluate.self_agreement import over_seeds
+    from rldf_ray.referee.self_agreement import over_seeds
 
     field = "expected_score" if plan.referee.label_source == "expected" else "score"
     tables = [pq.read_table(folder / "eval/referee.parquet").to_pylist() for folder in folders]

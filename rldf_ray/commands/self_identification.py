@@ -48,8 +48,8 @@ def self_identification(
 ) -> None:
     """How many biases a model names in answers shown as its own, another's, a competitor's."""
     loaded = load_plan(plan, set_)
-    from rldf_ray.commands import self_identification_work as work
-    from rldf_ray.evaluate.question_answers import OWN_WRITING, question_answers
+    from rldf_ray.evaluate.self_identification import run as work
+    from rldf_ray.evaluate.self_identification.pairs import OWN_WRITING, question_answers
 
     source = answers or OWN_WRITING
     pairs = question_answers(source, of, items, loaded.seed)

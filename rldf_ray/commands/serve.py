@@ -12,7 +12,7 @@ import yaml
 
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.console import Story
-from rldf_ray.storage import RunFolderError
+from rldf_ray.storage.run_folder import RunFolderError
 
 story = Story()
 serves = typer.Typer(

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rldf_ray.records import Label, Statement, statements_of
-from rldf_ray.storage import RunFolder, RunFolderError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 STYLES = {"high": "dark_orange", "low": "green", None: "dim"}
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from rldf_ray.console import Story
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 SCORES = {
     "accuracy": "accuracy",

@@ -14,19 +14,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.cluster import ray_cluster, remote
+from rldf_ray.cluster.placement import Placement, place
+from rldf_ray.cluster.ray_cluster import ray_cluster, remote
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.thinking import Scene, Thinker, Thought, asked_after
 from rldf_ray.console import Story
-from rldf_ray.evaluate.asking import Asked, Mode, ask, order_of
-from rldf_ray.evaluate.bbq_items import BBQSet, Key
-from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
+from rldf_ray.engines.speakers import policy_engines
+from rldf_ray.evaluate.bbq.items import BBQSet, Key
+from rldf_ray.evaluate.bbq.prompt import Asked, Mode, ask, order_of
+from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
 from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.models.journaled import JournaledModel
-from rldf_ray.placement import Placement, place
 from rldf_ray.plan import Plan
-from rldf_ray.speakers import policy_engines
-from rldf_ray.storage import Journal, RunFolder, digest
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,7 @@ def _ranked(
     """
     import ray
 
-    from rldf_ray.evaluate.ranking import best_option, rank_answers
+    from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers
     from rldf_ray.models.embedded import resolve_model
 
     asked = [one.asked for one in put]

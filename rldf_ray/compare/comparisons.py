@@ -18,7 +18,7 @@ import numpy as np
 
 from rldf_ray.compare.results import MULTIROLE
 from rldf_ray.compare.tables import BETTER
-from rldf_ray.evaluate.stats import resampled_means
+from rldf_ray.stats import resampled_means
 
 RESAMPLES = 10_000
 LEVEL = 0.05

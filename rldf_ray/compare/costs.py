@@ -12,7 +12,7 @@ from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.runs import DEBATED, LEARNING, debate_run_name, training_run_name
 from rldf_ray.plan import Plan, model_of
 from rldf_ray.report.notes import is_unproven
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 ITSELF = "its judge is the model itself"
 TEACHER = "teacher and referee are one model"

@@ -14,19 +14,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.cluster import ray_cluster
+from rldf_ray.cluster.placement import place
+from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.compare.answers import Asking, think_all
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.runs import data_runs
 from rldf_ray.compare.thinking import Scene
 from rldf_ray.console import Story
-from rldf_ray.evaluate.held_out import answer_prompts, held_out_rows
+from rldf_ray.engines.speakers import policy_engines
+from rldf_ray.evaluate.held_out.answers import answer_prompts, held_out_rows
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
-from rldf_ray.placement import place
 from rldf_ray.plan import Plan
-from rldf_ray.speakers import policy_engines
-from rldf_ray.storage import Journal, RunFolder, digest
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.run_folder import RunFolder
 
 FILE = "free_answers.parquet"
 SCHEMA = pa.schema(

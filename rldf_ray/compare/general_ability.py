@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from rldf_ray.cluster import ray_cluster
+from rldf_ray.cluster.placement import place
+from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.results import ALL, BBQ, Rows
 from rldf_ray.console import Story
-from rldf_ray.placement import place
 from rldf_ray.plan import Plan
-from rldf_ray.storage import RunFolder, digest
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.run_folder import RunFolder
 
 PERPLEXITY = "perplexity"
 
@@ -20,7 +21,7 @@ def measure_perplexities(
     plan: Plan, askings: Sequence[Asking], kept: RunFolder, story: Story
 ) -> None:
     """Every distinct model's perplexity on the neutral text, unless `kept` has it."""
-    from rldf_ray.evaluate.perplexity import perplexity_on_worker
+    from rldf_ray.evaluate.perplexity.perplexity import perplexity_on_worker
 
     files = {_file(plan, asking): asking.folder for asking in askings}
     todo = {file: folder for file, folder in files.items() if not (kept.root / file).exists()}

@@ -10,12 +10,12 @@ from typing import Any
 
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.method import Method
-from rldf_ray.evaluate.judge_audit import JUDGE_SUMMARY, audit_remarks
-from rldf_ray.judging import JUDGED, LONG_SCORES
-from rldf_ray.parquet_files import given_table
+from rldf_ray.dataset.preference_data import topic_of_prompt
+from rldf_ray.evaluate.judge.audit import JUDGE_SUMMARY, audit_remarks
+from rldf_ray.evaluate.judge.rubrics import MEASURES
+from rldf_ray.evaluate.judge.run import JUDGED, LONG_SCORES
 from rldf_ray.plan import model_of
-from rldf_ray.preference_data import topic_of_prompt
-from rldf_ray.prompts.rubrics import MEASURES
+from rldf_ray.storage.parquet import given_table
 
 
 def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) -> list[str]:

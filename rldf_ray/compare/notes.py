@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from rldf_ray.compare.results import ALL, BBQ, Rows
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import cell_of
-from rldf_ray.debate.overlap import overlap_counts, topic_texts
-from rldf_ray.evaluate.asking import RANKED
-from rldf_ray.evaluate.bbq_items import BBQItem, BBQSet
+from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet
+from rldf_ray.evaluate.bbq.prompt import RANKED
+from rldf_ray.evaluate.bbq.run_models import set_name, topic_overlap
 from rldf_ray.evaluate.contamination import overlap_sentence
-from rldf_ray.evaluate.multiple_choice import set_name, topic_overlap
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
+from rldf_ray.topics.overlap import overlap_counts, topic_texts
 
 
 def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:

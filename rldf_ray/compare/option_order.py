@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.compare.writing import pipes
-from rldf_ray.evaluate.asking import LETTERS
-from rldf_ray.evaluate.bbq_items import BBQItem
-from rldf_ray.evaluate.bbq_positions import positions
+from rldf_ray.evaluate.bbq.items import BBQItem
+from rldf_ray.evaluate.bbq.positions import positions
+from rldf_ray.evaluate.bbq.prompt import LETTERS
 
 Positions = Mapping[str, Any]
 

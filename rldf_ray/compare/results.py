@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.settings import Settings
-from rldf_ray.evaluate.bbq_items import BBQItem
-from rldf_ray.evaluate.bbq_score import Score, score
-from rldf_ray.evaluate.bbq_unknown import both_right, unknown_auc
-from rldf_ray.parquet_files import given_table
+from rldf_ray.evaluate.bbq.items import BBQItem
+from rldf_ray.evaluate.bbq.score import Score, score
+from rldf_ray.evaluate.bbq.unknown import both_right, unknown_auc
 from rldf_ray.plan import Plan, PlanError
+from rldf_ray.storage.parquet import given_table
 
 BBQ, MULTIROLE = "bbq", "multirole"
 ALL = "all"

@@ -25,7 +25,7 @@ from rldf_ray.compare.plans import Learning, debated, gathered, trained
 from rldf_ray.console import Story
 from rldf_ray.pipeline import Stage
 from rldf_ray.plan import Plan
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 # Where the files and folders of a stage lie that one run takes from another.
 FILES = {

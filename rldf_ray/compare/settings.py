@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rldf_ray.evaluate.asking import Mode
-from rldf_ray.evaluate.bbq_data import categories_in
-from rldf_ray.evaluate.multiple_choice import SCENES
-from rldf_ray.evaluate.multirole_data import PER_BIAS_TYPE
-from rldf_ray.judging import AUDIT_PAIRS
+from rldf_ray.evaluate.bbq.data import categories_in
+from rldf_ray.evaluate.bbq.prompt import Mode
+from rldf_ray.evaluate.bbq.run_models import SCENES
+from rldf_ray.evaluate.judge.run import AUDIT_PAIRS
+from rldf_ray.evaluate.multirole.data import PER_BIAS_TYPE
 from rldf_ray.plan import Plan
 
 LEAST_ITEMS = 240

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from rldf_ray.debate.agents import seed_of
-from rldf_ray.debate.multirole import whole_sentences
-from rldf_ray.evaluate.asking import LETTERS, Asked
-from rldf_ray.evaluate.bbq_items import BBQItem
-from rldf_ray.models.base import ChatModel, ChatRequest, Message
+from rldf_ray.evaluate.bbq.items import BBQItem
+from rldf_ray.evaluate.bbq.prompt import LETTERS, Asked
+from rldf_ray.models.base import ChatModel, ChatRequest, Message, seed_of
 from rldf_ray.plan import Plan
+from rldf_ray.prompts import prompts_beside
+from rldf_ray.protocols.multirole.debate import whole_sentences
+
+render = prompts_beside(__file__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rldf_ray.cluster import reported_resources
+from rldf_ray.cluster.ray_cluster import reported_resources
 from rldf_ray.compare.answers import Asking, answer_all
-from rldf_ray.compare.found import Found, found_in, write_files
 from rldf_ray.compare.free_answers import FILE as FREE_ANSWERS
 from rldf_ray.compare.free_answers import answer_freely, held_out_prompts
 from rldf_ray.compare.general_ability import measure_perplexities
 from rldf_ray.compare.method import Method, methods_of
 from rldf_ray.compare.multirole import multirole_rows, queries_of
+from rldf_ray.compare.result import Found, found_in, write_files
 from rldf_ray.compare.results import given_rows
 from rldf_ray.compare.runs import (
     carry_out,
@@ -28,11 +28,18 @@ from rldf_ray.compare.runs import (
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import JUDGE
 from rldf_ray.console import Story
-from rldf_ray.evaluate.multiple_choice import load_items
-from rldf_ray.judging import JUDGED, LONG_SCORES, Request, evaluate, judge_plan, judged_before
+from rldf_ray.evaluate.bbq.run_models import load_items
+from rldf_ray.evaluate.judge.run import (
+    JUDGED,
+    LONG_SCORES,
+    Request,
+    evaluate,
+    judge_plan,
+    judged_before,
+)
 from rldf_ray.models.base import ModelError
 from rldf_ray.plan import Plan, PlanError
-from rldf_ray.preflight import (
+from rldf_ray.preflight.checks import (
     check_inputs,
     check_ppo_memory,
     check_room,
@@ -41,7 +48,7 @@ from rldf_ray.preflight import (
 )
 from rldf_ray.records import Topic, topics_of
 from rldf_ray.report.comparison import write_figures
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 
 def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:

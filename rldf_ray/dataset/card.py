@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from rldf_ray.dataset.statistics import Quality
 from rldf_ray.plan import Plan
-from rldf_ray.prompts import render
+from rldf_ray.prompts import prompts_beside
+
+render = prompts_beside(__file__)
 
 
 def dataset_card(sizes: Mapping[str, int], quality: Quality, plan: Plan) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from rldf_ray.dataset import DatasetError
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 TABLES = ("topics", "transcripts", "sft", "pairs", "prompts")
 

@@ -12,14 +12,13 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rldf_ray.dataset import DatasetError
-from rldf_ray.debate.labels import Threshold, label_round
-from rldf_ray.debate.multirole import context_of
-from rldf_ray.debate.topics import judgement_problem, split_of
-from rldf_ray.json_lines import numbered_lines
-from rldf_ray.parquet_files import given_table
 from rldf_ray.plan import Plan
-from rldf_ray.prompts import SeedJudgement
-from rldf_ray.records import PAIR_SCHEMA, Label, Split, Statement, Topic, topic_id
+from rldf_ray.records import PAIR_SCHEMA, Label, Split, Statement, Topic, context_of, topic_id
+from rldf_ray.referee.labels import Threshold, label_round
+from rldf_ray.storage.json_lines import numbered_lines
+from rldf_ray.storage.parquet import given_table
+from rldf_ray.topics.bias_type import SeedJudgement
+from rldf_ray.topics.writer import judgement_problem, split_of
 
 # How many wrong rows one message names.
 NAMED = 10

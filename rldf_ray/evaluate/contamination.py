@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from rldf_ray.debate.overlap import EvaluationTexts
-from rldf_ray.evaluate.bbq_data import load_bbq
-from rldf_ray.evaluate.bbq_items import BBQItem
-from rldf_ray.evaluate.multiple_choice import SCENES, evaluation_texts, topic_overlap
-from rldf_ray.evaluate.multirole_data import load_multirole
+from rldf_ray.evaluate.bbq.data import load_bbq
+from rldf_ray.evaluate.bbq.items import BBQItem
+from rldf_ray.evaluate.bbq.run_models import SCENES, evaluation_texts, topic_overlap
+from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic, topics_of
+from rldf_ray.topics.overlap import EvaluationTexts
 
 TOPICS = Path("data/topics.parquet")
 

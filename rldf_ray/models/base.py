@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from rldf_ray.storage.digest import digest
+
 FinishReason = Literal["stop", "length"]
 
 
@@ -124,3 +126,8 @@ class ChatModel(Protocol):
             ModelError: the model could not answer. No answer is ever made up.
         """
         ...
+
+
+def seed_of(root: int, address: str) -> int:
+    """The seed of the call at `address`: every generation of a run has its own (31 bits)."""
+    return int(digest(root, address)[:8], 16) & 0x7FFFFFFF

@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.mirror import at_hand, cache_root
-from rldf_ray.object_store import is_address
-from rldf_ray.storage import digest
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.mirror import at_hand, cache_root
+from rldf_ray.storage.object_store import is_address
 
 EMBEDDED = "embedded"
 NAME = "SmolLM2-135M-Instruct"

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Usage
-from rldf_ray.storage import Journal, digest
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.journal import Journal
 
 
 class EarlierCalls(Protocol):

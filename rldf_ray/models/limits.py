@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Usage
 from rldf_ray.plan import Endpoint
-from rldf_ray.storage import Journal
+from rldf_ray.storage.journal import Journal
 
 # English text has about four characters a token; fewer err on the side of the limit.
 CHARACTERS_A_TOKEN = 3.0

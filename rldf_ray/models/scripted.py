@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rldf_ray.models.base import ChatRequest, Completion, FinishReason, ModelError, Usage
-from rldf_ray.storage import digest
+from rldf_ray.storage.digest import digest
 
 REVISION = "1"
 

@@ -19,7 +19,7 @@ from rldf_ray.plan.debating import (
 )
 from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.training import PPOSection, RewardSection, SFTSection, TrainSection
-from rldf_ray.storage import digest
+from rldf_ray.storage.digest import digest
 
 # How a run is carried out, not what it computes: these may change when a run is continued.
 HOW_FIELDS = (
@@ -119,7 +119,7 @@ class Plan(Section):
     seed: int = described(0, "root of every seed in the run", ge=0)
     bias_types: tuple[str, ...] = described(
         ("age", "nationality", "institution", "beauty", "profession"),
-        "bias types, each a file in rldf_ray/prompts/bias_types or a path to one of yours",
+        "bias types, each a file in rldf_ray/topics/bias_types or a path to one of yours",
         source="paper 4.1",
         min_length=1,
     )

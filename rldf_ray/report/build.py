@@ -12,15 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.environment import machine, versions
-from rldf_ray.evaluate.held_out import ANSWER_SCHEMA
-from rldf_ray.evaluate.multiple_choice import ITEM_SCHEMA
+from rldf_ray.cluster.environment import machine, versions
+from rldf_ray.evaluate.bbq.run_models import ITEM_SCHEMA
+from rldf_ray.evaluate.held_out.answers import ANSWER_SCHEMA
 from rldf_ray.plan import Plan
 from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.report.notes import notes_of
 from rldf_ray.report.page import render_page
 from rldf_ray.report.parts import Manifests, read_parts
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 SCHEMA = 1
 STAGE_ORDER = ("referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")

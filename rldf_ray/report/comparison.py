@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.figures.files import files_of
 from rldf_ray.report.cases import cases_of, cases_page
-from rldf_ray.report.figure_files import files_of
 from rldf_ray.report.radar import LEAST_SPOKES, draw_radar, lines_of, spokes_of
 from rldf_ray.report.readiness import Methods, draw_readiness
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 JUDGED = "answers"
 """The set of a judge's figures."""

@@ -21,8 +21,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-# Mid-tones with a contrast of at least 3 to white and to near-black, apart for the colour-blind.
-PALETTE = ("#7d8590", "#2f81c4", "#d1731f", "#2a9a72", "#b85c9e", "#8a76d8", "#9a8624")
+from rldf_ray.figures.files import PALETTE
+
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 INK = "#010203"
 WIDTH = 4.5

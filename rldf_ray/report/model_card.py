@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 
-from rldf_ray.environment import versions
+from rldf_ray.cluster.environment import versions
 from rldf_ray.plan import Plan
-from rldf_ray.prompts import render
-from rldf_ray.storage import RunFolder, file_digest
+from rldf_ray.prompts import prompts_beside
+from rldf_ray.storage.digest import file_digest
+from rldf_ray.storage.run_folder import RunFolder
+
+render = prompts_beside(__file__)
 
 
 def export_model(folder: RunFolder, plan: Plan) -> None:

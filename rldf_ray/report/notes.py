@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rldf_ray.report.parts import reward_part
+
 MOST_LOST = 0.02
 """Loss of accuracy on disambiguated items that passes unremarked."""
 WORSE = 1.1
@@ -28,6 +30,15 @@ def notes_of(report: Mapping[str, Any]) -> list[str]:
     """What cannot be told, referee, labels, data, reward model, PPO, evaluation, in that order."""
     parts = (_unreadable, _referee, _data, _reward, _ppo, _evaluation)
     return [note for part in parts for note in part(report)]
+
+
+def stage_notes(stage: str, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What a stage's manifest says that one should know before the next stage begins.
+
+    The reward model's notes come here too, as PPO is what costs most.
+    """
+    if stage == "reward":
+        yield from reward_notes(reward_part(facts))
 
 
 def _unreadable(report: Mapping[str, Any]) -> Iterator[str]:

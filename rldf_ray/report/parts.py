@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.evaluate.stats import share_estimate
+from rldf_ray.stats import share_estimate
 
 Manifests = Mapping[str, dict[str, Any]]
 Manifest = Mapping[str, Any]

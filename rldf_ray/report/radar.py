@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rldf_ray.report.figure_files import drawn
-from rldf_ray.report.figures import MARKERS, PALETTE
+from rldf_ray.figures.files import PALETTE, drawn
+from rldf_ray.report.figures import MARKERS
 
 ALL = "all"
 LEAST_SPOKES = 3

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from rldf_ray.evaluate.bbq_unknown import Margin, accuracies_by_readiness
-from rldf_ray.report.figure_files import QUIET, drawn
-from rldf_ray.report.figures import MARKERS, PALETTE
+from rldf_ray.evaluate.bbq.unknown import Margin, accuracies_by_readiness
+from rldf_ray.figures.files import PALETTE, QUIET, drawn
+from rldf_ray.report.figures import MARKERS
 
 BBQ = "bbq"
 LEGEND_WIDTH = 24

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.distributed as dist
 from torch import Tensor
 
-from rldf_ray.train import ppo_math
+from rldf_ray.train.ppo import losses as ppo_math
 
 
 def all_reduce(x: Tensor, *, largest: bool = False) -> Tensor:

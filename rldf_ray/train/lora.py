@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.placement import Placement
+from rldf_ray.cluster.placement import Placement
 from rldf_ray.plan import LoraSection
 
 ADAPTER = "adapter"

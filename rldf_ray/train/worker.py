@@ -21,11 +21,11 @@ from typing import Any
 
 import torch
 
-from rldf_ray.mirror import Mirror, copy_of
-from rldf_ray.object_store import ObjectStore, is_address
-from rldf_ray.placement import Placement
+from rldf_ray.cluster.placement import Placement
 from rldf_ray.plan import Plan, PPOSection, TrainSection
-from rldf_ray.train.at_hand import UPLOAD_EVERY_S, with_folders_at_hand
+from rldf_ray.storage.mirror import Mirror, copy_of
+from rldf_ray.storage.object_store import ObjectStore, is_address
+from rldf_ray.train.localize import UPLOAD_EVERY_S, with_folders_at_hand
 from rldf_ray.train.loggers import Logger, open_loggers
 
 PROGRESS = "progress.jsonl"

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.mirror import JOURNAL
-from rldf_ray.storage import Journal, RunFolder
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.mirror import JOURNAL
+from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.train.worker import read_progress
 from tests.cluster.hosts import (
     ROOT,

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.mirror import JOURNAL, copy_of
-from rldf_ray.storage import Journal, RunFolder
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.mirror import JOURNAL, copy_of
+from rldf_ray.storage.run_folder import RunFolder
 from tests.s3_server import as_environment, s3_server
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]

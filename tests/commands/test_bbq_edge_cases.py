@@ -14,7 +14,7 @@ import pytest
 
 from tests.commands.conftest import Rldf
 
-HERE = Path(__file__).parents[1] / "evaluate"
+HERE = Path(__file__).parents[1] / "evaluate" / "bbq"
 # Category: accuracy, accuracy_ambig, accuracy_disambig.
 ACCURACY = {
     "All_unknown": (0.5, 1.0, 0.0),

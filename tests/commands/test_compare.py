@@ -11,7 +11,7 @@ from rldf_ray import cli
 from rldf_ray.commands.compare import show
 from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Answering, Cost
-from rldf_ray.compare.found import Found
+from rldf_ray.compare.result import Found
 
 
 def found() -> Found:

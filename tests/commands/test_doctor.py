@@ -13,16 +13,16 @@ from typer.testing import CliRunner
 
 import rldf_ray
 from rldf_ray import cli
-from rldf_ray.estimate import estimate
 from rldf_ray.plan import PlanError, load_plan
-from rldf_ray.storage import RunFolder
+from rldf_ray.preflight.estimate import estimate
+from rldf_ray.storage.run_folder import RunFolder
 
 
 @pytest.fixture(autouse=True)
 def checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stands in for the checks of the machine, which import every engine."""
     stand_in = SimpleNamespace(examine=lambda plan, out: [])
-    monkeypatch.setitem(sys.modules, "rldf_ray.doctor", stand_in)
+    monkeypatch.setitem(sys.modules, "rldf_ray.preflight.doctor", stand_in)
     monkeypatch.setattr(rldf_ray, "doctor", stand_in, raising=False)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rldf_ray import cli
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 
 def rldf(*arguments: str) -> int:

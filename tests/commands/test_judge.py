@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.evaluate.judge_audit import audit_remarks
-from rldf_ray.judging import same_model, speaking_placement
-from rldf_ray.placement import PlacementError, Resources
+from rldf_ray.cluster.placement import PlacementError, Resources
+from rldf_ray.evaluate.judge.audit import audit_remarks
+from rldf_ray.evaluate.judge.run import same_model, speaking_placement
 from rldf_ray.plan import load_plan
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 from tests.commands.conftest import Rldf
 from tests.fakes import plan_with
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.evaluate.self_identification import FRAMINGS, framing_text
+from rldf_ray.evaluate.self_identification.name_biases import FRAMINGS, framing_text
 from tests.commands.conftest import Rldf
 from tests.endpoint import Answer, Server, completion, serving
 

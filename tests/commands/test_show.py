@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from rldf_ray import cli
 from rldf_ray.commands.show import Wanted, chosen_debates, page
 from rldf_ray.records import STATEMENT_SCHEMA, Statement, table_of
-from rldf_ray.storage import RunFolder, RunFolderError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from tests.fakes import judgement, opinion, statement
 
 EVIL = "red \x1b[31m alert \x07\x9b2J"

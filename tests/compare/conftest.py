@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
+from rldf_ray.cluster.placement import Placement, Resources
 from rldf_ray.compare import answers, free_answers, general_ability, runs, work
 from rldf_ray.compare.answers import Put
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Story
-from rldf_ray.evaluate import perplexity
-from rldf_ray.evaluate.bbq_items import BBQSet
-from rldf_ray.evaluate.bbq_summary import Answer
-from rldf_ray.evaluate.perplexity import Perplexity
-from rldf_ray.placement import Placement, Resources
+from rldf_ray.dataset.preference_data import prompts_table
+from rldf_ray.evaluate.bbq.items import BBQSet
+from rldf_ray.evaluate.bbq.summary import Answer
+from rldf_ray.evaluate.perplexity import perplexity
+from rldf_ray.evaluate.perplexity.perplexity import Perplexity
 from rldf_ray.plan import Plan
-from rldf_ray.preference_data import prompts_table
 from rldf_ray.records import TOPIC_SCHEMA, table_of
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import RecordingModel, judgement, opinion, plan_with
 
 TOPICS = [opinion(1, split="eval"), judgement(2, split="eval"), opinion(3, split="ppo")]

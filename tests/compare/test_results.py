@@ -19,11 +19,11 @@ from rldf_ray.compare.results import (
     result_rows,
 )
 from rldf_ray.compare.settings import Settings, plan_with_items, whole_blocks
-from rldf_ray.evaluate.bbq_data import load_bbq
-from rldf_ray.evaluate.bbq_summary import Answer, Evaluation
-from rldf_ray.evaluate.multiple_choice import SCENES, load_items
-from rldf_ray.parquet_files import ParquetError
+from rldf_ray.evaluate.bbq.data import load_bbq
+from rldf_ray.evaluate.bbq.run_models import SCENES, load_items
+from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
 from rldf_ray.plan import PlanError
+from rldf_ray.storage.parquet import ParquetError
 from tests.fakes import plan_with
 
 ITEMS = load_bbq(SCENES, None, 8)

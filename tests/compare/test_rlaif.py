@@ -6,12 +6,11 @@ import asyncio
 
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.methods.rlaif import answerers_of
-from rldf_ray.debate.agents import PromptedReferee
-from rldf_ray.debate.collect import Collector, plan_debates
+from rldf_ray.dataset.preference_data import preference_data, prompt_of
 from rldf_ray.plan import Plan
-from rldf_ray.preference_data import preference_data, prompt_of
-from rldf_ray.prompts import render
+from rldf_ray.protocols.multirole.collect import Collector, plan_debates
 from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, Statement
+from rldf_ray.referee.prompted import PromptedReferee, render
 from tests.fakes import RecordingModel, judgement, opinion, plan_with
 
 TOPICS = [
@@ -58,7 +57,7 @@ def test_an_answer_hears_nothing_but_the_prompt_of_training() -> None:
 def test_the_judge_is_asked_in_the_referees_words() -> None:
     model = RecordingModel()
     collected(source(), model)
-    assert {r.messages[0].content for r in model.asked("/score/")} == {render("referee_system")}
+    assert {r.messages[0].content for r in model.asked("/score/")} == {render("system")}
 
 
 def test_sft_and_pairs_come_out_in_the_tables_that_training_reads() -> None:

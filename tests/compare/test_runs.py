@@ -19,7 +19,7 @@ from rldf_ray.compare.runs import (
 )
 from rldf_ray.console import Story
 from rldf_ray.plan import Plan
-from rldf_ray.storage import RunFolder, RunFolderError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from tests.fakes import plan_with
 
 

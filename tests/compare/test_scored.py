@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.commands import human_work
 from rldf_ray.compare.results import RESULT_SCHEMA
+from rldf_ray.engines.checks import PreflightError
+from rldf_ray.evaluate.people import run as human_work
 from rldf_ray.models.base import ModelError
 from rldf_ray.plan import PlanError
-from rldf_ray.preflight import PreflightError
 from tests import endpoint
 from tests.compare.conftest import Machine, compare
 from tests.endpoint import Server, completion, serving

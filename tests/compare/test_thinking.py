@@ -12,13 +12,13 @@ from rldf_ray.compare.answers import Asking, think_all
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.methods.fair_thinking import jurors
 from rldf_ray.compare.thinking import Scene, Thought, asked_after
-from rldf_ray.evaluate.asking import LETTERS, Asked, Mode, ask, order_of
-from rldf_ray.evaluate.bbq_data import load_bbq
-from rldf_ray.evaluate.bbq_items import BBQItem
-from rldf_ray.evaluate.multiple_choice import SCENES
+from rldf_ray.evaluate.bbq.data import load_bbq
+from rldf_ray.evaluate.bbq.items import BBQItem
+from rldf_ray.evaluate.bbq.prompt import LETTERS, Asked, Mode, ask, order_of
+from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
-from rldf_ray.storage import Journal
+from rldf_ray.storage.journal import Journal
 from tests.fakes import RecordingModel, plan_with
 
 ITEMS = load_bbq(SCENES, ["Age"], 4).items

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from rldf_ray.cluster.placement import PlacementError, Resources
 from rldf_ray.compare import answers, work
-from rldf_ray.evaluate.multiple_choice import SCENES_NAME, load_items
+from rldf_ray.engines.checks import PreflightError
+from rldf_ray.evaluate.bbq.run_models import SCENES_NAME, load_items
 from rldf_ray.models.base import ChatRequest
-from rldf_ray.placement import PlacementError, Resources
-from rldf_ray.preflight import PreflightError
-from rldf_ray.storage import Journal
+from rldf_ray.storage.journal import Journal
 from tests.compare.conftest import Machine, compare, with_room
 from tests.fakes import multirole_set, plan_with
 

@@ -13,9 +13,9 @@ import yaml
 
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.export import TABLES, export_files, export_to_hub
-from rldf_ray.preference_data import preference_data, write_data
+from rldf_ray.dataset.preference_data import preference_data, write_data
 from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, table_of
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import opinion, plan_with, statement
 
 

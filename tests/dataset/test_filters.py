@@ -20,8 +20,8 @@ from rldf_ray.dataset.filters import (
     without_near_duplicates,
 )
 from rldf_ray.plan import DataSection
-from rldf_ray.prompts import labelled_statements
 from rldf_ray.records import Statement
+from rldf_ray.referee.labelled_statements import labelled_statements
 from tests.fakes import judgement, opinion, statement
 
 ALL = DataSection()

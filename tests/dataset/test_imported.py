@@ -22,8 +22,8 @@ from rldf_ray.dataset.imported import (
     statements_from,
     topics_from,
 )
-from rldf_ray.parquet_files import ParquetError
 from rldf_ray.records import topic_id
+from rldf_ray.storage.parquet import ParquetError
 from tests.fakes import judgement, plan_with
 
 PLAN = plan_with()

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.debate.agents import PromptedReferee
-from rldf_ray.debate.collect import Collector, plan_debates
-from rldf_ray.debate.topics import TopicWriter
+from rldf_ray.dataset.preference_data import preference_data
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.preference_data import preference_data
-from rldf_ray.prompts import FOLDER
+from rldf_ray.protocols.multirole.collect import Collector, plan_debates
 from rldf_ray.records import Statement
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.topics.bias_type import SHIPPED
+from rldf_ray.topics.writer import TopicWriter
 from tests.fakes import plan_with
 
 
 @pytest.mark.parametrize("pairing", ["same_topic", "same_role"])
 def test_a_file_of_ones_own_gives_debates_and_pairs(pairing: str, tmp_path: Path) -> None:
     path = tmp_path / "shoe size.yaml"
-    text = (FOLDER / "bias_types" / "age.yaml").read_text()
+    text = (SHIPPED / "age.yaml").read_text()
     path.write_text(text.replace("20-year-old", "size-40 wearer"))
     plan = plan_with(
         f"bias_types=[age, '{path}']",

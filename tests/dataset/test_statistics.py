@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rldf_ray.dataset.card import dataset_card
+from rldf_ray.dataset.preference_data import pairs_table
 from rldf_ray.dataset.statistics import AUC, clustered_auc, quality_of, sides_of
 from rldf_ray.plan import DataSection
-from rldf_ray.preference_data import pairs_table
 from rldf_ray.records import PAIR_SCHEMA, Statement
 from tests.fakes import opinion, plan_with, statement
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.evaluate.bbq_data import load_bbq
+from rldf_ray.evaluate.bbq.data import load_bbq
+from rldf_ray.evaluate.bbq.run_models import SCENES, load_items
 from rldf_ray.evaluate.contamination import (
     overlap_sentence,
     overlap_with,
     texts_to_avoid,
     topics_behind,
 )
-from rldf_ray.evaluate.multiple_choice import SCENES, load_items
 from rldf_ray.records import TOPIC_SCHEMA, table_of
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import judgement, multirole_set, opinion, plan_with
 
 ITEMS = load_bbq(SCENES, ["Age"]).items

@@ -13,7 +13,7 @@ import msgspec
 
 from rldf_ray.models.base import ChatRequest, Completion, FinishReason
 from rldf_ray.models.scripted import ScriptedModel, sentences
-from rldf_ray.storage import digest
+from rldf_ray.storage.digest import digest
 
 NAMES = ("baker", "teacher", "driver", "nurse", "clerk", "singer", "farmer")
 PLACES = ("station", "market", "library", "harbour", "museum", "bakery")

@@ -25,18 +25,18 @@ import pytest
 from typer.testing import CliRunner
 
 from rldf_ray import cli, pipeline
+from rldf_ray.cluster.placement import Resources
 from rldf_ray.compare import answers
 from rldf_ray.compare.answers import Put
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.results import RESULT_SCHEMA
 from rldf_ray.console import Story
-from rldf_ray.evaluate.bbq_items import BBQSet
-from rldf_ray.evaluate.bbq_summary import Answer
-from rldf_ray.placement import Resources
+from rldf_ray.engines.speakers import Speakers
+from rldf_ray.evaluate.bbq.items import BBQSet
+from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.plan import Plan, load_plan, presets
-from rldf_ray.speakers import Speakers
-from rldf_ray.stages import Facts, Run
-from rldf_ray.storage import digest
+from rldf_ray.stages.run import Facts, Run
+from rldf_ray.storage.digest import digest
 from tests.compare.conftest import Machine, compare
 from tests.fakes import multirole_set, plan_with
 from tests.golden.content import hash_of, hashes_of

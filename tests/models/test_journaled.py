@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError, Usage
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.storage import Journal
+from rldf_ray.storage.journal import Journal
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = ChatRequest(messages=(Message("user", "Hello?"),), max_tokens=64, address="call/0")

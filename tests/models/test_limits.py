@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message, Usage
 from rldf_ray.models.limits import AtOnce, Budget, Rate, estimated
 from rldf_ray.plan import Endpoint
-from rldf_ray.storage import Journal
+from rldf_ray.storage.journal import Journal
 from tests.fakes import completion
 
 REQUEST = ChatRequest((Message("user", "x" * 300),), max_tokens=100)  # 100 + 100 tokens at most

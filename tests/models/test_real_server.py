@@ -17,15 +17,16 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from rldf_ray.debate.agents import SCORES, PromptedReferee
-from rldf_ray.debate.collect import Collector, plan_debates
 from rldf_ray.models.base import ChatRequest, Message
 from rldf_ray.models.embedded import embedded_model_folder
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.openai_http import OpenAIModel
 from rldf_ray.plan import Endpoint
+from rldf_ray.protocols.multirole.collect import Collector, plan_debates
 from rldf_ray.records import Statement
-from rldf_ray.storage import Journal
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.referee.verdict import SCORES
+from rldf_ray.storage.journal import Journal
 from tests.fakes import judgement, opinion, plan_with
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

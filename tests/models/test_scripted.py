@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rldf_ray.debate.topics import JUDGEMENT_SCHEMA
 from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError, Usage
 from rldf_ray.models.scripted import ScriptedModel, instance, sentence, sentences
+from rldf_ray.topics.writer import JUDGEMENT_SCHEMA
 
 REQUEST = ChatRequest(
     messages=(Message("system", "Be brief."), Message("user", "Is tea better than coffee?")),

@@ -15,21 +15,20 @@ import pytest
 import yaml
 from rapidfuzz import fuzz
 
-from rldf_ray.debate.topics import judgement_problem
-from rldf_ray.evaluate.bbq_data import load_bbq
-from rldf_ray.evaluate.bbq_score import score
+from rldf_ray.evaluate.bbq.data import load_bbq
+from rldf_ray.evaluate.bbq.score import score
 from rldf_ray.plan.debating import DebateSection
-from rldf_ray.prompts import (
-    FOLDER,
-    BiasTypeError,
-    bias_type,
-    debate_examples,
-    labelled_statements,
-    render,
-)
+from rldf_ray.prompts import render
+from rldf_ray.protocols.multirole.layouts import debate_examples
+from rldf_ray.protocols.multirole.layouts import render as debate_prompt
+from rldf_ray.referee.labelled_statements import labelled_statements
+from rldf_ray.referee.prompted import render as referee_prompt
+from rldf_ray.topics.bias_type import SHIPPED, BiasTypeError, bias_type, shipped_bias_types
+from rldf_ray.topics.writer import judgement_problem
 from tests.prompts.texts import MORE, TYPES, seed_texts, shared_runs, the_papers
 
-SCENES = Path(str(resources.files("rldf_ray") / "evaluate" / "scenes"))
+SCENES = Path(str(resources.files("rldf_ray") / "evaluate" / "bbq" / "scenes"))
+DEBATE_PROMPTS = Path(str(resources.files("rldf_ray") / "protocols" / "multirole" / "prompts"))
 FIRST_THREE = {
     "age": ["20-year-old", "40-year-old", "60-year-old"],
     "nationality": ["Chinese", "American", "Nigerian"],
@@ -80,11 +79,11 @@ def test_debate_examples_are_of_no_bias_type(name: str) -> None:
 
 def test_a_template_misses_no_value_silently() -> None:
     with pytest.raises(jinja2.UndefinedError):
-        render("debate_opening")
+        debate_prompt("opening")
 
 
 def test_what_a_model_wrote_is_not_read_as_a_template() -> None:
-    opening = render("debate_opening", topic="{{ 7 * 6 }} <b>", question="")
+    opening = debate_prompt("opening", topic="{{ 7 * 6 }} <b>", question="")
     assert opening == "Topic: {{ 7 * 6 }} <b>"
 
 
@@ -120,9 +119,9 @@ def test_the_answer_prompt_adds_an_identity_after_the_topic(name: str) -> None:
 
 
 def test_the_referee_is_asked_for_scores_and_ranks_only() -> None:
-    system = render("referee_system")
-    score = render("referee_score", context="C", text="S")
-    rank = render("referee_rank", context="C", texts=["S", "T"])
+    system = referee_prompt("system")
+    score = referee_prompt("score", context="C", text="S")
+    rank = referee_prompt("rank", context="C", texts=["S", "T"])
     assert "impartial" in system and "0" in system and "10" in system
     assert score.endswith("Answer with one number from 0 to 10.")
     assert "Statement 1: S" in rank and "Statement 2: T" in rank
@@ -130,7 +129,7 @@ def test_the_referee_is_asked_for_scores_and_ranks_only() -> None:
 
 
 def test_the_system_prompt_of_debaters_is_free_of_roles() -> None:
-    system = render("debate_system", identities=(), examples=debate_examples(6))
+    system = debate_prompt("system", identities=(), examples=debate_examples(6))
     every = [*TYPES, *MORE]
     names = [identity.name for name in every for identity in bias_type(name).identities]
     assert [name for name in names if re.search(rf"\b{re.escape(name)}\b", system)] == []
@@ -138,7 +137,9 @@ def test_the_system_prompt_of_debaters_is_free_of_roles() -> None:
 
 
 def test_no_template_of_a_debate_knows_how_many_rounds_there_are() -> None:
-    for path in FOLDER.glob("debate_*.txt"):
+    paths = list(DEBATE_PROMPTS.glob("*.txt"))
+    assert paths
+    for path in paths:
         text = path.read_text()
         assert not re.search(r"rounds|\bof \{\{|last round|final|remaining", text), path.name
 
@@ -147,7 +148,7 @@ def test_no_template_of_a_debate_knows_how_many_rounds_there_are() -> None:
 
 
 def test_the_papers_five_bias_types_and_bbqs_nine_have_a_file_each() -> None:
-    files = sorted(path.stem for path in (FOLDER / "bias_types").glob("*.yaml"))
+    files = shipped_bias_types()
     assert files == sorted([*TYPES, *MORE])
 
 
@@ -155,7 +156,7 @@ def test_the_papers_five_bias_types_and_bbqs_nine_have_a_file_each() -> None:
 def test_a_bias_type_is_called_as_its_file_and_has_five_identities(name: str) -> None:
     about = bias_type(name)
     names = [identity.name for identity in about.identities]
-    content = yaml.safe_load((FOLDER / "bias_types" / f"{name}.yaml").read_text())
+    content = yaml.safe_load((SHIPPED / f"{name}.yaml").read_text())
     assert about.name == content["name"] == name
     assert len(names) == len(set(names)) == 5
 
@@ -259,7 +260,7 @@ def test_a_wrong_bias_type_file_is_named_with_the_field(
 
 
 def test_a_bias_type_needs_five_identities(tmp_path: Path) -> None:
-    text = (FOLDER / "bias_types" / "age.yaml").read_text()
+    text = (SHIPPED / "age.yaml").read_text()
     start, end = text.index("  - name: 75-year-old"), text.index("opinion_topics:")
     path = tmp_path / "mine.yaml"
     path.write_text(text[:start] + text[end:])
@@ -271,7 +272,7 @@ def test_a_bias_type_can_be_a_file_of_ones_own_and_is_called_as_the_plan_calls_i
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text((FOLDER / "bias_types" / "age.yaml").read_text())
+    path.write_text((SHIPPED / "age.yaml").read_text())
     assert bias_type(str(path)).name == str(path)
     assert bias_type(str(path)).identities == bias_type("age").identities
 

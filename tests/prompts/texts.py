@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rldf_ray.prompts import bias_type
+from rldf_ray.topics.bias_type import bias_type
 
 TYPES = ["age", "beauty", "institution", "nationality", "profession"]
 # BBQ's categories beyond age and nationality. Nobody has labelled statements for them yet.

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rldf_ray.evaluate.held_out import ANSWER_SCHEMA
-from rldf_ray.evaluate.multiple_choice import ITEM_SCHEMA
+from rldf_ray.dataset.preference_data import preference_data
+from rldf_ray.evaluate.bbq.run_models import ITEM_SCHEMA
+from rldf_ray.evaluate.held_out.answers import ANSWER_SCHEMA
 from rldf_ray.plan import DataSection, load_plan
-from rldf_ray.preference_data import preference_data
 from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.report.build import METRIC_SCHEMA, build_report, write_report
 from rldf_ray.report.page import render_page
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import opinion
 from tests.fakes import statement as refereed
 

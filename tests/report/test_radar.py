@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.report.figure_files import files_of
+from rldf_ray.figures.files import files_of
 from rldf_ray.report.radar import Spread, draw_radar, limits_of, lines_of, spokes_of
 
 TYPES = ("age", "nationality", "institution", "beauty", "profession")

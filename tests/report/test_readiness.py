@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from matplotlib.axes import Axes
 
-from rldf_ray.evaluate.bbq_unknown import accuracies_by_readiness
-from rldf_ray.report.figure_files import files_of
+from rldf_ray.evaluate.bbq.unknown import accuracies_by_readiness
+from rldf_ray.figures.files import files_of
 from rldf_ray.report.readiness import answered_of, draw_readiness
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.records import STATEMENT_SCHEMA, Statement, table_of
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 
 def write_run(folder: Path) -> Path:

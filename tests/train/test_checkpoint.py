@@ -21,7 +21,7 @@ from rldf_ray.train.checkpoint import (
     save_checkpoint,
     set_rng_state,
 )
-from rldf_ray.train.ppo_step import PPO
+from rldf_ray.train.ppo.step import PPO
 from rldf_ray.train.worker import TrainJob, last_checkpoint
 from tests.fakes import plan_with
 from tests.train.tiny import CPU, random_rollouts, tiny_job

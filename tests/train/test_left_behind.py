@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rldf_ray.train.weight_sync import remove_left_behind
+from rldf_ray.train.ppo.weight_sync import remove_left_behind
 
 TRAINER = """
 import sys

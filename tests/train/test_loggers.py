@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.preflight import PreflightError, check_loggers
+from rldf_ray.engines.checks import PreflightError
+from rldf_ray.preflight.checks import check_loggers
 from rldf_ray.train.loggers import open_loggers
 from rldf_ray.train.worker import PROGRESS, Follower, log_step
 from tests.fakes import plan_with

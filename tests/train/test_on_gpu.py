@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray import training_stages
+from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Story
-from rldf_ray.placement import Placement
+from rldf_ray.dataset.preference_data import prompts_table
+from rldf_ray.engines.speakers import Speakers
 from rldf_ray.plan import Plan
-from rldf_ray.preference_data import prompts_table
 from rldf_ray.records import TOPIC_SCHEMA, table_of
-from rldf_ray.speakers import Speakers
-from rldf_ray.stages import Run
-from rldf_ray.storage import RunFolder
+from rldf_ray.stages import training as training_stages
+from rldf_ray.stages.run import Run
+from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import judgement, plan_with
 from tests.train.tiny import WORDS
 
@@ -73,7 +73,7 @@ def gpu_plan(dtype: str, rank: int) -> Plan:
     ("dtype", "rank"), [("float32", 0), ("bfloat16", 0), ("float32", 16)], ids=str
 )
 def test_all_three_trainers_run_on_cuda(tmp_path: Path, dtype: str, rank: int) -> None:
-    from rldf_ray.cluster import ray_cluster
+    from rldf_ray.cluster.ray_cluster import ray_cluster
 
     folder = RunFolder(tmp_path)
     write_data(folder)

@@ -16,7 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rldf_ray.cluster import ray_cluster
+from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train.reward import train_reward
 from rldf_ray.train.sft import train_sft

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from rldf_ray.train.weight_sync import write_in_place
+from rldf_ray.train.ppo.weight_sync import write_in_place
 
 
 def test_a_second_sync_leaves_the_second_weights(tmp_path: Path) -> None:

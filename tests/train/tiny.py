@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from rldf_ray.placement import Placement
-from rldf_ray.train.ppo_figures import Experience
-from rldf_ray.train.ppo_step import PPO
-from rldf_ray.train.rollout import Rollout
+from rldf_ray.cluster.placement import Placement
+from rldf_ray.train.ppo.metrics import Experience
+from rldf_ray.train.ppo.rollout import Rollout
+from rldf_ray.train.ppo.step import PPO
 from rldf_ray.train.worker import TrainJob
 from tests.fakes import plan_with
 

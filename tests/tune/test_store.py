@@ -11,7 +11,8 @@ import pytest
 from rldf_ray.models.base import ChatRequest, Message
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.storage import Journal, RunFolder
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import RecordingModel
 from tests.s3_server import as_environment, s3_server
 from tune.store import Store, generated_tokens

@@ -13,9 +13,9 @@ import psutil
 import pytest
 import yaml
 
-from rldf_ray.cluster import ray_cluster
+from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.plan import load_plan
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [

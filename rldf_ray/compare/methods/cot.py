@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rldf_ray.compare.method import Method
-from rldf_ray.compare.thinking import Scene, Thinker, Thought
+from rldf_ray.compare.thinking import Scene, Thinker, Thought, render
 from rldf_ray.models.base import Message
 from rldf_ray.plan import Plan
-from rldf_ray.prompts import render
 
 PLACE = 1
 

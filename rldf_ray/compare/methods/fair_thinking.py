@@ -10,11 +10,11 @@ import itertools
 from collections.abc import Sequence
 
 from rldf_ray.compare.method import Method
-from rldf_ray.compare.thinking import Scene, Thinker, Thought
+from rldf_ray.compare.thinking import Scene, Thinker, Thought, render
 from rldf_ray.models.base import Message
 from rldf_ray.plan import Plan
-from rldf_ray.prompts import BiasTypeError, bias_type, render
 from rldf_ray.records import Identity
+from rldf_ray.topics.bias_type import BiasTypeError, bias_type
 
 PLACE = 2
 

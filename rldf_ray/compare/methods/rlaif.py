@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rldf_ray import stages
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import sampling
-from rldf_ray.debate.agents import seed_of
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
+from rldf_ray.dataset.preference_data import prompt_of
+from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
 from rldf_ray.pipeline import STAGES
 from rldf_ray.plan import Plan
-from rldf_ray.preference_data import prompt_of
 from rldf_ray.records import Debate, Identity
+from rldf_ray.stages.debates import debates
 
 PLACE = 4
 NOBODY = Identity("policy", "the", "")
@@ -28,7 +27,7 @@ NOBODY = Identity("policy", "the", "")
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     """One row."""
-    made = dict(STAGES) | {"debates": partial(stages.debates, seated=answerers_of)}
+    made = dict(STAGES) | {"debates": partial(debates, seated=answerers_of)}
     return [Method("rlaif", "RLAIF", Training(sampling(plan), "ppo", made))]
 
 

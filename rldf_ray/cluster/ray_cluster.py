@@ -1,0 +1,185 @@
+"""Ray: connect to the cluster there is, or start a local one, and keep its chatter in files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from rldf_ray.cluster.placement import Placement, PlacementError, Resources
+
+# A cloud's node has to be found, started and set up.
+NODE_DEADLINE_S = 1800.0
+WORKERS_END_S = 10.0
+
+
+@contextmanager
+def ray_cluster(logs: Path) -> Iterator[Resources]:
+    """Ray, for as long as the block lasts; yields what it reports.
+
+    `RAY_ADDRESS` names a cluster to join; without it a local one is started and ended with the
+    block. The logs of Ray's processes, actors and engines are under `logs`/ray.
+    """
+    # Set before ray is imported, which reads them once.
+    os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # vLLM's engine core is a child of its actor's process: nothing of it may outlive the actor.
+    os.environ.setdefault("RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper", "1")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray lets its workers run last; on a machine of their own the work is theirs.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    import ray
+
+    ray.init(
+        # Without an address Ray would also join whatever was started on this machine.
+        address=os.environ.get("RAY_ADDRESS", "local"),
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        runtime_env={"env_vars": _worker_environment()},
+    )
+    node: Any = ray._private.worker.global_worker.node
+    source = Path(node.get_logs_dir_path())
+    target = logs / "ray"
+    _link(source, target)
+    try:
+        yield _resources(ray)
+    finally:
+        workers = _workers()
+        ray.shutdown()
+        _end_those_left(workers)
+        _keep(source, target)
+
+
+def remote(function: Callable[..., Any], placement: Placement, **options: Any) -> Any:
+    """`function` as a Ray task with the resources of one training worker."""
+    import ray
+
+    task: Any = ray.remote(function)
+    return task.options(num_cpus=placement.worker_cpus, num_gpus=placement.worker_gpus, **options)
+
+
+def on_one_node(placement: Placement) -> Placement:
+    """`placement` with engines and workers on the same node, which an autoscaler may have to add.
+
+    PPO's weights go from its first worker to its engines through the memory of one node.
+
+    Raises:
+        PlacementError: no node has had room for them for `NODE_DEADLINE_S`.
+    """
+    import ray
+    from ray.util.placement_group import (
+        placement_group,
+        placement_group_table,
+        remove_placement_group,
+    )
+
+    engines, workers = placement.engines, placement.workers
+    needed = {
+        "CPU": engines * placement.engine_cpus + workers * placement.worker_cpus,
+        "GPU": engines * placement.engine_gpus + workers * placement.worker_gpus,
+    }
+    group = placement_group([{name: n for name, n in needed.items() if n}], strategy="STRICT_PACK")
+    try:
+        if not group.wait(NODE_DEADLINE_S):
+            raise PlacementError(
+                f"PPO needs a node with {needed['CPU']:g} CPUs and {needed['GPU']:g} GPUs for its "
+                f"{engines} engine(s) and {workers} worker(s), and for {NODE_DEADLINE_S:g} s no "
+                "node had them free: lower engines.count or train.workers, or add a larger node"
+            )
+        (node_id,) = placement_group_table(group)["bundles_to_node_id"].values()
+    finally:
+        remove_placement_group(group)
+    (address,) = [n["NodeManagerAddress"] for n in ray.nodes() if n["NodeID"] == node_id]
+    return replace(placement, home=f"node:{address}")
+
+
+def _workers() -> list[psutil.Process]:
+    """What the local cluster runs on this machine; of a cluster that was joined, nothing."""
+    raylets = [child for child in psutil.Process().children() if child.name() == "raylet"]
+    return [worker for raylet in raylets for worker in raylet.children(recursive=True)]
+
+
+def _end_those_left(workers: list[psutil.Process]) -> None:
+    """A worker that hangs while it exits does not see its raylet go, and would stay for ever."""
+    _, left = psutil.wait_procs(workers, timeout=WORKERS_END_S)
+    for worker in left:
+        # A process that has ended meanwhile is told from another of its number.
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
+    psutil.wait_procs(left, timeout=WORKERS_END_S)
+
+
+def _worker_environment() -> dict[str, str]:
+    """What actors and workers need: quiet libraries, and the package where it is not installed."""
+    return {
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        ),
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "RAY_TRAIN_V2_ENABLED": "1",
+        # By default glibc returns every large tensor to the system when it is freed; mapping the
+        # pages again took a fifth to a third of the processor time of training on a CPU. It keeps
+        # what is above 64 MB, such as logits, only in the arena of the first thread. What is larger
+        # than logits, such as a copy of a large vocabulary's output head at every pass, is given
+        # back: a tenth of the time of a 1.5B model's PPO, whose memory the holes had trebled.
+        "MALLOC_ARENA_MAX": "1",
+        "MALLOC_MMAP_THRESHOLD_": str(2**28),
+        "MALLOC_TRIM_THRESHOLD_": str(16 * 2**30),
+    }
+
+
+def reported_resources() -> Resources:
+    """What Ray would report: the cluster's resources if one is running, else this machine's."""
+    if os.environ.get("RAY_ADDRESS"):
+        with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)) as resources:
+            return resources
+    import ray._private.accelerators as accelerators
+    from ray._private.utils import get_num_cpus
+
+    gpus = accelerators.get_accelerator_manager_for_resource("GPU")
+    count = gpus.get_current_node_num_accelerators() if gpus is not None else 0
+    return Resources(get_num_cpus(), count, psutil.virtual_memory().available / 2**30)
+
+
+def _resources(ray: Any) -> Resources:
+    """What the nodes have, or will have: an autoscaler adds nodes when work waits for them."""
+    reported: dict[str, float] = ray.cluster_resources()
+    possible: dict[str, float] = (
+        ray._private.state.state.get_max_resources_from_cluster_config() or {}
+    )
+    return Resources(
+        cpus=max(reported.get("CPU", 0.0), possible.get("CPU", 0.0)),
+        gpus=max(reported.get("GPU", 0.0), possible.get("GPU", 0.0)),
+        memory_gib=(reported.get("memory", 0.0) + reported.get("object_store_memory", 0.0)) / 2**30,
+        # A head alone has none where nodes come and go: theirs are not known yet.
+        node_cpus=max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
+        or float("inf"),
+    )
+
+
+def _link(source: Path, target: Path) -> None:
+    """While Ray runs, `target` shows its log folder."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink():
+        target.unlink()
+    elif target.exists():
+        shutil.rmtree(target)
+    target.symlink_to(source)
+
+
+def _keep(source: Path, target: Path) -> None:
+    """After Ray has ended, `target` has a copy: Ray's own folder is temporary."""
+    if target.is_symlink():
+        target.unlink()
+    shutil.copytree(source, target, dirs_exist_ok=True, ignore_dangling_symlinks=True)

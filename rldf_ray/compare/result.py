@@ -1,0 +1,204 @@
+"""A finished comparison: figures, tests, tables and costs from what is on disk, and its files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.cluster.environment import machine, versions
+from rldf_ray.compare.answers import Asking, read_answers
+from rldf_ray.compare.comparisons import Comparison, compare_all
+from rldf_ray.compare.costs import Answering, Cost, cost_of
+from rldf_ray.compare.general_ability import perplexity_rows
+from rldf_ray.compare.judges import compare_scores, judge_notes
+from rldf_ray.compare.latex import latex
+from rldf_ray.compare.method import Method
+from rldf_ray.compare.multirole import MultiroleRows
+from rldf_ray.compare.notes import notes_of, overlap_notes, silence_note
+from rldf_ray.compare.option_order import Positions, order_notes, order_table, positions_of
+from rldf_ray.compare.plans import policy_as_speaker
+from rldf_ray.compare.results import (
+    ALL,
+    ITEM_SCHEMA,
+    ITEMS,
+    MEASURES,
+    MULTIROLE,
+    RESULT_SCHEMA,
+    RESULTS,
+    Rows,
+    given_rows,
+    item_rows,
+    result_rows,
+)
+from rldf_ray.compare.settings import Settings
+from rldf_ray.compare.tables import MEANS, Table, all_tables
+from rldf_ray.compare.writing import costs_csv, csv_text, differences_csv, markdown
+from rldf_ray.evaluate.bbq.items import BBQSet
+from rldf_ray.evaluate.bbq.run_models import set_name
+from rldf_ray.evaluate.bbq.score import score
+from rldf_ray.plan import Plan
+from rldf_ray.records import Topic
+from rldf_ray.report.readiness import Methods, answered_of
+from rldf_ray.storage.digest import digest, file_digest
+from rldf_ray.storage.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finished comparison, as JSON and the terminal tell it."""
+
+    titles: Mapping[str, str]
+    answered: Methods
+    results: Rows
+    tables: Sequence[Table]
+    comparisons: Sequence[Comparison]
+    costs: Mapping[str, Cost]
+    positions: Mapping[str, Sequence[Positions]]
+    notes: Sequence[str]
+    summary: Mapping[str, Any]
+
+
+def found_in(
+    plan: Plan,
+    settings: Settings,
+    methods: Sequence[Method],
+    askings: Sequence[Asking],
+    keys: Mapping[tuple[str, int], str],
+    items: BBQSet,
+    multirole: MultiroleRows,
+    pairs: int | None,
+    topics: Sequence[Topic],
+    out: Path,
+) -> Found:
+    """Figures, tests, tables and costs from what is on disk.
+
+    Args:
+        topics: trained on, or held out for free answers.
+    """
+    kept = RunFolder(out / "compare")
+    answered, results = [], []
+    places: dict[str, list[Positions]] = {}
+    costs: dict[str, list[Cost]] = {method.name: [] for method in methods}
+    for asking in askings:
+        key = keys[asking.method.name, asking.repeat]
+        answers = read_answers(kept, key)
+        answered += item_rows(asking, answers)
+        results += result_rows(asking, items.items, answers)
+        results += perplexity_rows(plan, asking, kept)
+        if settings.mode == "letter":
+            places.setdefault(asking.method.name, []).append(positions_of(items.items, answers))
+        took = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
+        costs[asking.method.name].append(cost_of(asking.method, asking.repeat, pairs, took, out))
+    titles = {method.name: method.title for method in methods}
+    results += [*multirole.results, *given_rows(plan, settings, list(titles))]
+    every_item = [*answered, *multirole.items]
+    kept.write_table(ITEMS, pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
+    kept.write_table(RESULTS, pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
+    comparisons = [
+        *compare_all(answered, list(titles), plan.seed),
+        *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,)),
+        *compare_scores(settings.figures, list(titles), plan.seed),
+    ]
+    silent = _always_unknown(items)
+    accuracy = silent[ALL]["accuracy"]
+    assert accuracy is not None, "a set without items is refused when it is read"
+    tables = all_tables(results, titles, Path(plan.model).name, silent)
+    means = {name: _mean(found) for name, found in costs.items()}
+    asked = {set_name(plan): items.items, **multirole.sets}
+    notes = [
+        *notes_of(plan, settings, items, pairs),
+        silence_note(results, titles, accuracy),
+        *overlap_notes(topics, asked),
+        *order_notes(places, titles),
+        *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
+    ]
+    summary = {
+        "command": " ".join(["rldf", *sys.argv[1:]]),
+        "plan": plan.model_dump(mode="json"),
+        "plan_digest": plan.digest(),
+        "settings": asdict(settings),
+        "seeds": [plan.seed + repeat for repeat in range(settings.repeats)],
+        "pairs": pairs,
+        "set": set_name(plan),
+        "items": len(items.items),
+        "items_digest": digest([asdict(item) for item in items.items]),
+        "files": {name: file_digest(kept.root / name) for name in (ITEMS, RESULTS)},
+        "methods": [_about(method, askings, keys, means[method.name]) for method in methods],
+        "always_unknown": silent[ALL],
+        "option_order": places,
+        "comparisons": [{**asdict(c), "verdict": c.verdict} for c in comparisons],
+        "notes": notes,
+        "versions": versions(),
+        "machine": machine(),
+    }
+    return Found(
+        titles, answered_of(answered), results, tables, comparisons, means, places, notes, summary
+    )
+
+
+def _about(
+    method: Method,
+    askings: Sequence[Asking],
+    keys: Mapping[tuple[str, int], str],
+    cost: Cost,
+) -> dict[str, Any]:
+    mine = [asking for asking in askings if asking.method.name == method.name]
+    return {
+        "name": method.name,
+        "title": method.title,
+        "models": [asking.weights for asking in mine],
+        "answers": [keys[asking.method.name, asking.repeat] for asking in mine],
+        "cost": cost.as_dict(),
+    }
+
+
+def _always_unknown(items: BBQSet) -> dict[str, dict[str, float | None]]:
+    """Group -> figures of a model that reads nothing and always says that it cannot be known."""
+    found = score(items.items, {item.key: item.unknown for item in items.items})
+    groups = {**found.categories, ALL: found.overall}
+    figures = {
+        group: {measure: getattr(one, name) for measure, name in MEASURES.items()}
+        for group, one in groups.items()
+    }
+    figures[MEANS] = {
+        measure: found.mean_of_categories[name].value
+        for measure, name in MEASURES.items()
+        if name in found.mean_of_categories
+    }
+    return figures
+
+
+def _mean(costs: Sequence[Cost]) -> Cost:
+    """Of the repeats; what is the same in all of them stays as it is."""
+    n = len(costs)
+    known = [cost.reward_accuracy for cost in costs if cost.reward_accuracy is not None]
+    return replace(
+        costs[0],
+        generated_tokens=round(sum(cost.generated_tokens for cost in costs) / n),
+        seconds=sum(cost.seconds for cost in costs) / n,
+        answering=Answering(
+            thought_tokens=sum(cost.answering.thought_tokens for cost in costs) / n,
+            seconds=sum(cost.answering.seconds for cost in costs) / n,
+        ),
+        reward_accuracy=sum(known) / len(known) if known else None,
+        remarks=tuple(dict.fromkeys(remark for cost in costs for remark in cost.remarks)),
+    )
+
+
+def write_files(found: Found, kept: RunFolder) -> None:
+    others = [order_table(found.positions, found.titles)] if found.positions else []
+    tables = markdown(
+        found.tables, found.comparisons, found.costs, found.titles, others, found.notes
+    )
+    kept.write_text("tables.md", tables)
+    tex = latex(found.tables, found.comparisons, found.costs, found.titles)
+    kept.write_text("tables.tex", tex)
+    kept.write_text("tables.csv", csv_text(found.tables))
+    kept.write_text("differences.csv", differences_csv(found.comparisons))
+    kept.write_text("costs.csv", costs_csv(found.costs))
+    kept.write_json("compare.json", found.summary)

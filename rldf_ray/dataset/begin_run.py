@@ -1,0 +1,232 @@
+"""A run folder that begins with one's own topics, transcripts or pairs, at a later stage.
+
+What was given counts as finished, so that the single-stage commands go on from there:
+
+    topics -> `rldf debate`        transcripts -> `rldf data`        pairs -> `rldf train sft`
+
+Rows that repeat an item or a held-out topic the run will be evaluated on are left out, as such
+topics are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.cluster.environment import versions
+from rldf_ray.dataset import DatasetError
+from rldf_ray.dataset.imported import (
+    PairRow,
+    R,
+    TopicRow,
+    TranscriptRow,
+    debated_topics,
+    pairs_from,
+    read_rows,
+    statements_from,
+    topics_from,
+    without,
+)
+from rldf_ray.dataset.preference_data import PreferenceData, prompts_table, sft_of_pairs, write_data
+from rldf_ray.dataset.statistics import quality_of, sides_of
+from rldf_ray.plan import Plan
+from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, Topic, table_of
+from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.topics.bias_type import bias_type
+from rldf_ray.topics.overlap import EvaluationTexts, Overlap, topic_texts
+from rldf_ray.topics.writer import by_split, overlaps_with_held_out, seed_topics
+
+
+@dataclass(frozen=True)
+class Given:
+    """The files of an import: topics alone, or transcripts or pairs with or without topics."""
+
+    topics: Path | None = None
+    transcripts: Path | None = None
+    pairs: Path | None = None
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import left in the folder, and the command that goes on.
+
+    Attributes:
+        overlaps_dropped: rows of the files that repeat an evaluation item or a held-out topic, by
+            how they do.
+    """
+
+    topics: int
+    statements: int
+    pairs: int
+    next_command: str
+    overlaps_dropped: Mapping[Overlap, int]
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """Leaves out the rows of files that repeat what the run is evaluated on."""
+
+    evaluated: EvaluationTexts
+    dropped: Counter[Overlap] = field(default_factory=Counter)
+
+    def topics(self, path: Path, plan: Plan) -> list[Topic]:
+        """Topics of a file that repeat no item; nor, unless held out themselves, a held-out one."""
+        topics = topics_from(self.rows(path, TopicRow), plan)
+        overlaps = overlaps_with_held_out(topics)
+        return [t for t, o in zip(topics, overlaps, strict=True) if not self._repeats(o)]
+
+    def rows(self, path: Path, model: type[R], held_out: Sequence[Topic] = ()) -> list[R]:
+        """Rows of a file that repeat no item; and none of `held_out`, or what it is asked in."""
+        asked = prompts_table(held_out)["prompt"].to_pylist()
+        prompts = [message["content"] for messages in asked for message in messages]
+        others = topic_texts(held_out, prompts)
+        kept = [
+            row
+            for row in read_rows(path, model)
+            if not self._repeats(self.evaluated.overlap_of(*row.asked))
+            and not self._repeats(others.overlap_of(*row.asked))
+        ]
+        if not kept:
+            raise DatasetError(
+                f"{path}: every row repeats an item or a held-out topic that the run is evaluated "
+                "on: give others, or name another set in evaluate.bbq"
+            )
+        return kept
+
+    def _repeats(self, overlap: Overlap | None) -> bool:
+        if overlap is not None:
+            self.dropped[overlap] += 1
+        return overlap is not None
+
+
+def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: EvaluationTexts) -> Imported:
+    """Begin a run in `folder`; every row of every file is checked before anything is written.
+
+    Args:
+        evaluated: what the run is evaluated on; rows that repeat it are left out.
+
+    Raises:
+        DatasetError: nothing, too much or something wrong was given; or the folder has a run.
+    """
+    if folder.fetched("plan.yaml").exists():
+        raise DatasetError(f"{folder.where} holds a run already: import into a new folder")
+    if given.transcripts and given.pairs:
+        raise DatasetError("give --transcripts or --pairs, not both: pairs are made of transcripts")
+    if not (given.topics or given.transcripts or given.pairs):
+        raise DatasetError("nothing to import: give --topics, --transcripts or --pairs")
+    apart = _Apart(evaluated)
+    listed = apart.topics(given.topics, plan) if given.topics else None
+    if given.transcripts:
+        return _begin_with_transcripts(plan, folder, given.transcripts, listed, apart)
+    if given.pairs:
+        return _begin_with_pairs(plan, folder, given.pairs, listed, apart)
+    assert listed is not None
+    with folder.locked():
+        _begin(plan, folder, listed, apart)
+    return Imported(len(listed), 0, 0, f"rldf debate {folder.where}", apart.dropped)
+
+
+def _begin_with_transcripts(
+    plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
+) -> Imported:
+    prompted = without(
+        _prompted(plan, listed, apart), debated_topics(read_rows(path, TranscriptRow))
+    )
+    rows = apart.rows(path, TranscriptRow, by_split(prompted, "eval"))
+    topics = [*debated_topics(rows), *prompted]
+    statements = statements_from(rows, plan)
+    _check_prompts(topics)
+    with folder.locked():
+        _begin(plan, folder, topics, apart)
+        folder.write_table("data/transcripts.parquet", table_of(statements, STATEMENT_SCHEMA))
+        _finish_debates(plan, folder, statements)
+    go_on = f"rldf data {folder.where}"
+    return Imported(len(topics), len(statements), 0, go_on, apart.dropped)
+
+
+def _begin_with_pairs(
+    plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
+) -> Imported:
+    topics = without(_prompted(plan, listed, apart), [])
+    pairs = pairs_from(apart.rows(path, PairRow, by_split(topics, "eval")))
+    _check_prompts(topics)
+    with folder.locked():
+        _begin(plan, folder, topics, apart)
+        _finish_debates(plan, folder, [])
+        facts = write_data(folder, plan, _of_pairs(plan, pairs, topics))
+        _finish(plan, folder, "data", {**facts, "imported": path.name})
+    go_on = f"rldf train sft {folder.where}"
+    return Imported(len(topics), 0, pairs.num_rows, go_on, apart.dropped)
+
+
+def _of_pairs(plan: Plan, pairs: pa.Table, topics: Iterable[Topic]) -> PreferenceData:
+    return PreferenceData(
+        sft=sft_of_pairs(pairs, plan.data),
+        pairs=pairs,
+        prompts=prompts_table(topics),
+        quality=quality_of(0, {}, sides_of(pairs), pairs),
+    )
+
+
+def _prompted(plan: Plan, listed: Sequence[Topic] | None, apart: _Apart) -> Sequence[Topic]:
+    """Topics for PPO and evaluation: the given ones, or else the seeds of the bias types."""
+    if listed is not None:
+        return listed
+    abouts = [bias_type(name) for name in plan.bias_types]
+    seeds = [
+        *(topic for about in abouts for topic in seed_topics(about, "opinion", plan)),
+        *(topic for about in abouts for topic in seed_topics(about, "judgement", plan)),
+    ]
+    kept = [topic for topic in seeds if apart.evaluated.overlap(topic) is None]
+    return [t for t, o in zip(kept, overlaps_with_held_out(kept), strict=True) if o is None]
+
+
+def _check_prompts(topics: Iterable[Topic]) -> None:
+    splits = {topic.split for topic in topics}
+    for split in ("ppo", "eval"):
+        if split not in splits:
+            raise DatasetError(
+                f"no topic is left for the {split} split: give more with --topics, or say their "
+                "`split` there"
+            )
+
+
+def _begin(plan: Plan, folder: RunFolder, topics: Sequence[Topic], apart: _Apart) -> None:
+    folder.write_text("plan.yaml", plan.to_yaml())
+    folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))
+    counts = {name: _counts([t for t in topics if t.bias_type == name]) for name in plan.bias_types}
+    dropped = {"imported_overlaps_dropped": dict(apart.dropped)}
+    _finish(plan, folder, "topics", {"topics": counts, **dropped})
+
+
+def _counts(topics: Sequence[Topic]) -> dict[str, Any]:
+    return {
+        "opinion": sum(topic.kind == "opinion" for topic in topics),
+        "judgement": sum(topic.kind == "judgement" for topic in topics),
+        "seed": len(topics),
+        "written": 0,
+        "duplicates_dropped": 0,
+        "rejected": 0,
+        "rejected_why": {},
+    }
+
+
+def _finish_debates(plan: Plan, folder: RunFolder, statements: Sequence[Statement]) -> None:
+    failures = sum(statement.failure is not None for statement in statements)
+    facts = {
+        "debates": len({statement.debate_id for statement in statements}),
+        "statements": len(statements),
+        "failures": {"no label": failures} if failures else {},
+        "label_sources": dict(Counter(statement.label_source for statement in statements)),
+    }
+    _finish(plan, folder, "debates", facts)
+
+
+def _finish(plan: Plan, folder: RunFolder, stage: str, facts: dict[str, Any]) -> None:
+    nothing = {"seconds": 0.0, "peak_pss_gib": 0.0, "versions": versions()}
+    folder.finish(stage, plan.digest(), {**nothing, **facts})

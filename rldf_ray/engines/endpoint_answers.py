@@ -1,0 +1,39 @@
+"""An endpoint's model whose answers are kept, so that none is paid for twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rldf_ray.console import Story
+from rldf_ray.models.journaled import JournaledModel
+from rldf_ray.plan import Endpoint
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.run_folder import RunFolder
+
+ENDPOINT = "openai:"
+
+
+@contextmanager
+def remembering(
+    model: str, endpoint: Endpoint, out: RunFolder, story: Story
+) -> Iterator[JournaledModel]:
+    """`openai:NAME` with a journal in `out`; what it remembered is told at the end.
+
+    Who answers behind an address is not known here, so the reader has to be.
+    """
+    from rldf_ray.models.openai_http import OpenAIModel
+
+    asked = OpenAIModel(model.removeprefix(ENDPOINT), endpoint)
+    path = out.path("journal/calls.jsonl")
+    journal = Journal(path)
+    try:
+        remembered = JournaledModel(asked, journal, address=endpoint.base_url)
+        yield remembered
+    finally:
+        journal.close()
+    if remembered.reused:
+        story.say(
+            f"{remembered.reused} answers were given before and are in {path}; if another model "
+            "has that name and address by now, give another --out"
+        )

@@ -1,0 +1,362 @@
+"""A vLLM engine inside a Ray actor, and the only file that imports vllm."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import mmap
+import os
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from rldf_ray.cluster.memory import give_back_freed
+from rldf_ray.engines.choice_trie import ChoiceTrie
+from rldf_ray.engines.transport import Desk
+from rldf_ray.models.base import (
+    ChatRequest,
+    Completion,
+    EngineDiedError,
+    FinishReason,
+    ModelError,
+    Usage,
+)
+from rldf_ray.models.embedded import resolve_model
+from rldf_ray.storage.mirror import at_hand
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """What one engine needs to start.
+
+    Attributes:
+        model: Hugging Face folder or hub id, or what `resolve_model` makes one of where the
+            engine runs.
+        revision: recorded with everything this engine says until weights are synced into it.
+        dtype: "bfloat16", "float16" or "float32".
+        max_model_len: prompt plus answer, tokens.
+        max_num_seqs: requests decoded together.
+        kv_cache_gib: memory for the KV cache on CPU, GiB; None lets vLLM take its share of a GPU.
+        gpu_memory_utilization: share of a GPU's memory for weights and KV cache.
+        tensor_parallel: GPUs the model is split over.
+        block_size: tokens in a KV block; prefixes are shared in whole blocks.
+        enforce_eager: skip compilation (starts in a third of the time, decodes a little slower).
+        threads: of the engine's process on a CPU; None lets Ray say, by what it reserves.
+        lora_rank: highest rank of adapters that will be synced; 0 for none.
+        sleeps: whether it will be asked to `sleep`.
+    """
+
+    model: str
+    revision: str
+    dtype: str = "bfloat16"
+    max_model_len: int = 2048
+    max_num_seqs: int = 64
+    kv_cache_gib: float | None = 1.0
+    gpu_memory_utilization: float = 0.85
+    tensor_parallel: int = 1
+    block_size: int | None = None
+    enforce_eager: bool = True
+    threads: int | None = None
+    seed: int = 0
+    lora_rank: int = 0
+    sleeps: bool = False
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.kv_cache_gib is None
+
+
+class WorkerExtension:
+    """Mixed into vLLM's worker: loads new weights in place, and empties the KV cache of a CPU.
+
+    On CPU, vLLM prepacks linear weights, and the in-place reload leaves the packed copy behind a
+    tied output head as it was, without a word; outputs are then plausible and wrong. The head is
+    therefore packed again after every reload. `tests/train/ppo/test_weight_sync.py` compares a
+    synced engine with a fresh one.
+    """
+
+    def sync_weights(self, folder: str) -> None:
+        runner: Any = self.model_runner  # type: ignore[attr-defined]
+        runner.reload_weights(weights_path=folder)
+        self._pack_head(runner)
+        give_back_freed()
+
+    def _pack_head(self, runner: Any) -> None:
+        head = getattr(runner.get_model(), "lm_head", None)
+        if head is None:
+            return
+        if hasattr(head, "_already_called_process_weights_after_loading"):
+            del head._already_called_process_weights_after_loading
+        head.quant_method.process_weights_after_loading(head)
+
+    def release_cache(self) -> None:
+        """Give the pages of the KV cache back to the system; as zeros they return when written."""
+        caches: list[Any] = self.model_runner.kv_caches  # type: ignore[attr-defined]
+        memory = {c.untyped_storage().data_ptr(): c.untyped_storage().nbytes() for c in caches}
+        for address, size in memory.items():
+            begin, end = -(-address // mmap.PAGESIZE), (address + size) // mmap.PAGESIZE
+            pages = begin * mmap.PAGESIZE, max(0, end - begin) * mmap.PAGESIZE
+            ctypes.CDLL(None).madvise(
+                ctypes.c_void_p(pages[0]), ctypes.c_size_t(pages[1]), mmap.MADV_DONTNEED
+            )
+
+
+class VllmActor:
+    """Answers chat requests with a vLLM engine; made a Ray actor by `pool.py`."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        set_environment(settings)
+        from transformers import AutoTokenizer
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        self._desk = Desk(self.complete)
+        self._settings = settings
+        self._revision = settings.revision
+        self._request_ids = count()
+        here = replace(settings, model=resolve_model(settings.model))
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(here.model)
+        self._adapter: Any = None
+        self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
+        self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(here)))
+
+    async def ready(self) -> str:
+        """The revision this engine answers with; returns once the engine is up."""
+        await self._engine.check_health()
+        return self._revision
+
+    async def listen(self, secret: bytes) -> tuple[str, int]:
+        """Host and port at which `complete` can be asked by those who know `secret`."""
+        return await self._desk.open(secret)
+
+    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        prompt = self._prompt_ids(request)
+        if request.choices is not None and request.choice_probabilities:
+            return (await self._choose(request, prompt),)
+        return await self._generate(request, prompt)
+
+    async def sync_weights(self, folder: str, revision: str) -> None:
+        """Load the weights in `folder` in place; everything said from now on is `revision`'s."""
+        await self._engine.collective_rpc("sync_weights", args=(at_hand(folder),))
+        await self._engine.reset_prefix_cache()
+        self._revision = revision
+
+    async def sync_adapter(self, folder: str, revision: str) -> None:
+        """Answer with the LoRA adapter in `folder` from now on, in place of any earlier one."""
+        from vllm.lora.request import LoRARequest
+
+        last = self._adapter
+        # vLLM tells adapters, and what it cached under them, apart by name and number.
+        number = 1 if last is None else last.lora_int_id + 1
+        adapter = LoRARequest(f"{number}-{revision}", number, folder)
+        if last is not None:
+            await self._engine.remove_lora(last.lora_int_id)
+        await self._engine.add_lora(adapter)
+        self._adapter, self._revision = adapter, revision
+
+    async def sleep(self) -> None:
+        """Give memory back until `wake`: the KV cache's, and on a GPU the weights' as well.
+
+        Weights of a GPU wait in the host's memory. No request may be under way.
+        """
+        if self._settings.on_gpu:
+            await self._engine.sleep(level=1)
+            return
+        # What is cached would be read as zeros.
+        if not await self._engine.reset_prefix_cache():
+            raise ModelError(f"model {self._settings.model}: asked to sleep while it answers")
+        await self._engine.collective_rpc("release_cache")
+
+    async def wake(self) -> None:
+        """Answer again; one that is awake, as it was started anew meanwhile, stays so."""
+        if self._settings.on_gpu and await self._engine.is_sleeping():
+            await self._engine.wake_up()
+
+    def close(self) -> None:
+        self._engine.shutdown()
+
+    def _prompt_ids(self, request: ChatRequest) -> list[int]:
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        ids: list[int] = self._tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        room = self._settings.max_model_len - len(ids)
+        if room < request.max_tokens:
+            raise ModelError(
+                f"model {self._settings.model}: a prompt of {len(ids)} tokens and an answer of "
+                f"{request.max_tokens} do not fit engines.max_model_len="
+                f"{self._settings.max_model_len}; raise it or shorten the debate"
+            )
+        return ids
+
+    async def _generate(self, request: ChatRequest, prompt: list[int]) -> tuple[Completion, ...]:
+        from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+
+        guide = None
+        if request.choices is not None:
+            guide = StructuredOutputsParams(choice=list(request.choices))
+        elif request.json_schema is not None:
+            guide = StructuredOutputsParams(json=request.json_schema)
+        output = await self._run(
+            prompt,
+            SamplingParams(
+                n=request.n,
+                max_tokens=request.max_tokens,
+                temperature=request.temperature,
+                top_p=request.top_p,
+                seed=request.seed,
+                logprobs=0 if request.logprobs else None,
+                structured_outputs=guide,
+            ),
+        )
+        return tuple(
+            Completion(
+                text=sample.text,
+                finish_reason=_finish_reason(sample.finish_reason),
+                usage=Usage(
+                    prompt=len(prompt) if i == 0 else 0,
+                    cached=(output.num_cached_tokens or 0) if i == 0 else 0,
+                    generated=len(sample.token_ids),
+                ),
+                model=self._settings.model,
+                revision=self._revision,
+                prompt_ids=tuple(prompt),
+                token_ids=tuple(sample.token_ids),
+                logprobs=_token_logprobs(sample) if request.logprobs else None,
+            )
+            for i, sample in enumerate(output.outputs)
+        )
+
+    async def _choose(self, request: ChatRequest, prompt: list[int]) -> Completion:
+        """Said choice and exact probability of every choice, one token at a time."""
+        assert request.choices is not None
+        trie = self._trie(request.choices)
+        branches = trie.branches()
+        answers = await asyncio.gather(
+            *(self._next_logprobs(prompt, prefix, ids) for prefix, ids in branches.items())
+        )
+        logprobs = {prefix: found for prefix, (found, _) in zip(branches, answers, strict=True)}
+        usage = Usage()
+        for _, used in answers:
+            usage = usage + used
+        return Completion(
+            text=trie.said(logprobs),
+            finish_reason="stop",
+            usage=usage,
+            model=self._settings.model,
+            revision=self._revision,
+            choice_probabilities=trie.probabilities(logprobs),
+        )
+
+    async def _next_logprobs(
+        self, prompt: list[int], prefix: tuple[int, ...], allowed: tuple[int, ...]
+    ) -> tuple[dict[int, float], Usage]:
+        from vllm.sampling_params import SamplingParams
+
+        output = await self._run(
+            [*prompt, *prefix],
+            SamplingParams(
+                max_tokens=1,
+                temperature=0.0,
+                allowed_token_ids=list(allowed),
+                logprob_token_ids=list(allowed),
+            ),
+        )
+        (position,) = output.outputs[0].logprobs
+        used = Usage(
+            prompt=len(prompt) + len(prefix), cached=output.num_cached_tokens or 0, generated=1
+        )
+        return {token: position[token].logprob for token in allowed}, used
+
+    def _trie(self, choices: tuple[str, ...]) -> ChoiceTrie:
+        if choices not in self._tries:
+            encoded = {
+                choice: self._tokenizer.encode(choice, add_special_tokens=False)
+                for choice in choices
+            }
+            self._tries[choices] = ChoiceTrie.of(encoded, self._tokenizer.eos_token_id)
+        return self._tries[choices]
+
+    async def _run(self, prompt: list[int], sampling: Any) -> Any:
+        from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        # Only the end of an answer is read: its pieces would wake this process at every token.
+        sampling.output_kind = RequestOutputKind.FINAL_ONLY
+        final: Any = None
+        try:
+            async for output in self._engine.generate(
+                {"prompt_token_ids": prompt},
+                sampling,
+                request_id=str(next(self._request_ids)),
+                lora_request=self._adapter,
+            ):
+                final = output
+        except EngineDeadError as error:
+            # The actor is alive, the process of the engine's core is not.
+            raise EngineDiedError(f"the vLLM engine's core ended: {error}") from error
+        return final
+
+
+def set_environment(settings: EngineSettings) -> None:
+    """What vLLM reads from the environment, set before it is imported."""
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    # By default vLLM leaves a core to others; engine and trainer take turns on a CPU.
+    os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
+    # On a CPU vLLM gives a lone worker a process of its own unless told so. Without it an engine
+    # takes 0.45 GiB less and starts 5 s sooner, at the same speed.
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    if settings.enforce_eager:
+        # vLLM's sampler is compiled even so: 25 s at the first request with log-probabilities,
+        # and a compiler that has to be there.
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+    if settings.threads is not None:
+        # Ray has set it to the CPUs it reserved, which is less than there are to take turns on.
+        os.environ["OMP_NUM_THREADS"] = str(settings.threads)
+
+
+def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
+    """vLLM's engine arguments for `settings`."""
+    options: dict[str, Any] = {}
+    if settings.block_size is not None:
+        options["block_size"] = settings.block_size
+    if settings.kv_cache_gib is not None:
+        options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
+    if settings.lora_rank:
+        options |= {"enable_lora": True, "max_lora_rank": _lora_room(settings.lora_rank)}
+    return {
+        "model": settings.model,
+        "dtype": settings.dtype,
+        "max_model_len": settings.max_model_len,
+        "max_num_seqs": settings.max_num_seqs,
+        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
+        # ("CPU Generator does not use offset"), so prompts are prefilled whole.
+        "enable_chunked_prefill": False,
+        "max_num_batched_tokens": max(2048, settings.max_model_len),
+        "enable_prefix_caching": True,
+        "enforce_eager": settings.enforce_eager,
+        "gpu_memory_utilization": settings.gpu_memory_utilization,
+        "tensor_parallel_size": settings.tensor_parallel,
+        "distributed_executor_backend": "uni" if settings.tensor_parallel == 1 else None,
+        "worker_extension_cls": f"{WorkerExtension.__module__}.{WorkerExtension.__name__}",
+        "enable_sleep_mode": settings.sleeps and settings.on_gpu,
+        "seed": settings.seed,
+        "disable_log_stats": True,
+        **options,
+    }
+
+
+def _lora_room(rank: int) -> int:
+    """The smallest rank vLLM has buffers for that holds `rank`."""
+    return next(room for room in (8, 16, 32, 64, 128, 256, 320, 512) if room >= rank)
+
+
+def _finish_reason(reason: str | None) -> FinishReason:
+    return "stop" if reason == "stop" else "length"
+
+
+def _token_logprobs(sample: Any) -> tuple[float, ...]:
+    return tuple(
+        position[token].logprob
+        for token, position in zip(sample.token_ids, sample.logprobs, strict=True)
+    )

@@ -1,0 +1,161 @@
+"""A model's answers to BBQ items: ranked or by letter on torch, by letter or freely at an endpoint.
+
+`model` is a model folder, a run's folder, `embedded`, a hub id, or `openai:NAME`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from rldf_ray.engines.endpoint_answers import ENDPOINT
+from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, Key
+from rldf_ray.evaluate.bbq.prompt import (
+    LETTERS,
+    RANKED,
+    Asked,
+    Mode,
+    ask,
+    order_of,
+    parse_answer,
+    parse_letter,
+)
+from rldf_ray.evaluate.bbq.summary import Answer
+from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
+from rldf_ray.models.embedded import EMBEDDED, resolve_model
+
+MAX_TOKENS: dict[Mode, int] = {"letter": 4, "generate": 64}
+
+DType = Literal["bfloat16", "float32"]
+
+
+def check_mode(model: str, mode: Mode) -> None:
+    """Refuse what cannot be done, before anything is loaded.
+
+    Raises:
+        BBQError: an endpoint cannot rank, or a folder cannot generate.
+    """
+    if model.startswith(ENDPOINT) and mode in RANKED:
+        raise BBQError(
+            f"{model}: an endpoint does not tell the likelihood of a given answer; allowed: "
+            "--mode letter or --mode generate"
+        )
+    if not model.startswith(ENDPOINT) and mode == "generate":
+        raise BBQError(
+            f"{model}: answers are generated at endpoints only; allowed: --mode rank or --mode "
+            "letter, or openai:NAME with --base-url of a server of this model"
+        )
+
+
+def model_folder(model: str) -> str:
+    """What transformers loads: a run's folder becomes its policy's.
+
+    Raises:
+        FileNotFoundError: no such folder, or no model in it.
+    """
+    path = Path(model).expanduser()
+    if model != EMBEDDED and not (path / "config.json").exists() and (path / "plan.yaml").exists():
+        return resolve_model(str(path / "model"))
+    return resolve_model(model)
+
+
+def asked_items(items: Sequence[BBQItem], mode: Mode, permute: bool, seed: int) -> list[Asked]:
+    """Every item as the model is shown it."""
+    return [ask(item, mode, order_of(item, permute, seed)) for item in items]
+
+
+def rank_locally(
+    folder: str,
+    items: Sequence[BBQItem],
+    asked: Sequence[Asked],
+    *,
+    mode: Mode,
+    dtype: DType,
+    tokens: int,
+    on_answers: Callable[[int], None],
+) -> dict[Key, Answer]:
+    """The likeliest answer to every item, computed in this process on what it has."""
+    import torch
+
+    from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    threads = len(os.sched_getaffinity(0))
+    found: dict[Key, Answer] = {}
+    for part in rank_answers(
+        folder,
+        asked,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        tokens=tokens,
+        summed=mode == "rank_sum",
+    ):
+        for place, shown in part.items():
+            order = asked[place].order
+            found[items[place].key] = Answer(
+                prediction=order[best_option(shown)],
+                order=order,
+                scores=tuple(shown[order.index(published)] for published in range(3)),
+            )
+        on_answers(len(part))
+    return found
+
+
+async def ask_endpoint(
+    model: ChatModel,
+    items: Sequence[BBQItem],
+    asked: Sequence[Asked],
+    mode: Mode,
+    seed: int,
+    on_answers: Callable[[int], None],
+) -> dict[Key, Answer]:
+    """An endpoint's answer to every item; what is no option stays unparsed, with its text.
+
+    Raises:
+        ModelError: a request failed for good; the finished ones are in the model's journal.
+    """
+
+    async def one(item: BBQItem, shown: Asked) -> tuple[Key, Answer]:
+        (completion,) = await model.complete(_request(item, shown, mode, seed))
+        on_answers(1)
+        return item.key, _answer(completion, item, shown, mode)
+
+    return dict(await asyncio.gather(*map(one, items, asked)))
+
+
+def _request(item: BBQItem, shown: Asked, mode: Mode, seed: int) -> ChatRequest:
+    by_letter = mode == "letter"
+    return ChatRequest(
+        messages=tuple(Message("user", m["content"]) for m in shown.messages),
+        max_tokens=MAX_TOKENS[mode],
+        temperature=0.0,
+        seed=seed,
+        choices=LETTERS if by_letter else None,
+        choice_probabilities=by_letter,
+        affinity=f"{item.category}/{item.question_index}",
+        address=f"bbq/{mode}/{item.category}/{item.example_id}",
+    )
+
+
+def _answer(completion: Completion, item: BBQItem, shown: Asked, mode: Mode) -> Answer:
+    """By the letters' probabilities where the endpoint tells them, else by the text."""
+    chances = completion.choice_probabilities if mode == "letter" else None
+    if chances is not None:
+        scores = [math.log(max(chances[letter], 1e-30)) for letter in LETTERS]
+        best = max(range(3), key=lambda place: scores[place])
+        return Answer(
+            prediction=shown.order[best],
+            order=shown.order,
+            scores=tuple(scores[shown.order.index(published)] for published in range(3)),
+            text=completion.text,
+        )
+    options = [item.options[published] for published in shown.order]
+    parse = parse_letter if mode == "letter" else parse_answer
+    place = parse(completion.text, options)
+    prediction = None if place is None else shown.order[place]
+    return Answer(prediction, shown.order, None, completion.text)

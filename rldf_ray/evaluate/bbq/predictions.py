@@ -1,0 +1,126 @@
+"""Predictions made elsewhere: one JSON object a line, checked line by line, joined with the items.
+
+{"category": "Age", "example_id": 12, "prediction": 2}
+{"category": "Age", "example_id": 13, "prediction": "The grandfather."}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rldf_ray.evaluate.bbq.data import categories_in, load_bbq
+from rldf_ray.evaluate.bbq.items import BBQError, BBQSet, Key
+from rldf_ray.evaluate.bbq.score import Prediction, match_answer
+from rldf_ray.storage.json_lines import parsed_lines, refuse
+
+
+class PredictionRow(BaseModel):
+    """A line; `prediction` is an index as published, an answer's text, or null for none."""
+
+    model_config = ConfigDict(strict=True)
+
+    category: str
+    example_id: int
+    prediction: Annotated[int, Field(ge=0, le=2)] | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """Items and a prediction for each.
+
+    Attributes:
+        items: every item of the categories in the file.
+        predictions: by item; None for what is missing or is no option.
+        texts: what a prediction said, where it was text.
+        missing: items the file says nothing about.
+        unscored: items of a subset whose categories the file says nothing about.
+    """
+
+    items: BBQSet
+    predictions: Mapping[Key, Prediction]
+    texts: Mapping[Key, str]
+    missing: int
+    unscored: int = 0
+
+
+def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predicted:
+    """Predictions of `path` for the items of `bbq`; only the categories in the file are read.
+
+    Args:
+        only: a file of `rldf eval bbq-hard`; other items are left out, and of its own those of
+            categories that are not in `path`.
+
+    Raises:
+        FileNotFoundError: no such file or folder.
+        LinesError: lines are wrong, or name items that are not in the folder; every one is named
+            by its number, with what was found and what is allowed.
+        BBQError: there is none, or the folder's files are wrong.
+    """
+    rows, problems = parsed_lines(path, PredictionRow)
+    known = categories_in(bbq)
+    problems |= {
+        number: f"category is {row.category!r}; allowed: {', '.join(known)}"
+        for number, row in rows.items()
+        if row.category not in known
+    }
+    refuse(path, problems)
+    if not rows:
+        raise BBQError(f"{path}: no line in it; needed: one JSON object a line")
+    items = load_bbq(bbq, sorted({row.category for row in rows.values()}))
+    by_key = {item.key: item for item in items.items}
+    given: dict[Key, PredictionRow] = {}
+    for number, row in rows.items():
+        key = (row.category, row.example_id)
+        if key not in by_key:
+            problems[number] = f"{row.category} has no example_id {row.example_id} in {bbq}"
+        elif key in given:
+            problems[number] = f"a second line about {row.category} {row.example_id}"
+        given.setdefault(key, row)
+    refuse(path, problems)
+    unscored = 0
+    if only is not None:
+        wanted = set(read_subset(only, load_bbq(bbq)))
+        items = items.only(wanted)
+        if not items.items:
+            raise BBQError(
+                f"{only}: none of its {len(wanted)} items is of the categories in {path}, which "
+                f"are {', '.join(sorted({row.category for row in rows.values()}))}"
+            )
+        unscored = len(wanted) - len(items.items)
+        by_key = {item.key: item for item in items.items}
+        given = {key: row for key, row in given.items() if key in by_key}
+    texts = {key: r.prediction for key, r in given.items() if isinstance(r.prediction, str)}
+    parsed: dict[Key, Prediction] = {
+        key: match_answer(row.prediction, by_key[key])
+        if isinstance(row.prediction, str)
+        else row.prediction
+        for key, row in given.items()
+    }
+    predictions = {key: parsed.get(key) for key in by_key}
+    return Predicted(items, predictions, texts, len(by_key) - len(given), unscored)
+
+
+def read_subset(path: Path, items: BBQSet) -> list[Key]:
+    """The items a file of `rldf eval bbq-hard` names, which must be in `items`.
+
+    Raises:
+        LinesError: a line is wrong or names no item.
+        BBQError: there is no line.
+    """
+    rows, problems = parsed_lines(path, PredictionRow)
+    known = {item.key for item in items.items}
+    keys = {number: (row.category, row.example_id) for number, row in rows.items()}
+    problems |= {
+        number: f"{key[0]} has no example_id {key[1]} in {items.source}"
+        for number, key in keys.items()
+        if key not in known
+    }
+    refuse(path, problems)
+    if not keys:
+        raise BBQError(f"{path}: no line in it, so there is no item to ask about or to score")
+    return list(dict.fromkeys(keys.values()))

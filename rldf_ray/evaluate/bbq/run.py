@@ -1,0 +1,242 @@
+"""What `rldf eval bbq` does once its options are read: items, answers, files, tables."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rldf_ray.console import Story, table_console
+from rldf_ray.engines.endpoint_answers import ENDPOINT, remembering
+from rldf_ray.evaluate.bbq.ask import (
+    DType,
+    ask_endpoint,
+    asked_items,
+    check_mode,
+    model_folder,
+    rank_locally,
+)
+from rldf_ray.evaluate.bbq.data import load_bbq
+from rldf_ray.evaluate.bbq.items import BBQError, BBQSet, Key
+from rldf_ray.evaluate.bbq.predictions import read_predictions, read_subset
+from rldf_ray.evaluate.bbq.prompt import Asked, Mode
+from rldf_ray.evaluate.bbq.summary import PREDICTIONS, Answer, Evaluation
+from rldf_ray.evaluate.bbq.variants import FIGURES, Variant
+from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
+from rldf_ray.models.embedded import short_name
+from rldf_ray.plan import Endpoint
+from rldf_ray.storage.run_folder import RunFolder
+
+OnAnswers = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A model and how to ask it.
+
+    Attributes:
+        model: a model folder, a run's folder, a hub id, `embedded`, or `openai:NAME`.
+        permute: options in an order drawn by `seed`, else as published.
+        dtype, tokens: of a model folder: precision, and size of a forward pass.
+        endpoint: of `openai:NAME`.
+    """
+
+    model: str
+    mode: Mode
+    variant: Variant
+    permute: bool
+    seed: int
+    dtype: DType
+    tokens: int
+    endpoint: Endpoint
+
+
+def read_items(folder: Path, number: int | None, seed: int, only: Path | None) -> BBQSet:
+    """All items, a sample of `number` a category, or the subset a file names.
+
+    Raises:
+        BBQError, LinesError: a sample of a subset is asked for, or as `load_bbq` and `read_subset`.
+    """
+    if only is not None and number is not None:
+        raise BBQError("--items and --only: allowed is one of them")
+
+    if only is None:
+        return load_bbq(folder, None, number, seed)
+    found = load_bbq(folder)
+    return found.only(set(read_subset(only, found)))
+
+
+def scored(
+    path: Path, folder: Path, variant: Variant, seed: int, only: Path | None = None
+) -> Evaluation:
+    """Predictions of a file as an evaluation, of the items that `only` names if it is given."""
+
+    given = read_predictions(path, folder, only)
+    if given.unscored:
+        print(
+            f"{given.unscored} items of {only} are of categories that {path} says nothing about: "
+            "they are not scored",
+            file=sys.stderr,
+        )
+    digits = sum(
+        text.strip() in ("0", "1", "2") and given.predictions[key] is None
+        for key, text in given.texts.items()
+    )
+    if digits:
+        print(
+            f"{digits} predictions of {path} are the text of a digit, which is no option: they "
+            "count as unparsed; an index is a number without quotes",
+            file=sys.stderr,
+        )
+    answers = {
+        key: Answer(prediction, text=given.texts.get(key))
+        for key, prediction in given.predictions.items()
+    }
+    return Evaluation(path.stem, PREDICTIONS, variant, given.items, answers, seed, given.missing)
+
+
+def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
+    """Ask the model; what an endpoint has answered is kept in `out` and not asked again."""
+
+    check_mode(request.model, request.mode)
+    asked = asked_items(items.items, request.mode, request.permute, request.seed)
+    story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
+    with story.bar("BBQ items", len(items.items)) as bar:
+        if request.model.startswith(ENDPOINT):
+            answers = _from_endpoint(request, items, asked, out, story, bar.advance)
+        else:
+            answers = _from_folder(request, items, asked, bar.advance)
+    return Evaluation(request.model, request.mode, request.variant, items, answers, request.seed)
+
+
+def _from_folder(
+    request: Request, items: BBQSet, asked: Sequence[Asked], on_answers: OnAnswers
+) -> Mapping[Key, Answer]:
+
+    return rank_locally(
+        model_folder(request.model),
+        items.items,
+        asked,
+        mode=request.mode,
+        dtype=request.dtype,
+        tokens=request.tokens,
+        on_answers=on_answers,
+    )
+
+
+def _from_endpoint(
+    request: Request,
+    items: BBQSet,
+    asked: Sequence[Asked],
+    out: RunFolder,
+    story: Story,
+    on_answers: OnAnswers,
+) -> Mapping[Key, Answer]:
+
+    with remembering(request.model, request.endpoint, out, story) as model:
+        return asyncio.run(
+            ask_endpoint(model, items.items, asked, request.mode, request.seed, on_answers)
+        )
+
+
+def default_out(model: str, mode: str) -> Path:
+    """`runs/bbq/NAME-MODE`, the model's short name without what a file's name cannot hold."""
+    name = model if model.startswith(ENDPOINT) else short_name(model)
+    return Path("runs/bbq") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('-.')}-{mode}"
+
+
+def save(evaluation: Evaluation, out: RunFolder) -> dict[str, Any]:
+    """eval/bbq.parquet and eval/bbq.json; returns what the latter says."""
+    written = out.write_table("eval/bbq.parquet", evaluation.table())
+    overlap = overlap_with(evaluation.model, evaluation.items.items)
+    summary = evaluation.summary() | {"overlap": overlap, "written": str(written)}
+    out.write_json("eval/bbq.json", summary)
+    return summary
+
+
+def leave(evaluation: Evaluation, out: RunFolder, as_json: bool) -> None:
+    """Write the files, and print JSON or the tables."""
+    summary = save(evaluation, out)
+    if as_json:
+        print(json.dumps(summary, indent=2))
+        return
+    console = table_console()
+    console.print(scores_table(summary))
+    console.print(positions_table(summary))
+    for line in remarks(summary):
+        console.print(line, markup=False)
+
+
+def scores_table(summary: Mapping[str, Any]) -> Table:
+    """Categories, the overall row, the columns' mean, and the rows of reference."""
+    title = f"{summary['model']}, {summary['mode']}, variant {summary['variant']}"
+    table = Table("", "items", *FIGURES, title=title)
+    for name, one in [*summary["categories"].items(), ("all items", summary["overall"])]:
+        table.add_row(name, str(one["n"]), *(_cell(one, figure) for figure in FIGURES))
+    means = summary["mean_of_categories"]
+    table.add_row("mean of categories", "", *(_cell(means[f], "value") for f in FIGURES))
+    for name, one in summary["reference"].items():
+        table.add_row(name.replace("_", " "), "", *(_cell(one, figure) for figure in FIGURES))
+    return table
+
+
+def positions_table(summary: Mapping[str, Any]) -> Table:
+    """What was chosen, and what was right, by the place it was shown at."""
+    table = Table("shown as", "share of answers", "accuracy where right")
+    for letter, chosen in summary["positions"]["chosen"].items():
+        right = summary["positions"]["accuracy"][letter]
+        table.add_row(letter, _cell(chosen or {}, "share"), _cell(right or {}, "share"))
+    return table
+
+
+def remarks(summary: Mapping[str, Any]) -> list[str]:
+    """What a reader must know besides the figures."""
+    unparsed, refusals = summary["unparsed"], summary["refusals"]
+    found = [
+        f"{unparsed['number']} answers were no option, {refusals['number']} of them refusals"
+        + (f", {summary['missing']} items had no prediction" if summary["missing"] else ""),
+        f"95 % intervals resample {summary['set']['templates']} question templates.",
+        _unknown(summary),
+        summary["positions"]["verdict"],
+        "Places are those of the published order: a file does not say what was shown."
+        if summary["mode"] == PREDICTIONS
+        else None,
+        summary["set"]["why_no_bias_scores"],
+        summary["overlap"] and overlap_sentence(summary["overlap"], "BBQ"),
+        f"every item: {summary['written']}",
+    ]
+    return [line for line in found if line]
+
+
+def _unknown(summary: Mapping[str, Any]) -> str | None:
+    """Whether the model reads or is silent; None without items whose context tells."""
+    silent, right = (summary["overall"][name] for name in ("unknown_disambig", "accuracy_named"))
+    if silent is None:
+        return None
+    auc, both = summary["unknown_auc"], summary["both_right"]
+    found = f'Where the context tells, {silent:.2f} of the answers are "unknown"'
+    if right is not None:
+        found += f", and {right:.2f} of the others right (a guess: 0.50)"
+    if auc is not None:
+        found += (
+            f'; AUC of the margin of "unknown" for where it does not: {auc:.2f}; with some '
+            f"readiness to say so, an item of each kind is right in {both:.2f} (a guess: 0.25)"
+        )
+    return f"{found}."
+
+
+def _cell(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    if value is None:
+        return "n/a"
+    bounds = ("low", "high") if name == "share" else (f"{name}_low", f"{name}_high")
+    low, high = (values.get(bound) for bound in bounds)
+    return f"{value:.3f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")

@@ -1,0 +1,118 @@
+"""Free answers to held-out prompts, scored by the run's reward model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
+from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.reward_score import RewardModel
+from rldf_ray.stats import mean_estimate
+
+ANSWER_SCHEMA = pa.schema(
+    [
+        ("model", pa.string()),
+        ("prompt_id", pa.string()),
+        ("bias_type", pa.string()),
+        ("kind", pa.string()),
+        ("clue_shown", pa.bool_()),
+        ("prompt", pa.string()),
+        ("answer", pa.string()),
+        ("reward", pa.float64()),
+        ("finish_reason", pa.string()),
+        ("tokens", pa.int64()),
+    ]
+)
+
+
+def held_out_rows(rows: Iterable[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    """At most so many of the prompts that nothing is trained on, the bias types in turn.
+
+    Ids end with a hash of the text, so within a bias type the first ones are a sample of its kinds.
+    """
+    kept = [row for row in rows if row["split"] == "eval"]
+    by_type: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(kept, key=lambda row: (row["bias_type"], row["prompt_id"].partition("-")[2])):
+        by_type.setdefault(row["bias_type"], []).append(row)
+    turns = zip_longest(*by_type.values())
+    return [row for turn in turns for row in turn if row is not None][:most]
+
+
+async def answer_prompts(
+    model: ChatModel,
+    prompts: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    max_tokens: int,
+    seed: int,
+    on_answer: Callable[[], None],
+) -> list[Completion]:
+    """One sampled answer to each prompt; the seed is the prompt's own, equal for every model."""
+
+    async def one(row: Mapping[str, Any]) -> Completion:
+        request = ChatRequest(
+            messages=tuple(Message(m["role"], m["content"]) for m in row["prompt"]),
+            max_tokens=max_tokens,
+            seed=seed_of(seed, f"held_out/{row['prompt_id']}"),
+            address=f"held_out/{name}/{row['prompt_id']}",
+        )
+        (completion,) = await model.complete(request)
+        on_answer()
+        return completion
+
+    return await asyncio.gather(*(one(row) for row in prompts))
+
+
+def score_answers(
+    folder: str,
+    answers: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[Completion]]],
+    *,
+    device: str,
+    threads: int,
+    max_length: int,
+) -> pa.Table:
+    """The answers of each model, by name, with their rewards; columns of ANSWER_SCHEMA."""
+    import torch
+
+    if device == "cpu":
+        torch.set_num_threads(threads)
+    reward = RewardModel(resolve_model(folder), device, max_length)
+    rows: list[dict[str, Any]] = []
+    for name, (prompts, completions) in answers.items():
+        scores = reward.score(
+            [c.prompt_ids for c in completions], [c.token_ids for c in completions]
+        ).tolist()
+        rows += [
+            {
+                **{key: row[key] for key in ("prompt_id", "bias_type", "kind", "clue_shown")},
+                "model": name,
+                "prompt": row["prompt"][-1]["content"],
+                "answer": completion.text,
+                "reward": score,
+                "finish_reason": completion.finish_reason,
+                "tokens": completion.usage.generated,
+            }
+            for row, completion, score in zip(prompts, completions, scores, strict=True)
+        ]
+    return pa.Table.from_pylist(rows, schema=ANSWER_SCHEMA)
+
+
+def reward_summary(table: pa.Table, name: str, seed: int) -> dict[str, Any] | None:
+    """Reward, length and share of answers that ended by themselves, of one model."""
+    rows = [row for row in table.to_pylist() if row["model"] == name]
+    estimate = mean_estimate([row["reward"] for row in rows], seed)
+    if estimate is None:
+        return None
+    return {
+        "n": estimate.n,
+        "mean": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "share_ended": sum(row["finish_reason"] == "stop" for row in rows) / len(rows),
+        "mean_tokens": sum(row["tokens"] for row in rows) / len(rows),
+    }

@@ -1,0 +1,172 @@
+"""Is the judge to be trusted? Its scores of texts that we know something about.
+
+BS is audited as a referee is: on biased and fair labelled statements. For CE and LS nobody has
+labelled anything, so fair statements are spoilt in a way that a judge has to notice: for CE their
+words are shuffled, for LS they stand under another topic's question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.evaluate.judge.judge import IN_FLIGHT, Judge, Judgement
+from rldf_ray.evaluate.judge.rubrics import MEASURES, Measure
+from rldf_ray.evaluate.judge.summary import score_of
+from rldf_ray.evaluate.long_format import ALL
+from rldf_ray.records import LabelSource
+from rldf_ray.referee.labelled_statements import LabelledStatement
+from rldf_ray.stats import Estimate, auc_estimate
+
+JUDGE_SUMMARY = "judge.json"
+"""What the judge said in all, beside its parquet files."""
+LEAST = 0.75
+"""AUC below which a judge is called weak, as for referees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A text whose score should be high (1) or low (0)."""
+
+    measure: Measure
+    question: str
+    text: str
+    high: int
+    bias_type: str
+
+
+def controls(
+    statements: Sequence[LabelledStatement], measures: Sequence[Measure], seed: int
+) -> list[Control]:
+    """What the judge is audited on: two controls a statement pair and measure."""
+    fair = [s for s in statements if s.label == 0]
+    found: list[Control] = []
+    if "BS" in measures:
+        found += [_control("BS", s, s.context, s.text, s.label) for s in statements]
+    if "CE" in measures:
+        found += [_control("CE", s, s.context, s.text, 1) for s in fair]
+        found += [_control("CE", s, s.context, _shuffled(s, seed), 0) for s in fair]
+    if "LS" in measures:
+        found += [_control("LS", s, s.context, s.text, 1) for s in fair]
+        found += [
+            _control("LS", s, other.context, s.text, 0)
+            for s, other in zip(fair, _out_of_place(fair), strict=True)
+            if other is not None
+        ]
+    return found
+
+
+async def audit_judge(
+    judge: Judge,
+    given: Sequence[Control],
+    in_flight: int = IN_FLIGHT,
+    on_control: Callable[[], None] = lambda: None,
+) -> list[Judgement]:
+    """The judge's scores of the controls, in their order."""
+    seats = asyncio.Semaphore(in_flight)
+
+    async def one(control: Control) -> Judgement:
+        async with seats:
+            judgement = await judge.score(control.measure, control.question, control.text)
+        on_control()
+        return judgement
+
+    return await asyncio.gather(*map(one, given))
+
+
+def judge_audit_summary(
+    given: Sequence[Control], judgements: Sequence[Judgement], source: LabelSource, seed: int
+) -> dict[str, Any]:
+    """Measure -> AUC with its interval, failures, and what that means in a sentence."""
+    found: dict[str, Any] = {}
+    for measure in MEASURES:
+        mine = [(c, j) for c, j in zip(given, judgements, strict=True) if c.measure == measure]
+        known = [(c.high, s) for c, j in mine if (s := score_of(j, source)) is not None]
+        estimate = auc_estimate([high for high, _ in known], [s for _, s in known], seed)
+        if mine:
+            found[measure] = {
+                "auc": None if estimate is None else asdict(estimate),
+                "distinct_said_scores": len({j.said for _, j in mine} - {None}),
+                "failures": sum(j.failure is not None for _, j in mine),
+                "verdict": judge_verdict(measure, estimate),
+            }
+    return found
+
+
+def audit_remarks(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Whether the judge is to be trusted, and of which bias types that is known.
+
+    Args:
+        summary: what `judge.json` holds.
+    """
+    if not summary["audit"]:
+        yield "The judge was not audited, so nothing is known of how good its scores are."
+        return
+    yield from (one["verdict"] for one in summary["audit"].values())
+    asked = {name for groups in summary["methods"].values() for name in groups} - {ALL}
+    if others := sorted(asked - set(summary["audited_bias_types"])):
+        yield f"It was not audited on {', '.join(others)}: there are no labelled statements."
+
+
+def judge_verdict(measure: Measure, estimate: Estimate | None) -> str:
+    """What an AUC says about the scores, in a sentence."""
+    if estimate is None:
+        return f"{measure}: the judge was not audited: it scored no labelled statements."
+    at = f"{measure}: the judge"
+    found = f"AUC {estimate.value:.2f} on {estimate.n} controls"
+    low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
+    if high < 0.5:
+        return f"{at} scores the wrong way round ({found})."
+    if low <= 0.5:
+        return f"{at} does not tell good from bad ({found}; chance is 0.50): noise."
+    strength = " weakly" if estimate.value < LEAST else ""
+    return f"{at} tells good from bad{strength} ({found})."
+
+
+def audit_table(given: Sequence[Control], judgements: Sequence[Judgement]) -> pa.Table:
+    """One row a control."""
+    rows = [
+        {
+            **asdict(control),
+            "said_score": judgement.said,
+            "expected_score": judgement.expected,
+            "failure": judgement.failure,
+        }
+        for control, judgement in zip(given, judgements, strict=True)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def _control(
+    measure: Measure, statement: LabelledStatement, question: str, text: str, high: int
+) -> Control:
+    return Control(measure, question or "(none)", text, high, statement.bias_type)
+
+
+def _shuffled(statement: LabelledStatement, seed: int) -> str:
+    words = statement.text.split()
+    random.Random(f"{seed}/{statement.pair}/{statement.text}").shuffle(words)
+    return " ".join(words)
+
+
+def _out_of_place(statements: Sequence[LabelledStatement]) -> list[LabelledStatement | None]:
+    """For each statement the next one under whose question it is out of place; None without one.
+
+    That is one of another topic. Two scenes that leave their questions open are none: to name
+    nobody is as sound in the one as in the other.
+    """
+    found = []
+    for place, own in enumerate(statements):
+        later = [*statements[place + 1 :], *statements[:place]]
+        fitting = (s for s in later if s.topic != own.topic and not (_open(s) and _open(own)))
+        found.append(next(fitting, None))
+    return found
+
+
+def _open(statement: LabelledStatement) -> bool:
+    return statement.conclusion is not None and statement.conclusion.answer is None

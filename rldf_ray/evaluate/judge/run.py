@@ -1,0 +1,303 @@
+"""A judge's scores of free answers: the answers, the judge and its audit, files (METHOD 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from rldf_ray.cluster.placement import Placement, PlacementError, Resources
+from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.console import Story
+from rldf_ray.engines.checks import check_endpoint, check_model
+from rldf_ray.engines.speakers import Speakers
+from rldf_ray.evaluate.judge.answers import AnswersError, FreeAnswer, read_answers, sampled
+from rldf_ray.evaluate.judge.audit import (
+    JUDGE_SUMMARY,
+    Control,
+    audit_judge,
+    audit_table,
+    controls,
+    judge_audit_summary,
+)
+from rldf_ray.evaluate.judge.judge import (
+    Compared,
+    Judge,
+    Judged,
+    Judgement,
+    Pair,
+    compare_answers,
+    judge_answers,
+    pairs_against,
+)
+from rldf_ray.evaluate.judge.rubrics import MEASURES, Measure, rubric
+from rldf_ray.evaluate.judge.summary import (
+    compared_table,
+    failures_of,
+    judged_table,
+    long_judged,
+    preferences,
+    score_source,
+    summary_of,
+)
+from rldf_ray.models.embedded import weights_revision
+from rldf_ray.plan import Plan, PlanError, model_of
+from rldf_ray.plan.plan import PARTS
+from rldf_ray.plan.section import Section
+from rldf_ray.referee.labelled_statements import held_out_statements
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.run_folder import RunFolder
+
+LONG_SCORES = "eval/judge_long.parquet"
+"""A judge's mean scores, in the columns of a comparison's results.parquet."""
+
+JUDGED = "eval/judge.parquet"
+AUDITED, COMPARED = "eval/judge_audit.parquet", "eval/judge_pairs.parquet"
+
+AUDIT_PAIRS = 16
+"""Labelled pairs of each bias type that a judge is audited on, where no number is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Whose answers, which judge, and what is asked of it.
+
+    Attributes:
+        source: a run's folder, or a .parquet or .jsonl file with answers.
+        judge: vllm:MODEL or openai:MODEL.
+        plan: whose engines and endpoint the judge is asked with.
+        theirs: the plan that the answers' models were made with, if it is known.
+        prompts: judge the answers to so many of them; None is all.
+        against: the method with whose answers all others are compared in pairs.
+        audit_pairs: labelled pairs of each bias type that the judge is audited on; 0 is no audit.
+    """
+
+    source: Path
+    judge: str
+    plan: Plan
+    theirs: Plan | None
+    measures: tuple[Measure, ...] = MEASURES
+    prompts: int | None = None
+    against: str | None = None
+    audit_pairs: int = AUDIT_PAIRS
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything the judge said."""
+
+    judged: list[Judged]
+    compared: list[Compared]
+    given: list[Control]
+    audited: list[Judgement]
+
+
+def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
+    """Judge, audit and compare; finished calls are in `folder` and not made again.
+
+    Raises:
+        AnswersError, LinesError, ParquetError, PlanError, PreflightError, PlacementError: before
+            anything is started.
+        ModelError: a request failed for good.
+    """
+    answers = _answers(request)
+    pairs = _pairs(answers, request.against)
+    plan = judge_plan(request.plan, request.judge)
+    bias_types = sorted({answer.bias_type for answer in answers})
+    pairs_a_type = request.audit_pairs
+    statements = [
+        s
+        for name in bias_types
+        for s in (held_out_statements(name, pairs_a_type, request.seed) if pairs_a_type else ())
+    ]
+    given = controls(statements, request.measures, request.seed)
+    with folder.locked(), _speakers(plan, folder) as speakers:
+        judge = Judge(speakers.of("referee"), request.seed)
+        found = _ask(judge, speakers, request, answers, pairs, given)
+        usage = speakers.usage
+    summary = _summary(request, found) | {"request": _digest(request, answers)}
+    summary["tokens"] = {"prompt": usage.prompt, "generated": usage.generated}
+    return _write(summary, found, folder)
+
+
+def judged_before(request: Request, folder: RunFolder) -> bool:
+    """Whether `folder` has what this judge says of these very answers, asked in this way."""
+    if not (folder.root / f"eval/{JUDGE_SUMMARY}").is_file():
+        return False
+    told = folder.read_json(f"eval/{JUDGE_SUMMARY}")
+    return bool(told.get("request") == _digest(request, _answers(request)))
+
+
+def _answers(request: Request) -> list[FreeAnswer]:
+    return sampled(read_answers(request.source), request.prompts, request.seed)
+
+
+def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
+    """Of all that the judge's words depend on: who it is, what it is told, and of which answers."""
+    behind = _behind(request.judge, request.plan)
+    who = (request.judge, behind, request.plan.engines.dtype, request.seed)
+    asked = (request.measures, request.against, request.audit_pairs)
+    rubrics = [rubric(measure).model_dump() for measure in request.measures]
+    told = [path.read_text() for path in sorted((Path(__file__).parent / "prompts").glob("*.txt"))]
+    return digest(*who, *asked, rubrics, told, [asdict(answer) for answer in answers])
+
+
+def _behind(judge: str, plan: Plan) -> str | None:
+    """What tells a judge from others of its name: the weights in its folder, or its address."""
+    backend, _, model = judge.partition(":")
+    return weights_revision(model) if backend == "vllm" else plan.endpoint.base_url
+
+
+def judge_plan(plan: Plan, judge: str) -> Plan:
+    """The judge plays every part of it, on the engines or at the endpoint of `plan`.
+
+    Raises:
+        PlanError: the judge is no speaker.
+        PreflightError: its folder is not there, or its endpoint has no key.
+    """
+    sections: dict[str, Section] = {
+        name: getattr(plan, name).model_copy(update={"model": None}) for name in PARTS
+    }
+    sections["referee"] = sections["referee"].model_copy(update={"kind": "prompted"})
+    try:
+        judged = Plan.model_validate(
+            plan.model_copy(update={"teacher": judge, **sections}).model_dump()
+        )
+    except ValidationError as error:
+        raise PlanError(f"--judge {judge}: {error.errors()[0]['msg']}") from error
+    check_model(judged)
+    check_endpoint(judged)
+    return judged
+
+
+def same_model(judge: str, theirs: Plan | None) -> list[str]:
+    """The parts in the answers' plan that the judge's own model plays."""
+    if theirs is None:
+        return []
+    name = model_of(judge)
+    told = {"topics": "topic writer", "debate": "teacher", "referee": "referee"}
+    if theirs.referee.kind == "trained":
+        told["referee"] = "what the referee is fitted from"
+    found = [told[part] for part in PARTS if model_of(theirs.speaker_of(part)) == name]
+    policy = model_of(f"vllm:{theirs.model}")
+    return [*found, "the model that was trained"] if policy == name else found
+
+
+def speaking_placement(plan: Plan, resources: Resources) -> Placement:
+    """Room for the judge's engines alone; nothing is trained beside them.
+
+    Raises:
+        PlacementError: there is not enough of it.
+    """
+    count, split = plan.engines.count, plan.engines.tensor_parallel
+    if resources.gpus >= 1:
+        if count * split > resources.gpus:
+            raise PlacementError(
+                f"the judge needs {count * split} GPUs (engines.count={count} x "
+                f"engines.tensor_parallel={split}), Ray reports {resources.gpus:g}: lower them"
+            )
+        return Placement("cuda", count, 1, split, 0, 0, 0, threads=1)
+    if count > resources.cpus:
+        raise PlacementError(
+            f"the judge needs {count} CPUs (engines.count), Ray reports {resources.cpus:g}"
+        )
+    threads = max(1, int(min(resources.cpus // count, resources.node_cpus)))
+    return Placement("cpu", count, 1, 0, 0, 0, 0, threads, engine_threads=threads)
+
+
+@contextmanager
+def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
+    """The judge, with Ray where it runs on engines."""
+    story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
+    judge = plan.speaker_of("referee")
+    behind = _behind(judge, plan)
+    if judge.startswith("openai:"):
+        nowhere = Placement("cpu", 0, 0, 0, 0, 0, 0, threads=1)
+        speakers = Speakers(plan, folder, nowhere, story, weights=behind)
+        try:
+            yield speakers
+        finally:
+            speakers.end()
+        return
+    with ray_cluster(folder.root / "logs") as resources:
+        placement = speaking_placement(plan, resources)
+        speakers = Speakers(plan, folder, placement, story, weights=behind)
+        try:
+            yield speakers
+        finally:
+            speakers.end()
+
+
+def _ask(
+    judge: Judge,
+    speakers: Speakers,
+    request: Request,
+    answers: list[FreeAnswer],
+    pairs: list[Pair],
+    given: list[Control],
+) -> Found:
+    distinct = len({answer.answer_id for answer in answers}) * len(request.measures)
+    number = distinct + len(given) + 2 * len(pairs) * len(request.measures)
+    measures, seats = request.measures, speakers.plan.engines.max_num_seqs
+
+    async def whole() -> Found:
+        audited = await audit_judge(judge, given, seats, bar.advance)
+        judged = await judge_answers(judge, answers, measures, seats, bar.advance)
+        compared = await compare_answers(judge, pairs, measures, seats, bar.advance)
+        return Found(judged, compared, given, audited)
+
+    with speakers.story.bar("judgements", number) as bar:
+        return speakers.run(whole())
+
+
+def _pairs(answers: list[FreeAnswer], against: str | None) -> list[Pair]:
+    if against is None:
+        return []
+    found = pairs_against(answers, against)
+    if not found:
+        methods = ", ".join(sorted({answer.method for answer in answers}))
+        raise AnswersError(
+            f"--against {against}: no other method answered a prompt of its; the answers have the "
+            f"methods {methods}"
+        )
+    return found
+
+
+def _summary(request: Request, found: Found) -> dict[str, Any]:
+    source = score_source(found.judged)
+    return {
+        "judge": request.judge,
+        "answers": str(request.source),
+        "seed": request.seed,
+        "score_source": source,
+        "same_model_as": same_model(request.judge, request.theirs) if request.theirs else None,
+        "methods": summary_of(found.judged, source, request.seed),
+        "failures": failures_of(found.judged),
+        "audit": judge_audit_summary(found.given, found.audited, source, request.seed),
+        "audited_bias_types": sorted({control.bias_type for control in found.given}),
+        "preferences": preferences(found.compared, request.against, request.seed)
+        if request.against
+        else None,
+    }
+
+
+def _write(summary: dict[str, Any], found: Found, folder: RunFolder) -> dict[str, Any]:
+    source = summary["score_source"]
+    written = folder.write_table(JUDGED, judged_table(found.judged, source))
+    folder.write_table(LONG_SCORES, long_judged(found.judged, source))
+    # What was written for another judge is not to lie beside this one's.
+    for name in (AUDITED, COMPARED):
+        folder.remove(name)
+    if found.given:
+        folder.write_table(AUDITED, audit_table(found.given, found.audited))
+    if found.compared:
+        folder.write_table(COMPARED, compared_table(found.compared))
+    whole = summary | {"written": str(written)}
+    folder.write_json(f"eval/{JUDGE_SUMMARY}", whole)
+    return whole

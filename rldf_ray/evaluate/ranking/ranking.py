@@ -1,0 +1,173 @@
+"""Multiple choice by ranking: which answer does a model find most likely, for any causal model.
+
+Each answer is scored as the assistant's by the log-likelihood of its tokens: their mean, which does
+not count length, or their sum, the likelihood of the answer itself. What prompts and
+answers share is read once: questions are merged into prefix trees, a tree is one sequence to the
+model, and a mask lets every token see its own ancestors alone.
+
+    Asked --> token ids --> trees of `tokens` tokens --> one forward pass each --> scores
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rldf_ray.evaluate.bbq.items import BBQError, BBQItem
+from rldf_ray.evaluate.bbq.prompt import Asked, ask
+from rldf_ray.evaluate.ranking.prefix_tree import PrefixTree, TokenQuestion, chains, trees
+from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.reward_score import chat_ids
+
+MOST_DIFFERENCE = 0.5
+"""Nats a token between two ways to compute one score; in bf16 up to 0.2 were seen."""
+
+Scores = tuple[float, ...]
+
+
+def rank_options(
+    folder: str | Path,
+    items: Sequence[BBQItem],
+    *,
+    device: str,
+    dtype: str,
+    threads: int,
+    tokens: int,
+) -> Iterator[dict[int, Scores]]:
+    """`rank_answers` of items as published, in the one prompt template of training.
+
+    A generator function by itself, so that Ray streams what it yields.
+
+    Args:
+        folder: anything `resolve_model` takes.
+    """
+    asked = [ask(item, "rank") for item in items]
+    folder = resolve_model(str(folder))
+    yield from rank_answers(
+        folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens
+    )
+
+
+def rank_answers(
+    folder: str | Path,
+    asked: Sequence[Asked],
+    *,
+    device: str,
+    dtype: str,
+    threads: int,
+    tokens: int,
+    summed: bool = False,
+) -> Iterator[dict[int, Scores]]:
+    """Log-likelihood of every answer, tree by tree, by the question's place.
+
+    The first part is empty: it says that the model is loaded.
+
+    Args:
+        folder: a Hugging Face model folder or hub id.
+        tokens: size of a forward pass; a longer question gets one of its own.
+        summed: over the answer's tokens (nats) instead of their mean (nats a token).
+
+    Raises:
+        BBQError: an answer has no token, or the model's log-likelihoods are not finite.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if device == "cpu":
+        torch.set_num_threads(threads)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+    model.eval().requires_grad_(False).to(device)
+    as_trees = not questions or reads_trees(model, questions[0])
+    yield {}
+    if not as_trees:
+        yield from (_one_by_one(model, question, summed) for question in questions)
+        return
+    for tree in trees(questions, tokens):
+        yield score_tree(model, tree, summed)
+
+
+def token_question(tokenizer: Any, place: int, asked: Asked) -> TokenQuestion:
+    """A question as the model reads it: the chat up to the answer, and the answers."""
+    prompt = chat_ids(tokenizer, asked.messages, generate=True)
+    answers = [tokenizer.encode(answer, add_special_tokens=False) for answer in asked.answers]
+    if not all(answers):
+        raise BBQError(f"answers {asked.answers}: one has no token; needed: some text in each")
+    return TokenQuestion(place, prompt, answers)
+
+
+def best_option(scores: Sequence[float]) -> int:
+    """The most likely option; the first of equals."""
+    return max(range(len(scores)), key=lambda i: scores[i])
+
+
+def reads_trees(model: Any, question: TokenQuestion) -> bool:
+    """Whether the model keeps to the mask: layers with a running state mix a tree's branches."""
+    (tree,) = trees([question], budget=1)
+    shared, alone = score_tree(model, tree)[question.place], _one_by_one(model, question)
+    return all(
+        abs(a - b) < MOST_DIFFERENCE for a, b in zip(shared, alone[question.place], strict=True)
+    )
+
+
+def _one_by_one(model: Any, question: TokenQuestion, summed: bool = False) -> dict[int, Scores]:
+    """A question's scores with every answer read after a prompt of its own."""
+    found = (score_tree(model, chain, summed) for chain in chains(question))
+    return {question.place: tuple(scores[0] for one in found for scores in one.values())}
+
+
+@torch.inference_mode()
+def score_tree(model: Any, tree: PrefixTree, summed: bool = False) -> dict[int, Scores]:
+    """Scores of all answers in a tree, by the question's place: one forward pass."""
+    # Logits are taken where an answer's token is predicted, and nowhere else: of a small model
+    # they are the largest matrix product.
+    nodes = sorted({step.node for step in tree.steps})
+    row_of = {node: row for row, node in enumerate(nodes)}
+    device = model.device
+    logits: Tensor = (
+        model(
+            input_ids=torch.tensor([tree.ids], device=device),
+            position_ids=torch.tensor([tree.depths], device=device),
+            attention_mask=_mask(tree, model.dtype).to(device),
+            use_cache=False,
+            logits_to_keep=torch.tensor(nodes, device=device),
+        )
+        .logits[0]
+        .float()
+    )
+    rows = torch.tensor([row_of[step.node] for step in tree.steps], device=device)
+    tokens = torch.tensor([step.token for step in tree.steps], device=device)
+    logprobs = (logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist()
+    return _by_answer(tree, logprobs, summed)
+
+
+def _mask(tree: PrefixTree, dtype: torch.dtype) -> Tensor:
+    """[1, 1, T, T], added to the attention scores: 0 at ancestors, the least number elsewhere."""
+    allowed = torch.from_numpy(tree.attention())
+    mask = torch.full(allowed.shape, torch.finfo(dtype).min, dtype=dtype)
+    return mask.masked_fill_(allowed, 0)[None, None]
+
+
+def _by_answer(tree: PrefixTree, logprobs: Sequence[float], summed: bool) -> dict[int, Scores]:
+    """Per answer the sum or the mean over its tokens."""
+    if not all(map(isfinite, logprobs)):
+        raise BBQError(
+            "log-likelihoods of answers are not finite: the model is broken (did its training "
+            "diverge?), and ranks nothing"
+        )
+    found: dict[int, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for step, logprob in zip(tree.steps, logprobs, strict=True):
+        found[step.place][step.answer].append(logprob)
+    return {
+        place: tuple(
+            sum(values) if summed else sum(values) / len(values)
+            for _, values in sorted(answers.items())
+        )
+        for place, answers in found.items()
+    }

@@ -1,0 +1,182 @@
+"""What can be known before anything expensive starts: model, data, endpoint, disk."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Collection
+from importlib.util import find_spec
+from pathlib import Path
+
+from rldf_ray.cluster.placement import BYTES, Resources, check_memory, memory_needed_gib
+from rldf_ray.dataset import filters
+from rldf_ray.engines.checks import PreflightError, _fitted, check_endpoint, check_model
+from rldf_ray.evaluate.bbq.run_models import load_items
+from rldf_ray.evaluate.multirole.data import load_multirole
+from rldf_ray.models.embedded import resolve_model
+from rldf_ray.plan import Plan
+from rldf_ray.referee.labelled_statements import LABELLED, labelled_statements
+from rldf_ray.topics.bias_type import bias_type
+from rldf_ray.topics.writer import seed_topics
+
+# The stages that leave a model each.
+MODEL_STAGES = ("referee", "sft", "reward", "ppo")
+
+
+def check_inputs(plan: Plan, out: Path, stages: Collection[str] = MODEL_STAGES) -> None:
+    """Everything a run will read, before it starts.
+
+    Args:
+        stages: those it will do; what they write has to have room.
+
+    Raises:
+        PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
+    """
+    for check in (
+        check_bias_types,
+        check_language,
+        check_model,
+        check_referee,
+        check_items,
+        check_endpoint,
+        check_loggers,
+    ):
+        check(plan)
+    check_disk(plan, out, stages)
+
+
+def check_bias_types(plan: Plan) -> str:
+    """Every bias type's file is there and right."""
+    try:
+        seeds = sum(
+            len(seed_topics(bias_type(name), "opinion", plan))
+            + len(seed_topics(bias_type(name), "judgement", plan))
+            for name in plan.bias_types
+        )
+    except ValueError as error:
+        raise PreflightError(f"bias_types: {error}") from error
+    return f"{len(plan.bias_types)} bias types, {seeds} seed topics"
+
+
+def check_language(plan: Plan) -> str:
+    """The filter of off-language statements knows their language."""
+    if "off_language" in plan.data.filters:
+        try:
+            filters.check_language(plan.data.language)
+        except ValueError as error:
+            raise PreflightError(str(error)) from error
+    return plan.data.language
+
+
+def check_referee(plan: Plan) -> str:
+    """A referee that is to be fitted has statements to learn from, and topics to leave for scores.
+
+    Each of a bias type's labels is in every topic, so two topics are enough.
+    """
+    if _fitted(plan) is None:
+        return plan.speaker_of("referee")
+    topics = {
+        s.topic for name in plan.bias_types for s in labelled_statements(name) if s.split == "fit"
+    }
+    if round(plan.referee.fit.held_out_share * len(topics)) not in range(1, len(topics)):
+        known = sorted(p.stem for p in LABELLED.glob("*.jsonl"))
+        raise PreflightError(
+            f"referee.kind=trained: the plan's bias types have {len(topics)} topics of labelled "
+            f"statements, too few to fit to some and hold out {plan.referee.fit.held_out_share:g} "
+            f"of them; {', '.join(known)} have some; add a file (docs/extending.md), or set "
+            "referee.kind=prompted"
+        )
+    return f"fitted in the run to labelled statements on {len(topics)} topics"
+
+
+def check_loggers(plan: Plan) -> str:
+    """The packages of the loggers are installed."""
+    for name in plan.train.loggers:
+        if find_spec(name) is None:
+            raise PreflightError(
+                f"train.loggers: {name} is not installed: pip install {name}, or leave it out"
+            )
+    return ", ".join(plan.train.loggers) or "none"
+
+
+def check_items(plan: Plan) -> str:
+    """The multiple-choice sets can be read."""
+    try:
+        items = load_items(plan)
+    except (ValueError, OSError) as error:
+        raise PreflightError(f"evaluate.bbq: {error}") from error
+    if plan.evaluate.multirole is not None:
+        try:
+            load_multirole(plan.evaluate.multirole)
+        except (ValueError, OSError) as error:
+            raise PreflightError(f"evaluate.multirole: {error}") from error
+    why = f"; no bias scores: {items.why_no_bias_scores}" if items.why_no_bias_scores else ""
+    return f"{len(items.items)} items of {items.source}{why}"
+
+
+def check_disk(plan: Plan, out: Path, stages: Collection[str] = MODEL_STAGES) -> str:
+    """There is room for what these stages of the run write."""
+    return check_room(out, kept_gib(plan, stages) + passing_gib(plan, stages))
+
+
+def check_room(out: Path, needed: float) -> str:
+    """The disk of `out` has `needed` GiB, and half of one for tables and logs."""
+    existing = next(p for p in [out, *out.parents] if p.exists())
+    free = shutil.disk_usage(existing).free / 2**30
+    needed += 0.5
+    if free < needed:
+        raise PreflightError(
+            f"{existing} has {free:.1f} GiB free, {needed:.1f} are written at most: make room or "
+            "give an --out on a larger disk"
+        )
+    return f"{free:.0f} GiB free, {needed:.1f} needed"
+
+
+def check_ppo_memory(plan: Plan, resources: Resources) -> str:
+    """PPO on CPU fits in memory.
+
+    Raises:
+        PlacementError: it does not; says what to change.
+    """
+    parameters = parameters_of(resolve_model(plan.model))
+    check_memory(plan, parameters, resources)
+    needed = memory_needed_gib(plan, parameters)
+    return f"PPO needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
+
+
+def kept_gib(plan: Plan, stages: Collection[str]) -> float:
+    """The models that these stages leave, GiB (at most)."""
+    return sum(_model_gib(plan, stage) for stage in MODEL_STAGES if stage in stages)
+
+
+def passing_gib(plan: Plan, stages: Collection[str]) -> float:
+    """What PPO needs beside its model: for the export, and on the way to the engines, GiB."""
+    return 2 * _model_gib(plan, "ppo") if "ppo" in stages else 0.0
+
+
+def _model_gib(plan: Plan, stage: str) -> float:
+    """One trained whole is taken to be written in float32; one with adapters is as its base."""
+    dtype = plan.ppo.dtype if stage == "ppo" else plan.train.dtype
+    whole = stage == "referee" or plan.train.lora.rank == 0
+    started_from = _fitted(plan) if stage == "referee" else plan.model
+    if started_from is None:
+        return 0.0
+    size = BYTES["float32"] if whole else BYTES[dtype]
+    return parameters_of(resolve_model(started_from)) * size / 2**30
+
+
+def parameters_of(model: str) -> float:
+    """Parameters of a model folder, from the size of its weights.
+
+    Of a hub id that is not here yet what its name says (Qwen1.5-1.8B), or 7e9.
+    """
+    folder = Path(model)
+    files = list(folder.glob("*.safetensors")) if folder.is_dir() else []
+    if not files:
+        named = re.search(r"(\d+(?:\.\d+)?)b\b", model.rpartition("/")[2].lower())
+        return float(named[1]) * 1e9 if named else 7e9
+    size = sum(file.stat().st_size for file in files)
+    config = json.loads((folder / "config.json").read_text())
+    dtype = config.get("dtype") or config.get("torch_dtype") or "float32"
+    return size / (4 if dtype == "float32" else 2)

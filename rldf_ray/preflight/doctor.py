@@ -1,0 +1,102 @@
+"""`rldf doctor`: what is here, and whether a plan fits; every line says what to change."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rldf_ray.cluster.environment import versions
+from rldf_ray.cluster.placement import place
+from rldf_ray.cluster.ray_cluster import reported_resources
+from rldf_ray.engines.checks import check_endpoint, check_model
+from rldf_ray.plan import Plan
+from rldf_ray.preflight.checks import (
+    check_bias_types,
+    check_disk,
+    check_items,
+    check_language,
+    check_loggers,
+    check_ppo_memory,
+    check_referee,
+)
+
+IMPORTED = ("ray", "torch", "transformers", "trl", "deepspeed", "vllm", "datasets")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at; `found` says what was found or what to change."""
+
+    name: str
+    ok: bool
+    found: str
+
+
+def examine(plan: Plan, out: Path) -> list[Check]:
+    """All checks; none of them starts an engine or a training job."""
+    resources = reported_resources()
+    return [
+        _check("packages", _packages),
+        _check("bias types", lambda: check_bias_types(plan)),
+        _check("language", lambda: check_language(plan)),
+        _check("model", lambda: check_model(plan)),
+        _check("referee", lambda: check_referee(plan)),
+        _check("evaluation items", lambda: check_items(plan)),
+        _check("loggers", lambda: check_loggers(plan)),
+        _check("endpoint", lambda: _reachable(plan)),
+        _check("disk", lambda: check_disk(plan, out)),
+        Check(
+            "resources",
+            True,
+            f"{resources.cpus:g} CPUs, {resources.gpus:g} GPUs, {resources.memory_gib:.1f} GiB",
+        ),
+        _check("placement", lambda: place(plan, resources).describe()),
+        _check("memory", lambda: check_ppo_memory(plan, resources)),
+    ]
+
+
+def _check(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except Exception as error:  # noqa: BLE001 - whatever is wrong is what doctor reports
+        return Check(name, False, str(error))
+
+
+def _packages() -> str:
+    for name in IMPORTED:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise RuntimeError(f"{name} does not import ({error}): run `make install`") from error
+    return ", ".join(f"{name} {version}" for name, version in versions().items())
+
+
+def _reachable(plan: Plan) -> str:
+    """Where the plan has an endpoint: whether it answers and knows the model."""
+    found = check_endpoint(plan)
+    wanted = [
+        name.removeprefix("openai:") for name in plan.speakers() if name.startswith("openai:")
+    ]
+    if not wanted:
+        return found
+    import openai
+
+    key = os.environ.get(plan.endpoint.api_key_env, "none")
+    client = openai.OpenAI(base_url=plan.endpoint.base_url, api_key=key, timeout=10, max_retries=0)
+    try:
+        known = [entry.id for entry in client.models.list()]
+    except openai.OpenAIError as error:
+        # The error's own text may repeat part of the key.
+        status = getattr(error, "status_code", None)
+        raise RuntimeError(
+            f"{found} does not answer as it should: {type(error).__name__}"
+            + (f", status {status}" if status else "")
+            + f"; check endpoint.base_url and the key in {plan.endpoint.api_key_env}"
+        ) from error
+    for model in wanted:
+        if model not in known:
+            raise RuntimeError(f"{found} does not have {model!r}; it has {', '.join(known[:10])}")
+    return f"{found} answers and has {', '.join(wanted)}"

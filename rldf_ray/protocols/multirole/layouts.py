@@ -1,0 +1,71 @@
+"""The order of a debater's prompt. Both layouts say the same sentences.
+
+    shared   system, who may debate | topic, transcript (grows, never changes) | whose turn it is
+    paper    system, who may debate | whose turn it is | topic, transcript
+
+An engine reuses what prompts have in common from their first token on: under `shared` that is all
+but the last paragraph, for every debater and into the next round; under `paper`, which has the role
+first as the paper's prompt does, little more than the system prompt. Who may debate is the same in
+all debates of a bias type, so their lives stand in the system prompt, and a turn is a few words
+long. All of them stand there, however many debate: so a first round is the beginning of the first
+round of a larger table, and a sweep over the number of roles need not hold it again. On a judgement
+topic nobody's life stands there: small models spoke of it instead of the account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from rldf_ray.models.base import Message
+from rldf_ray.prompts import prompts_beside
+from rldf_ray.records import Identity, TopicKind
+from rldf_ray.topics.unknown import UNKNOWN
+
+render = prompts_beside(__file__)
+
+Layout = Literal["shared", "paper"]
+
+
+def laid_out(layout: Layout, system: str, discussion: str, turn: str) -> tuple[Message, ...]:
+    """The messages of one turn, after `discussion`: topic and transcript so far."""
+    parts = (discussion, turn) if layout == "shared" else (turn, discussion)
+    return (Message("system", system), Message("user", "\n\n".join(parts)))
+
+
+def system_prompt(
+    identities: Sequence[Identity], examples: int, kind: TopicKind = "opinion", wording: int = 0
+) -> str:
+    """What every prompt of debates at a table of `identities` begins with, under both layouts.
+
+    Args:
+        examples: statements of other debates on opinions that are shown (`debate_examples`).
+        wording: on a judgement topic, which of `UNKNOWN` it names, and the one that follows.
+    """
+    if kind == "judgement":
+        unknown = [UNKNOWN[(wording + i) % len(UNKNOWN)] for i in (0, 1)]
+        return render("system_judgement", unknown=unknown)
+    return render("system", identities=identities, examples=debate_examples(examples))
+
+
+class DebateExample(BaseModel):
+    """A statement on a topic of no bias type, with the mark it deserves."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    identity: str
+    topic: str
+    text: str
+    mark: float = Field(ge=0, le=10)
+
+
+@cache
+def debate_examples(number: int) -> tuple[DebateExample, ...]:
+    """The first `number` statements of prompts/examples.yaml; fewer where it has fewer."""
+    found = yaml.safe_load((Path(__file__).parent / "prompts" / "examples.yaml").read_text())
+    return tuple(DebateExample.model_validate(example) for example in found[:number])

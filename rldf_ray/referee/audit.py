@@ -1,0 +1,198 @@
+"""How well the run's referee tells biased from fair statements whose label we know."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rldf_ray.records import LabelSource
+from rldf_ray.referee.bag_of_words import word_scores
+from rldf_ray.referee.calibration import accuracy, brier, calibration, roc
+from rldf_ray.referee.labelled_statements import LabelledStatement
+from rldf_ray.referee.verdict import Referee, Verdict
+from rldf_ray.stats import Estimate, auc_difference, auc_estimate
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A labelled statement and what the referee said of it."""
+
+    statement: LabelledStatement
+    verdict: Verdict
+
+
+async def audit_referee(
+    referee: Referee,
+    statements: Sequence[LabelledStatement],
+    in_flight: int,
+    on_statement: Callable[[], None] = lambda: None,
+) -> list[Audited]:
+    """The labelled statements in their order, each judged alone in its context."""
+    seats = asyncio.Semaphore(in_flight)
+
+    async def one(statement: LabelledStatement) -> Audited:
+        address = f"audit/{statement.pair}/{statement.label}"
+        async with seats:
+            (verdict,) = await referee.judge(
+                statement.judged_in, [statement.text], address, affinity=address
+            )
+        on_statement()
+        return Audited(statement, verdict)
+
+    return await asyncio.gather(*map(one, statements))
+
+
+def audit_summary(
+    audited: Sequence[Audited], kind: str, label_source: LabelSource, seed: int
+) -> dict[str, Any]:
+    """The `referee` part of report.json (docs/report.md)."""
+
+    def auc(chosen: Sequence[Audited], source: LabelSource = label_source) -> Estimate | None:
+        known = [(a.statement.label, score_of(a.verdict, source)) for a in chosen]
+        scored = [(label, score) for label, score in known if score is not None]
+        return auc_estimate([y for y, _ in scored], [s for _, s in scored], seed)
+
+    names = sorted({a.statement.bias_type for a in audited})
+    known = [(a.statement.label, score_of(a.verdict, label_source)) for a in audited]
+    scored = [(label, score) for label, score in known if score is not None]
+    labels, scores = [y for y, _ in scored], [x for _, x in scored]
+    said = auc(audited, "said")
+    estimate = auc(audited)
+    return {
+        "kind": kind,
+        "model": audited[0].verdict.model if audited else None,
+        "label_source": label_source,
+        "held_out": as_auc(estimate),
+        "by_bias_type": {
+            name: as_auc(auc([a for a in audited if a.statement.bias_type == name]))
+            for name in names
+        },
+        "said_auc": said.value if said else None,
+        "distinct_said_scores": len({a.verdict.score for a in audited} - {None}),
+        "failures": sum(a.verdict.failure is not None for a in audited),
+        "calibration": calibration(labels, scores),
+        "roc": roc(labels, scores),
+        "verdict": verdict_on(estimate),
+    }
+
+
+def audit_details(
+    audited: Sequence[Audited],
+    fit: Sequence[LabelledStatement],
+    label_source: LabelSource,
+    threshold: float,
+    seed: int,
+) -> dict[str, Any]:
+    """What audit.json has beside the summary: accuracy, failures, the baseline.
+
+    Args:
+        fit: labelled statements that the bag of words is fitted to; the audited are not in it.
+        threshold: of absolute labels, on the scale of 0 to 10.
+    """
+    known = [(a.statement, score_of(a.verdict, label_source)) for a in audited]
+    scored = [(statement, score) for statement, score in known if score is not None]
+    labels, scores = [s.label for s, _ in scored], [score for _, score in scored]
+    names = sorted({s.bias_type for s, _ in scored})
+    of_type = {name: [(s.label, x) for s, x in scored if s.bias_type == name] for name in names}
+    return {
+        "accuracy": as_share(accuracy(labels, scores, threshold)),
+        "accuracy_by_bias_type": {
+            name: as_share(accuracy([y for y, _ in found], [x for _, x in found], threshold))
+            for name, found in of_type.items()
+        },
+        "by_kind": {
+            kind: as_auc(auc_estimate([y for y, _ in found], [x for _, x in found], seed))
+            for kind, found in _by_kind(scored).items()
+        },
+        "brier": as_share(brier(labels, scores, seed)),
+        "failure_rate": 1 - len(scored) / len(audited) if audited else None,
+        "bag_of_words": as_auc(words_estimate(fit, [a.statement for a in audited], seed)),
+        "beyond_bag_of_words": as_share(beyond_words(fit, scored, seed)),
+    }
+
+
+def _by_kind(
+    scored: Sequence[tuple[LabelledStatement, float]],
+) -> dict[str, list[tuple[int, float]]]:
+    """Labels and scores of judgements, which the context alone tells apart, and of all others."""
+    return {
+        kind: [(s.label, x) for s, x in scored if (s.form == "judgement") == (kind == "judgement")]
+        for kind in ("opinion", "judgement")
+    }
+
+
+def words_scores(
+    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement]
+) -> list[float] | None:
+    """Word counts' scores of statements, fitted to the texts of the other half; None without one.
+
+    The contexts are left out: with them it does worse, as they say nothing of the label.
+    """
+    if {s.label for s in fit} != {0, 1}:
+        return None
+    return word_scores([s.text for s in fit], [s.label for s in fit], [s.text for s in statements])
+
+
+def words_estimate(
+    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement], seed: int
+) -> Estimate | None:
+    """AUC of word counts on the same statements."""
+    scores = words_scores(fit, statements)
+    return None if scores is None else auc_estimate([s.label for s in statements], scores, seed)
+
+
+def beyond_words(
+    fit: Sequence[LabelledStatement],
+    scored: Sequence[tuple[LabelledStatement, float]],
+    seed: int,
+) -> Estimate | None:
+    """By how much the referee's AUC is above that of word counts, on the same statements."""
+    others = words_scores(fit, [s for s, _ in scored])
+    if others is None:
+        return None
+    return auc_difference([s.label for s, _ in scored], [x for _, x in scored], others, seed)
+
+
+def as_share(estimate: Estimate | None) -> dict[str, Any] | None:
+    """A share or a mean with its interval, under the names audit.json uses."""
+    return None if estimate is None else asdict(estimate)
+
+
+def verdict_on(estimate: Estimate | None) -> str:
+    """What an AUC means for the labels, in a sentence."""
+    if estimate is None:
+        return "The referee was not audited: it was given, or it scored, no labelled statements."
+    found = f"AUC {estimate.value:.2f} on {estimate.n} held-out labelled statements"
+    low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
+    if high < 0.5:
+        return (
+            f"The referee calls fair statements biased and biased ones fair ({found}): its labels "
+            "are the wrong way round."
+        )
+    if low <= 0.5:
+        return (
+            f"The referee does not separate biased from fair statements ({found}; chance is 0.50, "
+            "inside the interval). Its labels are mostly noise, and so is what is trained on them."
+        )
+    if estimate.value < 0.75:
+        return f"The referee separates biased from fair statements weakly ({found})."
+    return f"The referee separates biased from fair statements ({found})."
+
+
+def score_of(verdict: Verdict, source: LabelSource) -> float | None:
+    return verdict.expected_score if source == "expected" else verdict.score
+
+
+def as_auc(estimate: Estimate | None) -> dict[str, Any] | None:
+    """An estimate under the names report.json uses."""
+    if estimate is None:
+        return None
+    found = asdict(estimate)
+    return {
+        "n": found["n"],
+        "auc": found["value"],
+        "auc_low": found["low"],
+        "auc_high": found["high"],
+    }

@@ -1,0 +1,63 @@
+"""What the trained referee is fitted to: minimal pairs of labelled statements, and its calibration.
+
+The pairs go to the project's reward trainer (`train/reward.py`), chosen the fair side, rejected the
+biased one. It holds some topics out; on their statements rewards become scores (`debate/platt.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from rldf_ray.plan import Plan
+from rldf_ray.referee.labelled_statements import LabelledStatement, labelled_statements
+from rldf_ray.referee.trained import referee_prompt
+
+
+def fit_statements(plan: Plan) -> list[LabelledStatement]:
+    """The half of the labelled statements of the plan's bias types that may be fitted to."""
+    found = (s for name in plan.bias_types for s in labelled_statements(name))
+    return [s for s in found if s.split == "fit"]
+
+
+def fit_pairs(statements: Sequence[LabelledStatement]) -> pa.Table:
+    """Preference pairs, one for each minimal pair: topic_id, prompt, chosen, rejected.
+
+    Raises:
+        ValueError: the sides of a pair differ in their context, or one is missing.
+    """
+    sides: dict[str, dict[int, LabelledStatement]] = {}
+    for statement in statements:
+        sides.setdefault(statement.pair, {})[statement.label] = statement
+    return pa.Table.from_pylist([_pair(name, found) for name, found in sides.items()])
+
+
+def _pair(name: str, sides: dict[int, LabelledStatement]) -> dict[str, object]:
+    if sides.keys() != {0, 1} or sides[0].context != sides[1].context:
+        raise ValueError(f"labelled pair {name}: one biased and one fair side in one context")
+    return {
+        "topic_id": sides[0].topic,
+        "prompt": _messages(sides[0].context),
+        "chosen": [{"role": "assistant", "content": sides[0].text}],
+        "rejected": [{"role": "assistant", "content": sides[1].text}],
+    }
+
+
+def _messages(context: str) -> list[dict[str, str]]:
+    return [{"role": m.role, "content": m.content} for m in referee_prompt(context)]
+
+
+def rewards_of(
+    folder: str,
+    statements: Sequence[LabelledStatement],
+    *,
+    device: str,
+    threads: int,
+    max_length: int,
+) -> list[float | None]:
+    """The reward of each statement as the referee will give it; runs on a worker."""
+    from rldf_ray.models.reward_score import reward_model
+
+    model = reward_model(folder, device, threads, max_length)
+    return [model.score_answer(_messages(s.context), s.text)[0] for s in statements]

@@ -1,0 +1,96 @@
+"""Statements of which we know whether they are biased: ours, a file a bias type, or anyone's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rldf_ray.records import Conclusion, Context
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.json_lines import parsed_lines, refuse
+
+LABELLED = Path(__file__).parent / "labelled"
+
+
+class LabelledStatement(BaseModel):
+    """A statement known to be biased (label 1) or fair (label 0) in its context.
+
+    `conclusion` is what a scene lets one conclude; None where the context is none.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str
+    label: Literal[0, 1]
+    bias_type: str
+    context: str
+    topic: str
+    family: str
+    form: str
+    pair: str
+    split: Literal["fit", "held_out"]
+    conclusion: Conclusion | None = None
+
+    @property
+    def judged_in(self) -> Context:
+        return Context(self.context, self.conclusion)
+
+
+def labelled_statements(name: str) -> list[LabelledStatement]:
+    """The labelled statements of a bias type; none if nobody has written any.
+
+    Raises:
+        LinesError: a line of its file is not one.
+    """
+    path = LABELLED / f"{name}.jsonl"
+    if not path.exists():
+        return []
+    rows, problems = parsed_lines(path, LabelledStatement)
+    refuse(path, problems)
+    return list(rows.values())
+
+
+class StatementsError(ValueError):
+    """A file holds no labelled statements; the message names it."""
+
+
+class _GivenStatement(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    text: str = Field(min_length=1)
+    label: Literal[0, 1]
+    context: str = ""
+
+
+def given_statements(path: Path) -> list[LabelledStatement]:
+    """Anyone's labelled statements: a JSON object a line with text, label, optionally context.
+
+    Raises:
+        LinesError: a line is not such an object.
+        StatementsError: there is none.
+        OSError: the file cannot be read.
+    """
+    rows, problems = parsed_lines(path, _GivenStatement)
+    refuse(path, problems)
+    found = []
+    for number, given in rows.items():
+        place = {"topic": path.stem, "family": path.stem, "pair": f"{path.stem}-{number}"}
+        kind = {"bias_type": path.stem, "form": "given", "split": "held_out"}
+        found.append(LabelledStatement.model_validate(given.model_dump() | place | kind))
+    if not found:
+        raise StatementsError(f"{path} holds no statements")
+    return found
+
+
+def held_out_statements(name: str, pairs: int | None, seed: int) -> list[LabelledStatement]:
+    """A bias type's labelled statements that no referee is fitted to.
+
+    Args:
+        pairs: this many pairs, both sides of each, a seeded sample; None is all of them.
+    """
+    found = [s for s in labelled_statements(name) if s.split == "held_out"]
+    ordered = sorted({s.pair for s in found}, key=lambda pair: digest(seed, "audit", pair))
+    chosen = set(ordered[:pairs])
+    return [s for s in found if s.pair in chosen]

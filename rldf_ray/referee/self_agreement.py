@@ -1,0 +1,112 @@
+"""Whether a referee agrees with itself: on a round in another order, and from seed to seed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from scipy import stats as scipy_stats
+
+from rldf_ray.referee.labelled_statements import LabelledStatement
+from rldf_ray.referee.verdict import Referee
+from rldf_ray.stats import mean_estimate
+
+ROUND = 3
+MOST_ROUNDS = 20
+
+# Statement -> score; the text stands for it, with its context.
+Scores = Mapping[tuple[str, str], float]
+
+
+def rounds_of(statements: Sequence[LabelledStatement]) -> list[list[LabelledStatement]]:
+    """Rounds of up to three labelled statements in one context, at most `MOST_ROUNDS` of them."""
+    contexts: dict[str, list[LabelledStatement]] = {}
+    for statement in statements:
+        contexts.setdefault(statement.context, []).append(statement)
+    rounds = [found[:ROUND] for context, found in contexts.items() if context and len(found) > 1]
+    # Spread over all bias types, in whose order the statements come.
+    number = min(MOST_ROUNDS, len(rounds))
+    return [rounds[i * len(rounds) // number] for i in range(number)]
+
+
+async def reordered(
+    referee: Referee, statements: Sequence[LabelledStatement], seed: int
+) -> dict[str, Any]:
+    """Share of pairs of statements that the referee ranks alike after the round is turned round.
+
+    A trained referee scores each statement alone and ranks by the scores, so that it cannot differ
+    and is not asked. A prompted one's scores cannot either; its ranking is one request for the
+    round.
+    """
+    if referee.kind == "trained":
+        return {"by": "construction", "rounds": 0, "agreement": {"value": 1.0}}
+    rounds = rounds_of(statements)
+    shares = await asyncio.gather(
+        *(_agreement(referee, found, f"audit/order-{i}") for i, found in enumerate(rounds))
+    )
+    ranked = [share for share in shares if share is not None]
+    estimate = mean_estimate(ranked, seed)
+    return {
+        "by": "measurement",
+        "rounds": len(ranked),
+        "agreement": asdict(estimate) if estimate else None,
+    }
+
+
+async def _agreement(
+    referee: Referee, found: Sequence[LabelledStatement], address: str
+) -> float | None:
+    """None where the referee gave no ranking."""
+    texts = [statement.text for statement in found]
+    context = found[0].judged_in
+    there, back = await asyncio.gather(
+        referee.judge(context, texts, f"{address}/there", address),
+        referee.judge(context, texts[::-1], f"{address}/back", address),
+    )
+    one, two = ([v.rank for v in judged] for judged in (there, back[::-1]))
+    if None in one or None in two:
+        return None
+    pairs = list(itertools.combinations(range(len(texts)), 2))
+    same = sum((one[a] < one[b]) == (two[a] < two[b]) for a, b in pairs)  # type: ignore[operator]
+    return same / len(pairs)
+
+
+def over_seeds(runs: Sequence[Scores], threshold: float, seed: int) -> dict[str, Any]:
+    """How alike the scores of several seeds are, over the statements that all of them scored.
+
+    `labels_agree` is the mean share of pairs of seeds that put a statement on the same side of the
+    threshold, with an interval over statements; `correlation` the least Spearman correlation of two
+    seeds.
+    """
+    common = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
+    pairs = list(itertools.combinations(runs, 2))
+    shares = [
+        sum((a[s] > threshold) == (b[s] > threshold) for a, b in pairs) / len(pairs)
+        for s in common
+        if pairs
+    ]
+    agree = mean_estimate(shares, seed)
+    return {
+        "runs": len(runs),
+        "statements": len(common),
+        "labels_agree": asdict(agree) if agree else None,
+        "correlation": _least(
+            [_spearman([a[s] for s in common], [b[s] for s in common]) for a, b in pairs]
+        ),
+    }
+
+
+def _least(found: Sequence[float | None]) -> float | None:
+    """None where one is not known."""
+    known = [value for value in found if value is not None]
+    return min(known) if known and len(known) == len(found) else None
+
+
+def _spearman(one: Sequence[float], two: Sequence[float]) -> float | None:
+    """None where all scores of a run are equal, which have no order."""
+    if len(set(one)) < 2 or len(set(two)) < 2:
+        return None
+    return float(scipy_stats.spearmanr(one, two).statistic)

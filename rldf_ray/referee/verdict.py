@@ -1,0 +1,63 @@
+"""What a referee says of a statement, and who may be one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rldf_ray.models.base import Usage
+from rldf_ray.records import Context
+
+SCORES = tuple(str(score) for score in range(11))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the referee found of one statement.
+
+    Attributes:
+        score: the number it said, None if it said none.
+        expected_score: mean of its distribution over 0..10, None if the backend tells none.
+        rank: place among the round's statements, 1 = least biased, None if it gave no ranking.
+        failure: what went wrong, with the raw answer; None if nothing did.
+    """
+
+    score: float | None
+    expected_score: float | None
+    rank: int | None
+    failure: str | None
+    model: str
+    revision: str
+    usage: Usage
+
+
+class Referee(Protocol):
+    """Anything that judges the statements of a round in their context."""
+
+    @property
+    def kind(self) -> str: ...
+
+    async def judge(
+        self, context: Context, texts: Sequence[str], address: str, affinity: str = ""
+    ) -> list[Verdict]: ...
+
+
+def known_score(verdict: Verdict) -> float | None:
+    """The expectation where the backend tells it, else the number said."""
+    return verdict.score if verdict.expected_score is None else verdict.expected_score
+
+
+def ranks_of(scores: Sequence[float | None]) -> list[int | None]:
+    """1 is the least biased; of equal scores the earlier statement is first.
+
+    A statement without a score has no rank, and the others are ranked among themselves.
+    """
+    known = sorted((score, place) for place, score in enumerate(scores) if score is not None)
+    ranks = {place: rank for rank, (_, place) in enumerate(known, start=1)}
+    return [ranks.get(place) for place in range(len(scores))]
+
+
+def expected_score(probabilities: dict[str, float]) -> float:
+    """Mean of a distribution over the allowed scores."""
+    return sum(float(score) * probability for score, probability in probabilities.items())

@@ -1,0 +1,86 @@
+"""The audit: is the referee to be trusted? -> audit.json, eval/referee.parquet and .png."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.plan import Plan
+from rldf_ray.referee.audit import Audited, audit_details, audit_referee, audit_summary
+from rldf_ray.referee.figure import draw_referee
+from rldf_ray.referee.fit import fit_statements
+from rldf_ray.referee.labelled_statements import (
+    LabelledStatement,
+    given_statements,
+    held_out_statements,
+)
+from rldf_ray.referee.self_agreement import reordered
+from rldf_ray.stages.debates import referee
+from rldf_ray.stages.run import Facts, Run, StageError, tokens_since
+
+
+def audit(run: Run) -> Facts:
+    """The referee on statements whose label is known.
+
+    Raises:
+        StageError: its AUC is below `referee.min_auc` and the plan says to stop then.
+    """
+    before = run.speakers.usage, run.speakers.paid_usage
+    plan, statements = run.plan, _statements(run)
+    judge = referee(run)
+    with run.story.bar("labelled statements", len(statements)) as bar:
+        audited = run.speakers.run(
+            audit_referee(judge, statements, plan.engines.max_num_seqs, on_statement=bar.advance)
+        )
+    in_another_order = run.speakers.run(reordered(judge, statements, plan.seed))
+    if audited:
+        run.folder.write_table("eval/referee.parquet", _table(audited))
+    section = plan.referee
+    summary = audit_summary(audited, judge.kind, section.label_source, plan.seed)
+    details = audit_details(
+        audited, fit_statements(plan), section.label_source, section.threshold, plan.seed
+    )
+    auc = summary["held_out"] and summary["held_out"]["auc"]
+    source = str(run.statements) if run.statements else None
+    found = {"auc": auc, "file": source, **summary, **details, "reordered": in_another_order}
+    run.folder.write_json("audit.json", found)
+    draw_referee(found, run.folder.path("eval/referee.png"))
+    run.story.say(f"  {summary['verdict']}")
+    _check(plan, auc, run)
+    return {"referee": summary, **tokens_since(run, before)}
+
+
+def _statements(run: Run) -> list[LabelledStatement]:
+    """Those of the given file, else a sample of our own held-out ones."""
+    if run.statements is not None:
+        return given_statements(run.statements)
+    pairs, seed = run.plan.referee.audit_pairs, run.plan.seed
+    return [s for name in run.plan.bias_types for s in held_out_statements(name, pairs, seed)]
+
+
+def _table(audited: Sequence[Audited]) -> pa.Table:
+    rows: list[Mapping[str, Any]] = [
+        {
+            **a.statement.model_dump(),
+            "score": a.verdict.score,
+            "expected_score": a.verdict.expected_score,
+        }
+        for a in audited
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def _check(plan: Plan, auc: float | None, run: Run) -> None:
+    """Stop or warn where the referee is below what the plan asks of it."""
+    least = plan.referee.min_auc
+    if least is None or (auc is not None and auc >= least):
+        return
+    found = "no AUC was measured" if auc is None else f"its AUC is {auc:.2f}"
+    told = f"the referee fails the audit: {found}, referee.min_auc={least:g} (see audit.json)"
+    if plan.referee.below_min_auc == "stop":
+        raise StageError(
+            f"{told}; name a stronger teacher or referee.model, or set referee.below_min_auc=warn"
+        )
+    run.story.say(f"  warning: {told}")

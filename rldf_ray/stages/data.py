@@ -1,0 +1,41 @@
+"""The data stage: statements become SFT rows, pairs and prompts."""
+
+from __future__ import annotations
+
+from rldf_ray.dataset.preference_data import PreferenceData, preference_data, write_data
+from rldf_ray.records import (
+    statements_of,
+    topics_of,
+)
+from rldf_ray.stages.run import Facts, Run, StageError
+
+
+def data(run: Run) -> Facts:
+    """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
+    statements = statements_of(run.folder.read_table("data/transcripts.parquet"))
+    found = topics_of(run.folder.read_table("data/topics.parquet"))
+    made = preference_data(statements, {topic.topic_id: topic for topic in found}, run.plan.data)
+    _check_data(made)
+    facts = write_data(run.folder, run.plan, made)
+    for warning in facts["quality"]["warnings"]:
+        run.story.say(f"  {warning}")
+    return facts
+
+
+def _check_data(made: PreferenceData) -> None:
+    """Every later stage has something to work on."""
+    for name in ("sft", "pairs"):
+        if made.tables[name].num_rows == 0:
+            dropped = {name: n for name, n in made.quality.dropped.items() if n}
+            raise StageError(
+                f"the debates gave no {name} data: every statement has the same label or none, or "
+                f"was filtered out ({dropped or 'none was'}, of {made.quality.statements}); look "
+                "at data/transcripts.parquet, and at referee.label_source, "
+                "referee.threshold_kind, data.min_gap and data.filters in the plan"
+            )
+    splits = set(made.prompts["split"].to_pylist())
+    for split in ("ppo", "eval"):
+        if split not in splits:
+            raise StageError(
+                f"no topic fell into the {split!r} split: raise topics.per_bias_type or its share"
+            )

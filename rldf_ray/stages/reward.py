@@ -1,0 +1,60 @@
+"""The reward stage: a reward model learns the preference pairs."""
+
+from __future__ import annotations
+
+from rldf_ray.cluster.ray_cluster import remote
+from rldf_ray.records import topics_of
+from rldf_ray.stages.run import Facts, Run
+from rldf_ray.stages.training import train_in_folder
+
+
+def reward(run: Run) -> Facts:
+    """Preference pairs -> reward/model, fitted from pi_SFT or from the plan's model."""
+    from rldf_ray.train.reward import held_out_topics, train_reward
+
+    topics_of_pairs = run.folder.read_table("data/pairs.parquet")["topic_id"].to_pylist()
+    held_out = held_out_topics(topics_of_pairs, run.plan.reward.held_out_share)
+    number = sum(topic in held_out for topic in topics_of_pairs)
+    return {
+        "pairs": len(topics_of_pairs) - number,
+        "held_out_pairs": number,
+        **train_in_folder(run, "reward", train_reward, _reward_start(run)),
+        "undebated": _asked_about_undebated_scenes(run),
+    }
+
+
+def _reward_start(run: Run) -> dict[str, str]:
+    if run.plan.reward.start == "model":
+        return {"model": run.plan.model}
+    if run.plan.train.lora.rank:
+        # PPO computes all its adapters on one base, so pi_SFT is the base and its adapter here too.
+        return {"model": run.plan.model, "adapter": run.folder.address("sft/adapter")}
+    return {"model": run.folder.address("sft/model")}
+
+
+def _asked_about_undebated_scenes(run: Run) -> Facts | None:
+    """What the new reward model makes of answers to scenes of the other splits."""
+    import ray
+
+    from rldf_ray.evaluate.held_out.undebated import (
+        undebated_rewards,
+        undebated_scenes,
+        undebated_summary,
+    )
+
+    scenes = undebated_scenes(
+        run.folder.read_table("data/prompts.parquet").to_pylist(),
+        topics_of(run.folder.read_table("data/topics.parquet")),
+    )
+    if not scenes:
+        return None
+    rewards = ray.get(
+        remote(undebated_rewards, run.placement).remote(
+            run.folder.address("reward/model"),
+            scenes,
+            device=run.placement.device,
+            threads=run.placement.threads,
+            max_length=run.plan.reward.max_length,
+        )
+    )
+    return undebated_summary(rewards)

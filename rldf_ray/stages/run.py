@@ -1,0 +1,62 @@
+"""The stages of a run. Each reads what earlier ones wrote and writes its own objects, whole.
+
+topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval. Topics, debates and data are
+here, the audit is in audit_stage.py, training in training_stages.py, the evaluation in
+evaluation_stage.py, and the fit of a trained referee, before all of them, in referee_stage.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rldf_ray.cluster.placement import Placement
+from rldf_ray.console import Story
+from rldf_ray.engines.speakers import Speakers, policy_engines
+from rldf_ray.models.base import Usage
+from rldf_ray.plan import Plan
+from rldf_ray.storage.run_folder import RunFolder
+
+Facts = dict[str, Any]
+
+
+class StageError(RuntimeError):
+    """A stage cannot go on; the message says why and what to change."""
+
+
+@dataclass
+class Run:
+    """What every stage is handed: plan, folder, placement, the terminal, and who speaks.
+
+    `statements` is a file the referee is audited on instead of our own labelled set.
+    """
+
+    plan: Plan
+    folder: RunFolder
+    placement: Placement
+    story: Story
+    run_id: str
+    speakers: Speakers
+    statements: Path | None = None
+
+    @contextmanager
+    def policy_engines(
+        self, folder: str, revision: str, dtype: str, lora_rank: int = 0
+    ) -> Iterator[Any]:
+        """The plan's vLLM engines on a model folder, which start while other work is done."""
+        with policy_engines(
+            self.plan, self.placement, self.story, folder, revision, dtype, lora_rank
+        ) as pool:
+            yield pool
+
+
+def tokens_since(run: Run, before: tuple[Usage, Usage]) -> Facts:
+    """Tokens the speakers used since `before`, and those an endpoint charges for."""
+    now = run.speakers.usage, run.speakers.paid_usage
+    return {
+        name: {kind: value - asdict(then)[kind] for kind, value in asdict(used).items()}
+        for name, used, then in zip(("tokens", "paid_tokens"), now, before, strict=True)
+    }

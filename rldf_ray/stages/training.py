@@ -1,0 +1,46 @@
+"""SFT, reward model and PPO, each a training job on the cluster into a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rldf_ray.stages.run import Facts, Run
+
+TRAINING = ("referee", "sft", "reward", "ppo")
+
+
+def train_in_folder(
+    run: Run,
+    name: str,
+    train: Callable[..., list[dict[str, Any]]],
+    folders: Mapping[str, str],
+    extra: Mapping[str, Any] | None = None,
+) -> Facts:
+    """One training job into the stage's own folder, on "data" unless `folders` names another.
+
+    A job that was cut off goes on from its last checkpoint, or begins again where it wrote none;
+    one that had ended, in a stage that had not, is not done again.
+    """
+    from rldf_ray.train.worker import TrainJob
+
+    ended = f"{name}/trained.json"
+    if run.folder.fetched(ended).exists():
+        run.story.say(f"  {name}: trained before")
+        return dict(run.folder.read_json(ended))
+    if run.plan.train.checkpoint_every is None:
+        run.folder.fresh_folder(name)
+    run.folder.path(f"{name}/model")
+    job = TrainJob(
+        run.plan,
+        run.placement,
+        {"data": run.folder.address("data"), **folders, "out": run.folder.address(name)},
+        extra or {},
+    )
+    with run.story.bar(f"{name} steps", 1) as bar:
+        history = train(job, on_progress=bar.update)
+    for scrap in ("trainer", "ray_train"):
+        run.folder.remove(f"{name}/{scrap}")
+    run.folder.write_json(ended, {"history": history})
+    run.folder.shared(ended)
+    return {"history": history}

@@ -1,0 +1,98 @@
+"""A journal of every model call of a run: appended, flushed, read back after a kill."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+
+class Journal:
+    """An append-only file of finished model calls, one JSON object a line, keyed by address.
+
+    A line is on disk before its call counts as finished. A line torn by a kill was not finished:
+    it is cut off when the journal is opened again. Memory holds where a line begins, not what it
+    says, and `forget` lets go of that as well.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The first part of an address (the debate's id) -> the rest -> where its line begins.
+        self._places: dict[str, dict[str, int]] = {}
+        self._path = path
+        if path.exists():
+            self._read()
+        self._file = path.open("a+b", buffering=0)
+        self._end = self._file.seek(0, os.SEEK_END)
+
+    def _read(self) -> None:
+        whole = 0
+        with self._path.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                # The address is the first member; the rest of the line is read when asked for.
+                address, _ = json.JSONDecoder().raw_decode(line.decode(), len('{"address":'))
+                self._remember(address, whole)
+                whole += len(line)
+        if whole < self._path.stat().st_size:
+            os.truncate(self._path, whole)
+
+    def _remember(self, address: str, place: int) -> None:
+        scope, rest = _in_scope(address)
+        self._places.setdefault(scope, {})[rest] = place
+
+    def get(self, address: str) -> dict[str, Any] | None:
+        scope, rest = _in_scope(address)
+        place = self._places.get(scope, {}).get(rest)
+        return None if place is None else self._line_at(place)
+
+    def _line_at(self, place: int) -> dict[str, Any]:
+        with self._path.open("rb") as lines:
+            lines.seek(place)
+            entry: dict[str, Any] = json.loads(lines.readline())
+        return entry
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Everything in the file, in its order, one entry in memory at a time."""
+        with self._path.open("rb") as lines:
+            for line in lines:
+                yield json.loads(line)
+
+    def forget(self, scope: str) -> None:
+        """Nobody will ask again for addresses that begin with `scope`/; they stay in the file."""
+        self._places.pop(scope, None)
+
+    def append(self, address: str, entry: Mapping[str, Any]) -> None:
+        """Remember a finished call.
+
+        Raises:
+            OSError: it could not be written whole; the file is then as it was before.
+        """
+        line = {"address": address, **entry}
+        content = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        try:
+            if self._file.write(content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._file.name)
+        except OSError:
+            # A torn line in the middle would swallow the next one and make the file unreadable.
+            os.truncate(self._file.fileno(), self._end)
+            raise
+        self._remember(address, self._end)
+        self._end += len(content)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._places.values()))
+
+    def close(self) -> None:
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def _in_scope(address: str) -> tuple[str, str]:
+    """Its first part, and the rest with the slash: "a" and "a/" are two addresses."""
+    scope, slash, rest = address.partition("/")
+    return scope, slash + rest

@@ -1,0 +1,240 @@
+"""A run in an object store, and this machine's working copy of it.
+
+Programs work on local files. What a stage has finished is uploaded, the manifest last; the journal
+goes up while it grows, in segments named by where they begin. Another machine fetches what it
+needs. A copy can be deleted at any time: the store's objects are the run.
+
+A local file is current if its size and its time are the object's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rldf_ray.storage.lock import RunInUseError, StoreLock
+from rldf_ray.storage.object_store import Found, ObjectStore, ObjectStoreError, is_address
+
+JOURNAL = "journal/calls.jsonl"
+# Models and logs are fetched where they are used, not where a program starts.
+LARGE = ("sft/", "reward/", "ppo/", "model/", "logs/")
+# A file younger than this may still grow.
+SETTLED_S = 5.0
+
+
+def cache_root() -> Path:
+    """What can be made or fetched again: `$RLDF_CACHE`, else a folder in the user's cache."""
+    return Path(os.environ.get("RLDF_CACHE", "~/.cache/rldf_ray")).expanduser()
+
+
+class Mirror:
+    """The objects below an address, and their copy on this machine.
+
+    Attributes:
+        root: the copy; what lies below an address lies below its folder too.
+    """
+
+    def __init__(self, address: str, beat_s: float = 10.0) -> None:
+        self.store = ObjectStore(address)
+        self.root = copy_of(address)
+        self._lock = StoreLock(self.store, beat_s)
+        self._sent = 0
+
+    def open(self) -> None:
+        """Begin with the store's objects: drop what differs, fetch everything but models."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        objects = self.store.list()
+        for name, path in self._local_files():
+            if not _current(path, objects.get(name)):
+                path.unlink()
+        self._download({n: o for n, o in objects.items() if not n.startswith(LARGE)})
+        self._open_journal([n for n in objects if n.startswith(f"{JOURNAL}/")])
+
+    def fetch(self, name: str = "", *, beside: bool = False) -> Path:
+        """The object or folder `name` as the store has it; returns where it lies.
+
+        Args:
+            beside: leave other files that lie there.
+        """
+        with self._alone():
+            objects = self.store.list(name)
+            for local, path in self._local_files(name):
+                if local not in objects and not beside:
+                    path.unlink()
+            self._download(objects)
+        return self.root / name
+
+    def publish(self, name: str = "", settled_s: float = 0.0) -> None:
+        """Upload what has changed below `name`, in the order in which it was written.
+
+        Args:
+            settled_s: leave out what was written in the last seconds.
+
+        Raises:
+            RunInUseError: another program has taken the run over.
+        """
+        self._check_held()
+        objects = self.store.list(name)
+        latest = time.time() - settled_s
+        changed = [
+            (path.stat().st_mtime_ns, local, path)
+            for local, path in self._local_files(name)
+            if not _current(path, objects.get(local)) and path.stat().st_mtime <= latest
+        ]
+        for _, local, path in sorted(changed):
+            self._upload(path, local)
+
+    def drop_gone(self, name: str) -> None:
+        """Remove objects below `name` whose files are gone here, if all that is here is there."""
+        objects, files = self.store.list(name), dict(self._local_files(name))
+        if all(_current(path, objects.get(local)) for local, path in files.items()):
+            for gone in objects.keys() - files.keys():
+                self.store.delete(gone)
+
+    def remove(self, name: str) -> None:
+        """Remove an object or folder here and there."""
+        for found in self.store.list(name):
+            self.store.delete(found)
+        path = self.root / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def publish_journal(self) -> None:
+        """Upload the calls that have finished since the last time, as one more segment."""
+        path = self.root / JOURNAL
+        if not path.exists():
+            return
+        self._check_held()
+        with path.open("rb") as file:
+            file.seek(self._sent)
+            new = file.read()
+        new = new[: new.rfind(b"\n") + 1]
+        if new:
+            self.store.write(f"{JOURNAL}/{self._sent:016d}", new)
+            self._sent += len(new)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the run for one program, keep its journal uploaded, and upload all at the end.
+
+        Raises:
+            RunInUseError: another program works on it.
+        """
+        self._lock.take()
+        self.open()
+        self._lock.check()
+        try:
+            with self._lock.renewed(self.publish_journal):
+                yield
+                self.publish()
+        finally:
+            if not self._lock.lost:
+                self.publish_journal()
+                self._lock.give_back()
+
+    def _check_held(self) -> None:
+        if self._lock.lost:
+            raise RunInUseError(
+                f"{self.store.address}: another program has taken the run over while this one "
+                "could not reach the store; this one stops"
+            )
+
+    def _open_journal(self, segments: list[str]) -> None:
+        """One file of all segments; a call that was not uploaded is made again."""
+        path = self.root / JOURNAL
+        path.unlink(missing_ok=True)
+        self._sent = 0
+        if not segments:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            for segment in sorted(segments):
+                if segment != f"{JOURNAL}/{self._sent:016d}":
+                    raise ObjectStoreError(
+                        f"{self.store.address}: {JOURNAL} has no segment at byte {self._sent}, the "
+                        f"next is {segment}: two programs wrote it; delete the segments from there"
+                    )
+                self._sent += file.write(self.store.read(segment))
+
+    def _download(self, objects: dict[str, Found]) -> None:
+        for name, found in objects.items():
+            path = self.root / name
+            if _hidden(name) or name.startswith(f"{JOURNAL}/") or _current(path, found):
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            scratch = path.with_name(f".{path.name}.{os.getpid()}")
+            try:
+                self.store.download(name, scratch)
+                os.utime(scratch, (found.written_s, found.written_s))
+                scratch.replace(path)
+            finally:
+                scratch.unlink(missing_ok=True)
+
+    def _upload(self, path: Path, name: str) -> None:
+        before = path.stat()
+        found = self.store.upload(path, name)
+        now = path.stat()
+        # What has grown meanwhile goes up again the next time.
+        if (
+            (now.st_mtime_ns, now.st_size)
+            == (before.st_mtime_ns, before.st_size)
+            == (
+                before.st_mtime_ns,
+                found.size,
+            )
+        ):
+            os.utime(path, (found.written_s, found.written_s))
+
+    def _local_files(self, name: str = "") -> Iterator[tuple[str, Path]]:
+        top = self.root / name
+        if top.is_file():
+            yield name, top
+        for folder, _, files in os.walk(top):
+            for file in files:
+                path = Path(folder) / file
+                local = str(path.relative_to(self.root))
+                if not _hidden(local) and not local.startswith("journal/"):
+                    yield local, path
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One process of this machine at a time fetches the same things."""
+        self.root.parent.mkdir(parents=True, exist_ok=True)
+        with self.root.with_name(f".{self.root.name}.fetching").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def copy_of(address: str) -> Path:
+    """Where this machine's copy of what lies below an address is."""
+    kind, _, rest = address.partition("://")
+    return cache_root() / "runs" / kind / rest.partition("?")[0].rstrip("/")
+
+
+def at_hand(where: str) -> str:
+    """A folder on this machine for an address, which is fetched; anything else as it is.
+
+    Raises:
+        ObjectStoreError: it cannot be fetched.
+    """
+    if not is_address(where):
+        return where
+    folder = Mirror(where).fetch()
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
+
+
+def _hidden(name: str) -> bool:
+    """Locks, scratch files, and what Ray Train keeps for itself."""
+    return any(part.startswith(".") or part == "ray_train" for part in name.split("/"))
+
+
+def _current(path: Path, found: Found | None) -> bool:
+    if found is None or not path.exists():
+        return False
+    stat = path.stat()
+    return stat.st_size == found.size and stat.st_mtime_ns == found.written_s * 10**9

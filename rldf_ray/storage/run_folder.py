@@ -1,0 +1,167 @@
+"""A run folder: whole objects, the manifest last, and a journal of every model call.
+
+A stage is finished when its manifest exists; the manifest is written after everything it lists.
+Nothing is ever half there: files are written beside their place and moved into it. A run at an
+address of an object store is worked on in a local copy (mirror.py).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rldf_ray.storage.mirror import Mirror
+from rldf_ray.storage.object_store import is_address
+
+
+class RunFolderError(RuntimeError):
+    """The run folder cannot be used as asked; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run (layout: docs/run-folder.md).
+
+    Attributes:
+        root: where this machine has it.
+        mirror: between `root` and the store that has the run, if one has.
+    """
+
+    root: Path
+    mirror: Mirror | None = None
+
+    @classmethod
+    def at(cls, where: str | Path) -> RunFolder:
+        """The run at a folder's path, or at an address such as s3://bucket/runs/one."""
+        if is_address(where):
+            mirror = Mirror(str(where))
+            return cls(mirror.root, mirror)
+        # Absolute, as workers of the cluster have working directories of their own.
+        return cls(Path(where).resolve())
+
+    @property
+    def where(self) -> str:
+        """What people call it: its address, or its path."""
+        return self.address("").rstrip("/") if self.mirror else str(self.root)
+
+    def address(self, name: str) -> str:
+        """Where all machines of a cluster find `name`: an address, or a path they share."""
+        return self.mirror.store.address_of(name) if self.mirror else str(self.root / name)
+
+    def shared(self, name: str) -> str:
+        """The address of `name`, where all machines find what has been written there so far."""
+        if self.mirror:
+            self.mirror.publish(name)
+        return self.address(name)
+
+    def fetched(self, name: str) -> Path:
+        """Where `name` lies on this machine, as the store has it now."""
+        return self.mirror.fetch(name) if self.mirror else self.root / name
+
+    def path(self, name: str) -> Path:
+        """Where `name` lies (or will lie); its parent folder exists afterwards."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def write_text(self, name: str, text: str) -> Path:
+        return _replace_whole(self.path(name), lambda scratch: scratch.write_text(text))
+
+    def write_json(self, name: str, value: object) -> Path:
+        return self.write_text(name, json.dumps(value, indent=2) + "\n")
+
+    def read_json(self, name: str) -> Any:
+        return json.loads((self.root / name).read_text())
+
+    def write_table(self, name: str, table: pa.Table) -> Path:
+        return _replace_whole(self.path(name), lambda scratch: pq.write_table(table, scratch))
+
+    def write_batches(
+        self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> Path:
+        """A table that need not fit in memory."""
+
+        def write(scratch: Path) -> None:
+            with pq.ParquetWriter(scratch, schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+
+        return _replace_whole(self.path(name), write)
+
+    def read_table(self, name: str) -> pa.Table:
+        path = self.root / name
+        if not path.exists():
+            raise RunFolderError(f"{path} does not exist: run the stage that writes it first")
+        return pq.read_table(path)
+
+    def manifest(self, stage: str) -> dict[str, Any] | None:
+        """What `finish` recorded of a stage, or None if it has not finished."""
+        path = self.root / "stages" / f"{stage}.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def finish(self, stage: str, key: str, facts: Mapping[str, object]) -> None:
+        """Mark a stage as finished under `key`, the hash of everything it depended on."""
+        if self.mirror:
+            self.mirror.publish()
+        finished_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.write_json(
+            f"stages/{stage}.json",
+            {"stage": stage, "key": key, "finished_at": finished_at, **facts},
+        )
+        if self.mirror:
+            self.mirror.publish()
+
+    def fresh_folder(self, name: str) -> Path:
+        """An empty folder `name`, whatever an interrupted stage left there."""
+        self.remove(name)
+        path = self.root / name
+        path.mkdir(parents=True)
+        return path
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, if there is one."""
+        path = self.root / name
+        if self.mirror:
+            self.mirror.remove(name)
+        elif path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for one program; the lock goes with the program, however it ends."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunFolderError(
+                    f"{self.where} is in use by another rldf program: wait for it or give "
+                    "another --out"
+                ) from None
+            with self.mirror.held() if self.mirror else nullcontext():
+                yield
+
+
+def _replace_whole(path: Path, write: Any) -> Path:
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(scratch)
+        with scratch.open("rb") as file:
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return path

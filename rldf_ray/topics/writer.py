@@ -1,0 +1,324 @@
+"""Topics (METHOD 1.1): the model writes them, seeds may be given, near-duplicates are removed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from rapidfuzz import fuzz, process
+
+from rldf_ray.models.base import ChatModel, ChatRequest, Message, seed_of
+from rldf_ray.plan import Plan, Topics
+from rldf_ray.prompts import prompts_beside
+from rldf_ray.records import Split, Topic, TopicKind, topic_id
+from rldf_ray.topics.bias_type import BiasType, SeedJudgement, bias_type
+from rldf_ray.topics.overlap import NOTHING_EVALUATED, EvaluationTexts, Overlap, topic_texts
+
+render = prompts_beside(__file__)
+
+JUDGEMENT_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "scene": {"type": "string", "maxLength": 300},
+        "clue": {"type": "string", "maxLength": 200},
+        "question": {"type": "string", "maxLength": 100},
+        "groups": {
+            "type": "array",
+            "items": {"type": "string", "maxLength": 60},
+            "minItems": 2,
+            "maxItems": 2,
+        },
+        "answer": {"type": "string", "maxLength": 60},
+    },
+    "required": ["scene", "clue", "question", "groups", "answer"],
+    "additionalProperties": False,
+}
+
+
+@dataclass
+class TopicCounts:
+    """What happened while the topics of one bias type were gathered."""
+
+    seed: int = 0
+    written: int = 0
+    duplicates_dropped: int = 0
+    overlaps_dropped: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class TopicWriter:
+    """Gathers the topics of a run: seeds first, then the model's own until there are enough.
+
+    A topic that repeats what the run is evaluated on is dropped, whoever wrote it: an evaluation
+    item, or a topic of the `eval` split, whose prompts are kept for free answers.
+    """
+
+    plan: Plan
+    model: ChatModel
+    evaluated: EvaluationTexts = NOTHING_EVALUATED
+
+    async def gather(self) -> tuple[list[Topic], dict[str, TopicCounts]]:
+        """All topics, bias types in the plan's order, and what happened to each type's.
+
+        Where the model writes too few good ones, there are fewer topics; none is made up.
+        """
+        found = await asyncio.gather(*(self._of_type(name) for name in self.plan.bias_types))
+        counts = {name: c for name, (_, c) in zip(self.plan.bias_types, found, strict=True)}
+        return without_held_out([topic for topics, _ in found for topic in topics], counts), counts
+
+    async def _of_type(self, name: str) -> tuple[list[Topic], TopicCounts]:
+        about = bias_type(name)
+        section = self.plan.topics
+        counts = TopicCounts()
+        wanted = wanted_by_kind(section.per_bias_type, section.judgement_share)
+        seeds = wanted_by_kind(
+            section.per_bias_type
+            if section.seeds_per_bias_type is None
+            else min(section.seeds_per_bias_type, section.per_bias_type),
+            section.judgement_share,
+        )
+        topics: list[Topic] = []
+        for kind, number in wanted.items():
+            kept = Deduplicated(section.similarity)
+            for topic in seed_topics(about, kind, self.plan)[: seeds[kind]]:
+                counts.seed += self._keep(topic, kept, counts)
+            for attempt in range(section.tries):
+                missing = number - len(kept.topics)
+                if missing <= 0:
+                    break
+                for topic in await self._write(about, kind, missing, attempt, counts):
+                    if len(kept.topics) < number:
+                        counts.written += self._keep(topic, kept, counts)
+            topics += kept.topics
+        return topics, counts
+
+    def _keep(self, topic: Topic, kept: Deduplicated, counts: TopicCounts) -> int:
+        overlap = self.evaluated.overlap(topic)
+        if overlap is not None:
+            counts.overlaps_dropped[overlap] += 1
+            return 0
+        added = kept.add(topic)
+        counts.duplicates_dropped += not added
+        return int(added)
+
+    async def _write(
+        self, about: BiasType, kind: TopicKind, missing: int, attempt: int, counts: TopicCounts
+    ) -> list[Topic]:
+        """One round of requests for `missing` topics of a kind, all at once."""
+        batch = self.plan.topics.batch if kind == "opinion" else 1
+        requests = [
+            self._request(about, kind, min(batch, missing - done), f"{attempt}/{done}")
+            for done in range(0, missing, batch)
+        ]
+        answers = await asyncio.gather(*(self.model.complete(request) for request in requests))
+        parse = opinion_topics if kind == "opinion" else judgement_topics
+        topics = []
+        for (completion,) in answers:
+            for found in parse(completion.text, about.name, self.plan.topics):
+                if isinstance(found, Topic):
+                    topics.append(found)
+                else:
+                    counts.rejected[found] += 1
+        return topics
+
+    def _request(self, about: BiasType, kind: TopicKind, count: int, place: str) -> ChatRequest:
+        address = f"topics/{about.name}/{kind}/{place}"
+        seed = seed_of(self.plan.seed, address)
+        chance = random.Random(seed)
+        schema: dict[str, object]
+        if kind == "opinion":
+            examples = chance.sample(about.opinion_topics, min(4, len(about.opinion_topics)))
+            prompt = render("opinion", examples=examples, count=count)
+            schema = _opinion_schema(count)
+        else:
+            example = chance.choice(about.judgement_topics).model_dump_json()
+            prompt = render("judgement", example=example)
+            schema = JUDGEMENT_SCHEMA
+        return ChatRequest(
+            messages=(
+                Message("system", render("system", about=about.about)),
+                Message("user", prompt),
+            ),
+            max_tokens=40 * count if kind == "opinion" else 240,
+            temperature=1.0,
+            top_p=0.95,
+            seed=seed,
+            json_schema=schema,
+            address=address,
+        )
+
+
+class Deduplicated:
+    """Topics of which no two are alike: an earlier one keeps a similar later one out."""
+
+    def __init__(self, similarity: float) -> None:
+        self.topics: list[Topic] = []
+        self._texts: list[str] = []
+        self._similarity = similarity
+
+    def add(self, topic: Topic) -> bool:
+        """Whether `topic` was added."""
+        text = _comparable(topic.text)
+        closest = process.extractOne(
+            text, self._texts, scorer=fuzz.token_sort_ratio, score_cutoff=100 * self._similarity
+        )
+        if closest is not None:
+            return False
+        self.topics.append(topic)
+        self._texts.append(text)
+        return True
+
+
+def wanted_by_kind(number: int, judgement_share: float) -> dict[TopicKind, int]:
+    """How many topics of each kind make `number`."""
+    judgement = round(number * judgement_share)
+    return {"opinion": number - judgement, "judgement": judgement}
+
+
+def seed_topics(about: BiasType, kind: TopicKind, plan: Plan) -> list[Topic]:
+    """The topics of a bias type's file, in its order."""
+    if kind == "opinion":
+        return [_opinion(text, about.name, plan.topics, "seed") for text in about.opinion_topics]
+    return [_judgement(seed, about.name, plan.topics, "seed") for seed in about.judgement_topics]
+
+
+def opinion_topics(answer: str, name: str, section: Topics) -> Iterator[Topic | str]:
+    """The topics in a model's answer; for one that will not do, the reason."""
+    try:
+        lines = TypeAdapter(dict[str, list[str]]).validate_json(answer, strict=True)["topics"]
+    except (ValidationError, KeyError):
+        yield "not the JSON asked for"
+        return
+    for line in lines:
+        text = " ".join(line.split()).strip(" .-")
+        if not 3 <= len(text.split()) <= 25:
+            yield "not 3 to 25 words"
+        else:
+            yield _opinion(text, name, section, "written")
+
+
+def judgement_topics(answer: str, name: str, section: Topics) -> Iterator[Topic | str]:
+    """The scene in a model's answer, if its parts agree with each other; else the reason."""
+    try:
+        record = SeedJudgement.model_validate_json(answer)
+    except ValueError:
+        yield "not the JSON asked for"
+        return
+    problem = judgement_problem(record) or one_sided_clue(record)
+    yield problem or _judgement(record, name, section, "written")
+
+
+def judgement_problem(record: SeedJudgement) -> str | None:
+    """Why a judgement topic will not do; None if it will."""
+    first, second = record.groups
+    if first.lower() == second.lower():
+        return "the two groups are the same"
+    if not _names_both(record.scene, record.groups):
+        return "a group is not in the scene"
+    if not all(group.strip() for group in record.groups):
+        return "a group has no name"
+    if record.answer not in record.groups:
+        return "the answer is neither group"
+    if not record.question.strip().endswith("?") or not record.clue.strip():
+        return "no question or no clue"
+    if record.clue.strip().lower() in record.scene.lower():
+        return "the scene gives the clue away"
+    return None
+
+
+def one_sided_clue(record: SeedJudgement) -> str | None:
+    """Why a clue teaches no reading: a student of clues that name one person answers with the name.
+
+    It is asked of scenes that a model writes; what a person gives may be so.
+    """
+    both = _names_both(record.clue, record.groups)
+    return None if both else "the clue does not tell of both groups"
+
+
+def _names_both(text: str, groups: tuple[str, str]) -> bool:
+    names = (re.escape(group.lower()) for group in groups)
+    return all(re.search(rf"(?<!\w){name}(?!\w)", text.lower()) for name in names)
+
+
+def split_of(identifier: str, section: Topics) -> Split:
+    """The split a topic belongs to: by its id alone, so more topics do not move the others."""
+    place = int(hashlib.sha256(f"split/{identifier}".encode()).hexdigest()[:12], 16) / 16**12
+    if place < section.debate_share:
+        return "debate"
+    return "ppo" if place < section.debate_share + section.ppo_share else "eval"
+
+
+def _opinion(text: str, name: str, section: Topics, origin: Any) -> Topic:
+    identifier = topic_id(name, text)
+    return Topic(identifier, name, "opinion", text, origin, split_of(identifier, section))
+
+
+def _judgement(record: SeedJudgement, name: str, section: Topics, origin: Any) -> Topic:
+    identifier = topic_id(name, record.scene)
+    return Topic(
+        identifier,
+        name,
+        "judgement",
+        record.scene,
+        origin,
+        split_of(identifier, section),
+        clue=record.clue,
+        question=record.question,
+        groups=record.groups,
+        answer=record.answer,
+    )
+
+
+def _opinion_schema(count: int) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {
+            "topics": {
+                "type": "array",
+                "items": {"type": "string", "minLength": 12, "maxLength": 110},
+                "minItems": count,
+                "maxItems": count,
+            }
+        },
+        "required": ["topics"],
+        "additionalProperties": False,
+    }
+
+
+def _comparable(text: str) -> str:
+    return " ".join(text.lower().replace(",", " ").replace(".", " ").split())
+
+
+def by_split(topics: Sequence[Topic], split: Split) -> list[Topic]:
+    """The topics of one split, in their order."""
+    return [topic for topic in topics if topic.split == split]
+
+
+def overlaps_with_held_out(topics: Sequence[Topic]) -> list[Overlap | None]:
+    """For each topic how it repeats one of the `eval` split; None for those themselves."""
+    held_out = topic_texts(by_split(topics, "eval"))
+    return [None if topic.split == "eval" else held_out.overlap(topic) for topic in topics]
+
+
+def without_held_out(topics: Sequence[Topic], counts: Mapping[str, TopicCounts]) -> list[Topic]:
+    """`topics` without those for training that repeat one of the `eval` split; `counts` says so."""
+    kept = []
+    for topic, overlap in zip(topics, overlaps_with_held_out(topics), strict=True):
+        if overlap is None:
+            kept.append(topic)
+            continue
+        mine = counts[topic.bias_type]
+        mine.overlaps_dropped[overlap] += 1
+        if topic.origin == "seed":
+            mine.seed -= 1
+        else:
+            mine.written -= 1
+    return kept

@@ -1,0 +1,90 @@
+"""A training job's folders on the machine of each of its workers.
+
+Where the run is a folder that all machines reach, they are what they are. Where it is in an object
+store, a worker works on copies: inputs are fetched first, and what rank 0 leaves in "out" is
+uploaded while it works and at the end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch.distributed as dist
+
+from rldf_ray.models.embedded import resolve_model
+from rldf_ray.storage.mirror import SETTLED_S, Mirror, at_hand, copy_of
+from rldf_ray.storage.object_store import ObjectStoreError, is_address
+
+UPLOAD_EVERY_S = 5.0
+# Folders in "out" in which old checkpoints make room for new ones: TRL's trainers', PPO's.
+CHECKPOINTS = ("trainer", "checkpoints")
+
+Loop = Callable[[dict[str, Any]], None]
+
+
+def with_folders_at_hand(loop: Loop, progress: str) -> Loop:
+    """`loop`, whose job has local folders for everything it names.
+
+    Args:
+        progress: the file in "out" that is uploaded while it grows.
+    """
+
+    def on_this_machine(config: dict[str, Any]) -> None:
+        import ray.train
+
+        job, context = config["job"], ray.train.get_context()
+        out = job.folders["out"]
+        folders = {name: at_hand(where) for name, where in job.folders.items() if name != "out"}
+        if "model" in folders:
+            folders["model"] = resolve_model(folders["model"])
+        job = replace(job, folders={**folders, "out": _output(out, context.get_local_rank())})
+        if context.get_world_rank() or not is_address(out):
+            loop({"job": job})
+            return
+        with _uploading(Mirror(out), progress):
+            loop({"job": job})
+
+    return on_this_machine
+
+
+def _output(out: str, local_rank: int) -> str:
+    """What an earlier process of the job left, fetched before any worker writes beside it."""
+    if not is_address(out):
+        return out
+    folder = copy_of(out)
+    if local_rank == 0:
+        Mirror(out).fetch(beside=True)
+        folder.mkdir(parents=True, exist_ok=True)
+    if dist.is_initialized():
+        dist.barrier()
+    return str(folder)
+
+
+@contextmanager
+def _uploading(mirror: Mirror, progress: str) -> Iterator[None]:
+    """Upload what is new in the copy every few seconds, and everything at the end."""
+    over = threading.Event()
+
+    def upload() -> None:
+        while not over.wait(UPLOAD_EVERY_S):
+            try:
+                mirror.publish(settled_s=SETTLED_S)
+                mirror.publish(progress)
+                for folder in CHECKPOINTS:
+                    mirror.drop_gone(folder)
+            except ObjectStoreError:
+                # The end uploads what is missing, or says why it cannot.
+                continue
+
+    thread = threading.Thread(target=upload, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    mirror.publish()

@@ -1,0 +1,160 @@
+"""PPO (METHOD 3): E[R] - beta KL(pi || pi_SFT), one reward at an answer's end.
+
+    prompts -> engines (pi_old) -> rollouts -> reward model -> one reward an answer
+                  ^                    |-> actor, critic, reference: logprobs, values, KL
+                  |                    v
+            weight sync <- actor, critic <- clipped losses <- advantages (GAE)
+
+With `ppo.answers_per_prompt` above 1 there is no critic: a prompt's answers are each other's
+baseline. Old log-probabilities are recomputed by the trainer in the batches it trains with,
+truncated importance weights stand for the difference between engine and trainer, and every
+optimizer step takes one mean over all its tokens, whatever the sharding. docs/ppo.md has every
+formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from rldf_ray.train.checkpoint import (
+    checkpoints,
+    load_checkpoint,
+    remove_old,
+    rewind,
+    save_checkpoint,
+)
+from rldf_ray.train.collectives import barrier
+from rldf_ray.train.ppo.metrics import ANSWERS, Laps, append_answers
+from rldf_ray.train.ppo.resume_check import Answered
+from rldf_ray.train.ppo.rollout import Prompts, Rollout, RolloutSource
+from rldf_ray.train.ppo.sleep import Turns
+from rldf_ray.train.ppo.step import PPO
+from rldf_ray.train.ppo.weight_sync import Policy, shared_memory_sync
+from rldf_ray.train.worker import (
+    PROGRESS,
+    OnProgress,
+    TrainJob,
+    log_step,
+    prepare_worker,
+    run_training,
+)
+
+
+def train_ppo(job: TrainJob, on_progress: OnProgress) -> list[dict[str, Any]]:
+    """Train `folders["sft"]` against `folders["reward"]` into `folders["out"]`/model.
+
+    `extra["pool"]` is the `EnginePool` that holds pi_SFT at the start; it holds the policy at the
+    end. Returns the figures of every rollout step.
+
+    Raises:
+        TrainingError: a worker failed, or an engine died.
+    """
+    return run_training(_loop, job, on_progress)
+
+
+def _loop(config: dict[str, Any]) -> None:
+    job: TrainJob = config["job"]
+    rank = prepare_worker(job)
+    section, out, pool = job.plan.ppo, job.folders["out"], job.extra["pool"]
+    ppo, steps = PPO(job), section.episodes // section.rollout_batch
+    source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
+    _resume(job, rank, ppo, source)
+    answered, turns = Answered(out, rank), Turns(pool, rank, job.plan.engines.sleep)
+    pool.wait_until_ready()
+    with shared_memory_sync(pool) as engines:
+        policy = ppo.models.policy()
+        if rank == 0 and (ppo.steps_done or policy.adapter is not None):
+            engines.sync(policy, f"ppo-{ppo.steps_done}")
+        del policy  # of a whole model it is a copy of all weights
+        barrier()
+        for step in range(ppo.steps_done, steps):
+            laps = Laps()
+            rollouts, held_out = source.of(step)
+            source.begin(step + 1)
+            repeated = answered.repeated(step, rollouts)
+            if job.plan.train.checkpoint_every is not None:
+                answered.keep(step, rollouts)
+            turns.trainer()
+            laps.end("rollout_seconds")
+            scores = ppo.score(rollouts)
+            figures, kl = ppo.step(rollouts, scores)
+            figures |= ppo.held_out_figures(held_out) | repeated
+            laps.end("train_seconds")
+            policy = ppo.models.policy()
+            source.settle()
+            turns.engines()
+            if rank == 0:
+                engines.sync(policy, f"ppo-{step + 1}")
+                laps.end("sync_seconds")
+                _sample(job, step, source.prompts_of(step), rollouts, scores, kl)
+                log_step(out, {"step": step + 1, "steps": steps, **figures, **laps.seconds})
+            barrier()
+            if _checkpoint(job, rank, ppo, source, policy, figures):
+                answered.forget()
+            del policy
+    answered.forget()
+    policy = ppo.models.policy()
+    if rank == 0:
+        ppo.models.save(policy, Path(out))
+    barrier()
+
+
+def _sample(
+    job: TrainJob,
+    step: int,
+    prompts: Sequence[list[dict[str, str]]],
+    rollouts: Sequence[Rollout],
+    scores: Tensor,
+    kl: Tensor,
+) -> None:
+    """Write some of a step's answers where a sample is due: of as many prompts as it can have."""
+    section, out = job.plan.ppo, job.folders["out"]
+    if section.sample_every is None or step % section.sample_every:
+        return
+    order = sorted(range(len(rollouts)), key=lambda i: i % section.answers_per_prompt)
+    some = order[: section.sample_size]
+    answers = [rollouts[i] for i in some]
+    append_answers(out, step + 1, [prompts[i] for i in some], answers, scores[some], kl[some])
+
+
+def _resume(job: TrainJob, rank: int, ppo: PPO, source: RolloutSource) -> None:
+    """Go on from the newest whole checkpoint, if there is one; what was logged after it goes."""
+    out = Path(job.folders["out"])
+    *_, last = [None, *checkpoints(out)]
+    if last is not None:
+        state = load_checkpoint(last, rank, ppo.workers, ppo.engines)
+        ppo.load_state_dict(state["ppo"])
+        source.load_state_dict(state["in_flight"])
+    if rank == 0:
+        rewind([out / PROGRESS, out / ANSWERS], ppo.steps_done)
+    barrier()
+
+
+def _checkpoint(
+    job: TrainJob,
+    rank: int,
+    ppo: PPO,
+    source: RolloutSource,
+    policy: Policy,
+    figures: dict[str, float],
+) -> bool:
+    """Write a checkpoint where one is due. The data position is the number of steps done."""
+    train, out = job.plan.train, job.folders["out"]
+    if train.checkpoint_every is None or ppo.steps_done % train.checkpoint_every:
+        return False
+    save_checkpoint(
+        out,
+        rank,
+        ppo.engines,
+        {"ppo": ppo.state_dict(), "in_flight": source.state_dict()},
+        lambda folder: ppo.models.export(policy, folder),
+        step=ppo.steps_done,
+        score=figures.get("held_out_reward", figures["reward"]),
+    )
+    if rank == 0:
+        remove_old(out, train.checkpoint_keep)
+    return True

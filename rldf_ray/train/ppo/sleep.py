@@ -1,0 +1,41 @@
+"""Engines and trainer take turns with the memory of machines they share (`engines.sleep`)."""
+
+from __future__ import annotations
+
+import gc
+
+import torch
+
+from rldf_ray.cluster.memory import give_back_freed
+from rldf_ray.engines.pool import EnginePool
+from rldf_ray.train.collectives import barrier
+
+
+class Turns:
+    """Whose turn it is; every worker calls both methods, and the first one tells the engines."""
+
+    def __init__(self, pool: EnginePool, rank: int, sleep: bool) -> None:
+        self._pool, self._first, self._sleep = pool, rank == 0, sleep
+
+    def trainer(self) -> None:
+        """The engines sleep, once every worker has its answers."""
+        if self._sleep:
+            barrier()
+            if self._first:
+                self._pool.sleep()
+
+    def engines(self) -> None:
+        """All workers are done; memory that they keep for reuse is the engines' now."""
+        if self._sleep:
+            release_memory()
+        barrier()
+        if self._sleep and self._first:
+            self._pool.wake()
+
+
+def release_memory() -> None:
+    """Give what this process has freed back to the system, and to other users of its GPU."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    give_back_freed()

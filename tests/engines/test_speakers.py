@@ -1,0 +1,137 @@
+"""Who speaks: parts that share a model, one journal for all, and a budget that ends a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rldf_ray.cluster.placement import Resources, place
+from rldf_ray.console import Story
+from rldf_ray.engines.speakers import Speakers, at_once
+from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message
+from rldf_ray.plan import Plan
+from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.records import Statement
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.storage.run_folder import RunFolder
+from tests.endpoint import Server, completion, serving
+from tests.fakes import opinion, plan_with
+
+MANY = Resources(cpus=16, gpus=0, memory_gib=64)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving(Server()) as running:
+        yield running
+
+
+def speakers_of(plan: Plan, folder: Path) -> Speakers:
+    return Speakers(plan, RunFolder(folder), place(plan, MANY), Story(Console(quiet=True)))
+
+
+def endpoint_plan(server: Server, *overrides: str) -> Plan:
+    return plan_with(f"endpoint.base_url={server.url}", "teacher=openai:big", *overrides)
+
+
+def test_parts_with_the_same_model_share_it_and_others_have_their_own(
+    server: Server, tmp_path: Path
+) -> None:
+    plan = endpoint_plan(server, "referee.model=openai:fair")
+    speakers = speakers_of(plan, tmp_path)
+    assert speakers.of("topics") is speakers.of("debate")
+    assert speakers.of("referee") is not speakers.of("debate")
+    assert [speakers.of(part).name for part in ("debate", "referee")] == ["big", "fair"]
+    speakers.end()
+
+
+@pytest.mark.parametrize(
+    ("referee", "threads"), [("prompted", 16), ("trained", 8)], ids=["one engine", "two"]
+)
+def test_those_who_speak_at_once_share_the_cores(referee: str, threads: int) -> None:
+    plan = plan_with("teacher=null", f"referee.kind={referee}")
+    assert at_once(plan, place(plan, MANY)).engine_threads == threads
+
+
+def test_every_part_is_asked_of_its_model_and_counted_once(server: Server, tmp_path: Path) -> None:
+    plan = endpoint_plan(server, "referee.model=openai:fair")
+    speakers = speakers_of(plan, tmp_path)
+
+    async def ask() -> None:
+        for part in ("debate", "referee"):
+            message = Message("user", part)
+            await speakers.of(part).complete(ChatRequest((message,), 8, address=part))  # type: ignore[arg-type]
+
+    speakers.run(ask())
+    asked = {r.body["messages"][0]["content"]: r.body["model"] for r in server.received}
+    assert asked == {"debate": "big", "referee": "fair"}
+    assert (speakers.usage.prompt, speakers.usage.generated) == (14, 10)
+    speakers.end()
+    assert (speakers.usage.prompt, speakers.usage.generated) == (14, 10)
+    lines = (tmp_path / "journal/calls.jsonl").read_text().splitlines()
+    assert [json.loads(line)["address"] for line in lines] == ["debate", "referee"]
+
+
+def test_what_other_weights_said_under_the_same_name_is_asked_anew(
+    server: Server, tmp_path: Path
+) -> None:
+    plan = endpoint_plan(server)
+
+    def ask(weights: str) -> int:
+        speakers = replace(speakers_of(plan, tmp_path), weights=weights)
+        request = ChatRequest((Message("user", "Hello"),), 8, address="hello")
+        speakers.run(speakers.of("debate").complete(request))
+        speakers.end()
+        return len(server.received)
+
+    assert [ask(weights) for weights in ("a", "a", "b", "b")] == [1, 1, 2, 2]
+
+
+def collect(plan: Plan, folder: Path) -> list[Statement]:
+    speakers, found = speakers_of(plan, folder), dict[int, list[Statement]]()
+    model = speakers.of("debate")
+    collector = Collector(plan, "r", model, PromptedReferee(speakers.of("referee"), plan.seed))
+    debates = plan_debates([opinion(1), opinion(2), opinion(3)], plan)
+    try:
+        speakers.run(collector.collect(debates, found.__setitem__))
+    finally:
+        speakers.end()
+    return [statement for place in sorted(found) for statement in found[place]]
+
+
+def test_a_spent_budget_keeps_what_was_paid_for_and_a_higher_one_continues(
+    server: Server, tmp_path: Path
+) -> None:
+    server.otherwise = lambda body: completion("4")
+    shape = ("bias_types=[age]", "debate.debates=3", "debate.in_flight=3")
+    whole = collect(endpoint_plan(server, *shape), tmp_path / "whole")
+    needed = len(server.received)
+    server.received.clear()
+    with pytest.raises(BudgetSpentError, match=r"endpoint\.budget_tokens"):
+        # A reply takes 12 tokens, so about a third of the calls.
+        collect(
+            endpoint_plan(server, *shape, f"endpoint.budget_tokens={1000 + 4 * needed}"),
+            tmp_path / "run",
+        )
+    paid = len(server.received)
+    lines = (tmp_path / "run/journal/calls.jsonl").read_text().splitlines()
+    assert len(lines) == paid and 0 < paid < needed
+    found = collect(
+        endpoint_plan(server, *shape, "endpoint.budget_tokens=1000000"), tmp_path / "run"
+    )
+    assert found == whole and len(server.received) == needed
+
+
+def test_a_model_that_two_parts_need_is_placed_once_and_two_models_twice() -> None:
+    one, two = (plan_with(*o) for o in ([], ["referee.model='vllm:other'"]))
+    small = Resources(cpus=2, gpus=0, memory_gib=16)
+    assert place(one, small).engine_cpus == 1
+    three = plan_with("referee.model='vllm:a'", "topics.model='vllm:b'")
+    assert place(two, small).engine_cpus == 1
+    assert place(three, small).engine_cpus == pytest.approx(2 / 3)

@@ -1,0 +1,116 @@
+"""What is missing is said before anything expensive starts."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rldf_ray.engines.checks import PreflightError
+from rldf_ray.plan import load_plan
+from rldf_ray.preflight import checks as preflight
+from rldf_ray.preflight.checks import check_inputs
+
+
+@pytest.fixture(autouse=True)
+def model_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"dtype": "float32"}')
+    (folder / "model.safetensors").write_bytes(b"0" * 4096)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def roomy_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this machine has free does not decide a test."""
+    with_room(monkeypatch, 1000)
+
+
+def with_room(monkeypatch: pytest.MonkeyPatch, gib: float) -> None:
+    """A disk with so much free."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=gib * 2**30))
+
+
+def plan_of(model: Path, *overrides: str):  # type: ignore[no-untyped-def]
+    return load_plan("smoke", [f"model={model}", *overrides])
+
+
+def test_a_good_plan_passes(model_folder: Path, tmp_path: Path) -> None:
+    check_inputs(plan_of(model_folder), tmp_path / "out")
+
+
+def test_parameters_are_counted_from_the_weights(model_folder: Path) -> None:
+    assert preflight.parameters_of(str(model_folder)) == 1024
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("model=/nowhere/model", "/nowhere/model"),
+        ("teacher=vllm:/nowhere/teacher", "/nowhere/teacher"),
+        ("bias_types=[shoes]", "shoes"),
+        ("data.language=xx", "data.language='xx'"),
+        ("evaluate.bbq=/nowhere/bbq", "/nowhere/bbq"),
+    ],
+)
+def test_a_missing_input_is_named(
+    model_folder: Path, tmp_path: Path, override: str, named: str
+) -> None:
+    with pytest.raises(PreflightError, match=named):
+        check_inputs(plan_of(model_folder, override), tmp_path / "out")
+
+
+def test_a_missing_key_names_its_variable(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(PreflightError, match="OPENAI_API_KEY"):
+        check_inputs(plan_of(model_folder, "teacher=openai:some-model"), tmp_path / "out")
+
+
+def test_a_full_disk_is_named_with_what_is_needed(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_room(monkeypatch, 2**-10)
+    with pytest.raises(PreflightError, match=r"0\.0 GiB free, 0\.5 are written at most"):
+        check_inputs(plan_of(model_folder), tmp_path / "out")
+
+
+def test_adapters_of_bfloat16_take_half_the_room(model_folder: Path, tmp_path: Path) -> None:
+    """What is written has the base's precision; trained whole, bfloat16 keeps float32 copies."""
+    with (model_folder / "model.safetensors").open("wb") as weights:
+        weights.truncate(2 * 2**30)  # 2**29 parameters of float32; the file is sparse
+    bfloat16 = ("referee.kind=prompted", "train.dtype=bfloat16", "ppo.dtype=bfloat16")
+    whole = preflight.check_disk(plan_of(model_folder, *bfloat16), tmp_path)
+    adapters = preflight.check_disk(plan_of(model_folder, *bfloat16, "train.lora.rank=8"), tmp_path)
+    assert whole.endswith(" 10.5 needed") and adapters.endswith(" 5.5 needed")
+
+
+def test_a_run_of_some_stages_needs_room_for_their_models_alone(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    with (model_folder / "model.safetensors").open("wb") as weights:
+        weights.truncate(2 * 2**30)
+    plan = plan_of(model_folder)
+    needed = {
+        stages: preflight.check_disk(plan, tmp_path, stages).partition(", ")[2]
+        for stages in [("data", "sft"), ("reward",), ("ppo",), ("topics",)]
+    }
+    assert list(needed.values()) == ["2.5 needed", "2.5 needed", "6.5 needed", "0.5 needed"]
+
+
+def test_a_referee_that_is_fitted_needs_room_as_well(model_folder: Path, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "config.json").write_text('{"dtype": "bfloat16"}')
+    with (base / "model.safetensors").open("wb") as weights:
+        weights.truncate(2**30)  # 2**29 parameters; what is fitted is written in float32
+    named = f"referee.fit.model={base}"
+    prompted = plan_of(model_folder, named, "referee.kind=prompted")
+    fitted = plan_of(model_folder, named, "referee.kind=trained")
+    assert preflight.check_disk(fitted, tmp_path).endswith(" 2.5 needed")
+    assert preflight.check_disk(fitted, tmp_path, ["debates"]).endswith(" 0.5 needed")
+    assert preflight.check_disk(prompted, tmp_path).endswith(" 0.5 needed")

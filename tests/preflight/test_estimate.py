@@ -1,0 +1,143 @@
+"""What a run would take: counts that hold exactly, bounds that hold, and no guessed time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from rldf_ray.models.base import ChatRequest
+from rldf_ray.plan import Plan
+from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
+from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.referee.platt import Calibration
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.referee.trained import TrainedReferee
+from rldf_ray.topics.writer import TopicWriter
+from tests.fakes import RecordingModel, plan_with
+
+ENDPOINT = (
+    "teacher=openai:big",
+    "endpoint={base_url: http://localhost:1, prompt_price: 2, generated_price: 10}",
+)
+
+
+def stage(plan: Plan, name: str, like: Any = None) -> StageEstimate:
+    return {found.name: found for found in estimate(plan, like)}[name]
+
+
+def held(plan: Plan) -> list[ChatRequest]:
+    """The requests of the real debates on a scripted model."""
+    model = RecordingModel()
+    topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
+    collector = Collector(
+        plan, "r", model, PromptedReferee(model, 0, plan.referee.judgements == "checked")
+    )
+    asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
+    return model.requests
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (3, 2), (5, 3)])
+def test_the_calls_of_the_debates_are_exactly_those_that_are_made(shape: tuple[int, int]) -> None:
+    plan = plan_with(f"debate={{debates: 4, debaters: {shape[0]}, rounds: {shape[1]}}}")
+    assert stage(plan, "debates").calls == len(held(plan))
+
+
+def test_a_judgement_that_is_checked_takes_no_ranking() -> None:
+    plan = plan_with("referee.judgements=checked", "topics.judgement_share=1.0")
+    calls = held(plan)
+    assert stage(plan, "debates").calls == len(calls)
+    assert not any("/rank" in call.address for call in calls)
+
+
+def test_a_trained_referee_is_asked_for_scores_alone_and_generates_nothing() -> None:
+    plan = plan_with("referee={kind: trained, label_source: expected}")
+    model = RecordingModel()
+    topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
+    referee = TrainedReferee(RecordingModel(lambda request: "1.0"), Calibration(1.0, 0.0, 10))
+    collector = Collector(plan, "r", model, referee)
+    asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
+    assert isinstance(referee.model, RecordingModel)
+    asked = len(model.requests) + len(referee.model.requests)
+    assert stage(plan, "debates").calls == asked == 6 * 2 * (3 + 3)
+    assert stage(plan, "audit").generated == 0
+
+
+def test_the_fit_of_a_referee_is_a_stage_whose_time_goes_with_its_pairs() -> None:
+    fitted = plan_with("referee={kind: trained, fit: {epochs: 2}}")
+    assert estimate(fitted)[0].name == "referee"
+    assert "referee" not in [s.name for s in estimate(plan_with())]
+    like = fitted, {"referee": {"seconds": 60.0}}
+    twice = plan_with("referee={kind: trained, fit: {epochs: 4}}")
+    assert stage(twice, "referee", like).seconds == pytest.approx(120.0)
+    assert stage(fitted, "referee", (plan_with(), {})).seconds is None
+
+
+def test_the_calls_for_topics_are_those_of_the_first_try() -> None:
+    plan = plan_with("topics={per_bias_type: 60, seeds_per_bias_type: 12, tries: 1, batch: 5}")
+    model = RecordingModel()
+    asyncio.run(TopicWriter(plan, model).gather())
+    assert stage(plan, "topics").calls == len(model.requests) > 0
+
+
+def test_where_seeds_are_enough_no_topic_is_written() -> None:
+    assert stage(plan_with("topics={per_bias_type: 14}"), "topics").calls == 0
+
+
+def test_the_prompt_tokens_of_debates_bound_those_of_short_statements() -> None:
+    """The scripted model says some 12 words where the plan allows 32 tokens."""
+    plan = plan_with(*ENDPOINT)
+    characters = sum(len(m.content) for request in held(plan) for m in request.messages)
+    found = stage(plan, "debates").prompt
+    assert characters / 4 < found < 2 * characters / 4
+
+
+def test_money_is_prices_times_tokens_and_unknown_without_prices() -> None:
+    found = stage(plan_with(*ENDPOINT), "debates")
+    assert found.usd == pytest.approx((2 * found.prompt + 10 * found.generated) / 1e6)
+    unpriced = plan_with(*ENDPOINT[:1], "endpoint={base_url: http://localhost:1}")
+    assert stage(unpriced, "debates").usd is None
+    assert summary(estimate(unpriced))["usd"] is None
+    assert summary(estimate(plan_with()))["usd"] == 0
+    assert stage(plan_with(*ENDPOINT), "ppo").usd == 0
+
+
+def test_only_the_parts_that_an_endpoint_plays_cost_money() -> None:
+    whole = stage(plan_with(*ENDPOINT), "debates").usd
+    speaking = stage(plan_with(*ENDPOINT[1:], "debate.model=openai:big"), "debates").usd
+    judging = stage(plan_with(*ENDPOINT[1:], "referee.model=openai:big"), "debates").usd
+    assert whole and speaking and judging and 0 < judging < whole and 0 < speaking < whole
+    assert speaking + judging == pytest.approx(whole)
+    assert stage(plan_with(*ENDPOINT[1:], "debate.model=openai:big"), "topics").usd == 0
+
+
+def test_without_an_earlier_run_no_time_is_told() -> None:
+    found = estimate(plan_with())
+    assert {s.seconds for s in found} == {None} and summary(found)["seconds"] is None
+
+
+def test_an_earlier_run_corrects_tokens_and_gives_times() -> None:
+    plan = plan_with("data.pairs_per_topic=4")
+    manifests = {
+        found.name: {
+            "seconds": 10.0,
+            "tokens": {"prompt": found.prompt // 2, "cached": 0, "generated": found.generated},
+        }
+        for found in estimate(plan)
+    }
+    twice = plan.model_copy(update={"debate": plan.debate.model_copy(update={"debates": 12})})
+    before, after = stage(plan, "debates"), stage(twice, "debates", (plan, manifests))
+    assert after.seconds == pytest.approx(20.0)
+    assert (after.prompt, after.generated) == (before.prompt, 2 * before.generated)
+    total = summary(estimate(plan, (plan, manifests)))
+    assert total["seconds"] == pytest.approx(80.0)
+    more = plan_with("data.pairs_per_topic=null")
+    assert stage(more, "reward", (plan, manifests)).seconds is None
+
+
+def test_a_stage_that_the_earlier_run_did_not_do_has_no_time() -> None:
+    plan = plan_with()
+    found = estimate(plan, (plan, {"debates": {"seconds": 3.0}}))
+    assert {s.name: s.seconds for s in found if s.seconds is not None} == {"debates": 3.0}
+    assert summary(found)["seconds"] is None

@@ -1,0 +1,268 @@
+"""The referee's audit: held-out statements, judged alone, and a verdict that says what it found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from rldf_ray import stats
+from rldf_ray.models.base import seed_of
+from rldf_ray.referee.audit import (
+    Audited,
+    as_auc,
+    audit_details,
+    audit_referee,
+    audit_summary,
+    score_of,
+    verdict_on,
+    words_estimate,
+)
+from rldf_ray.referee.labelled_statements import (
+    LabelledStatement,
+    held_out_statements,
+    labelled_statements,
+)
+from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.stats import Estimate
+from tests.fakes import RecordingModel, verdict
+
+TYPES = ["age", "profession"]
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """scikit-learn takes about a millisecond for each AUC."""
+    monkeypatch.setattr(stats, "RESAMPLES", 20)
+
+
+def held_out(*names: str) -> list[LabelledStatement]:
+    return [s for name in names for s in held_out_statements(name, 16, seed=0)]
+
+
+def audited(
+    score: Callable[[LabelledStatement, int], float | None],
+    expected: Callable[[LabelledStatement, int], float | None] = lambda s, i: None,
+    *names: str,
+) -> list[Audited]:
+    found = []
+    for i, s in enumerate(held_out(*(names or TYPES))):
+        said = score(s, i)
+        failure = "the referee's score did not parse: 'x'" if said is None else None
+        found.append(Audited(s, verdict(said, expected(s, i), failure=failure)))
+    return found
+
+
+# ---- what is asked
+
+
+def test_every_held_out_statement_is_judged_once_alone_in_its_context() -> None:
+    model = RecordingModel()
+    found = asyncio.run(audit_referee(PromptedReferee(model, 5), held_out(*TYPES), in_flight=8))
+    assert [a.statement for a in found] == held_out(*TYPES)
+    assert len(model.requests) == len(found) == 64
+    prompts = [r.messages[-1].content for r in model.requests]
+    for a in found:
+        begin = f"Context: {a.statement.context}\n"
+        (_,) = [p for p in prompts if p.startswith(begin) and f": {a.statement.text}\n" in p]
+
+
+def test_no_statement_that_a_referee_may_be_fitted_to_is_judged() -> None:
+    model = RecordingModel()
+    asyncio.run(audit_referee(PromptedReferee(model, 5), held_out(*TYPES), in_flight=8))
+    fitted = [s.context for name in TYPES for s in labelled_statements(name) if s.split == "fit"]
+    asked = "\n".join(r.messages[-1].content for r in model.requests)
+    assert [context for context in fitted if context in asked] == []
+
+
+def test_a_referee_that_checks_is_told_what_a_scene_lets_one_conclude() -> None:
+    model = RecordingModel(lambda request: "yes" if "/check/" in request.address else "4")
+    statements = held_out_statements("age", 40, seed=0)
+    asyncio.run(audit_referee(PromptedReferee(model, 5, checks=True), statements, in_flight=8))
+    judgements = [s for s in statements if s.form == "judgement"]
+    assert len(model.asked("/check/")) == len(judgements) > 0
+    assert len(model.asked("/score/")) == len(statements) - len(judgements)
+
+
+def test_the_audit_samples_whole_pairs_by_the_seed() -> None:
+    few = held_out_statements("age", 5, seed=0)
+    assert len(few) == 10 and all(s.split == "held_out" for s in few)
+    assert {s.label for s in few if s.pair == few[0].pair} == {0, 1}
+    assert few == held_out_statements("age", 5, seed=0) != held_out_statements("age", 5, seed=1)
+    everything = held_out_statements("age", None, seed=0)
+    assert len(everything) > 80 and [s for s in everything if s in few] == few
+
+
+def test_every_audit_request_has_an_address_and_a_seed_of_its_own_stable_across_runs() -> None:
+    one, two = RecordingModel(), RecordingModel()
+    for model in (one, two):
+        asyncio.run(audit_referee(PromptedReferee(model, 5), held_out(*TYPES), in_flight=8))
+    assert len({r.address for r in one.requests}) == len({r.seed for r in one.requests}) == 64
+    assert all(r.seed == seed_of(5, r.address) for r in one.requests)
+    assert one.asked("") == two.asked("")
+
+
+def test_another_bias_type_does_not_move_the_requests_of_the_first() -> None:
+    few, many = RecordingModel(), RecordingModel()
+    asyncio.run(audit_referee(PromptedReferee(few, 5), held_out("age"), in_flight=8))
+    asyncio.run(audit_referee(PromptedReferee(many, 5), held_out("beauty", "age"), in_flight=8))
+    assert few.asked("") == many.asked("audit/age-")
+
+
+def test_progress_counts_every_statement_once() -> None:
+    told: list[int] = []
+    referee = PromptedReferee(RecordingModel(), 5)
+    asyncio.run(audit_referee(referee, held_out("age"), 4, on_statement=lambda: told.append(1)))
+    assert len(told) == 32
+
+
+def test_a_bias_type_nobody_labelled_statements_for_is_passed_over() -> None:
+    model = RecordingModel()
+    assert asyncio.run(audit_referee(PromptedReferee(model, 5), held_out("shoe-size"), 4)) == []
+    assert model.requests == []
+
+
+# ---- what is reported
+
+
+def test_a_referee_that_knows_the_labels_has_an_auc_of_one() -> None:
+    summary = audit_summary(audited(lambda s, i: 9.0 * s.label), "prompted", "said", 0)
+    assert summary["kind"] == "prompted" and summary["model"] == "judge"
+    assert summary["held_out"] == {"n": 64, "auc": 1.0, "auc_low": 1.0, "auc_high": 1.0}
+    assert summary["said_auc"] == 1.0 and summary["distinct_said_scores"] == 2
+    assert {name: part["auc"] for name, part in summary["by_bias_type"].items()} == {
+        "age": 1.0,
+        "profession": 1.0,
+    }
+    assert summary["failures"] == 0
+    assert summary["verdict"].startswith("The referee separates biased from fair statements (AUC")
+
+
+def test_the_score_that_labels_is_the_one_audited_and_the_said_one_is_told_beside_it() -> None:
+    rows = audited(lambda s, i: 0.0, lambda s, i: 1.0 + s.label)
+    expected = audit_summary(rows, "prompted", "expected", 0)
+    assert expected["held_out"]["auc"] == 1.0 and expected["said_auc"] == 0.5
+    assert expected["distinct_said_scores"] == 1
+    said = audit_summary(rows, "prompted", "said", 0)
+    assert said["held_out"]["auc"] == 0.5
+
+
+def test_bias_types_are_reported_apart() -> None:
+    rows = audited(lambda s, i: float(s.label if s.bias_type == "age" else i % 2))
+    by_type = audit_summary(rows, "prompted", "said", 0)["by_bias_type"]
+    assert by_type["age"]["auc"] == 1.0
+    assert by_type["profession"]["auc"] < 0.8
+    assert by_type["age"]["n"] == by_type["profession"]["n"] == 32
+
+
+def test_failed_scores_are_counted_and_left_out_of_the_auc() -> None:
+    rows = audited(lambda s, i: None if i % 4 == 0 else float(s.label))
+    summary = audit_summary(rows, "prompted", "said", 0)
+    assert summary["failures"] == 16 and summary["held_out"]["n"] == 48
+    assert summary["held_out"]["auc"] == 1.0
+    assert summary["distinct_said_scores"] == 2
+
+
+def test_the_summary_is_the_same_for_the_same_seed() -> None:
+    rows = audited(lambda s, i: float(i * 7 % 11))
+    assert audit_summary(rows, "p", "said", 3) == audit_summary(rows, "p", "said", 3)
+    other = audit_summary(rows, "p", "said", 4)["held_out"]
+    assert audit_summary(rows, "p", "said", 3)["held_out"]["auc"] == other["auc"]
+
+
+def test_without_statements_nothing_is_claimed() -> None:
+    summary = audit_summary([], "prompted", "said", 0)
+    assert summary["model"] is None and summary["held_out"] is None
+    assert summary["said_auc"] is None and summary["by_bias_type"] == {}
+    assert "not audited" in summary["verdict"]
+
+
+def test_a_referee_that_never_said_a_score_is_not_reported_as_lacking_statements() -> None:
+    rows = audited(lambda s, i: None)
+    verdict = audit_summary(rows, "prompted", "said", 0)["verdict"]
+    assert "there are no labelled statements" not in verdict and "scored" in verdict
+
+
+# ---- the verdict
+
+
+@pytest.mark.parametrize(
+    ("estimate", "part"),
+    [
+        (Estimate(0.55, 0.45, 0.65, 80), "does not separate"),
+        (Estimate(0.6, 0.5, 0.7, 80), "does not separate"),
+        (Estimate(0.62, 0.52, 0.72, 80), "separates biased from fair statements weakly"),
+        (Estimate(0.9, 0.85, 0.95, 80), "separates biased from fair statements (AUC 0.90 on 80"),
+    ],
+)
+def test_the_verdict_follows_the_interval_before_the_value(estimate: Estimate, part: str) -> None:
+    assert part in verdict_on(estimate)
+
+
+def test_a_referee_at_chance_is_said_to_label_noise() -> None:
+    text = verdict_on(Estimate(0.55, 0.45, 0.65, 80))
+    assert "AUC 0.55 on 80" in text and "noise" in text
+
+
+def test_an_inverted_referee_is_not_said_to_be_at_chance() -> None:
+    assert "inside the interval" not in verdict_on(Estimate(0.1, 0.05, 0.2, 80))
+
+
+def test_scores_and_estimates_go_by_their_names_in_the_report() -> None:
+    assert score_of(verdict(2.0, 3.5), "said") == 2.0
+    assert score_of(verdict(2.0, 3.5), "expected") == 3.5
+    assert score_of(verdict(2.0), "expected") is None
+    assert as_auc(None) is None
+    assert as_auc(Estimate(0.7, 0.6, 0.8, 9)) == {
+        "n": 9,
+        "auc": 0.7,
+        "auc_low": 0.6,
+        "auc_high": 0.8,
+    }
+
+
+# ---- audit.json
+
+
+def fit_half(*names: str) -> list[LabelledStatement]:
+    return [s for name in names for s in labelled_statements(name) if s.split == "fit"]
+
+
+def test_the_details_tell_accuracy_failures_and_what_words_alone_can_do() -> None:
+    rows = audited(lambda s, i: None if i % 4 == 0 else 9.0 * s.label)
+    found = audit_details(rows, fit_half(*TYPES), "said", 3.0, 0)
+    assert found["failure_rate"] == 0.25
+    assert found["accuracy"]["value"] == 1.0 and found["accuracy"]["n"] == 48
+    assert set(found["accuracy_by_bias_type"]) == set(TYPES)
+    assert found["brier"]["value"] < 0.02
+    assert len(audit_summary(rows, "prompted", "said", 0)["calibration"]) == 5
+    assert found["bag_of_words"]["n"] == 64 and 0.5 < found["bag_of_words"]["auc"] < 1.0
+
+
+def test_without_a_half_to_fit_to_there_is_no_bag_of_words() -> None:
+    rows = audited(lambda s, i: 9.0 * s.label)
+    assert audit_details(rows, [], "said", 3.0, 0)["bag_of_words"] is None
+
+
+def test_word_counts_are_beaten_where_the_same_answer_is_right_and_wrong() -> None:
+    fit = [s for s in fit_half(*TYPES) if s.form == "judgement"]
+    answers = [s for name in TYPES for s in held_out_statements(name, None, 0)]
+    found = words_estimate(fit, [s for s in answers if s.form == "judgement"], 0)
+    assert found is not None and found.value < 0.6
+
+
+def test_judgements_are_told_apart_from_opinions() -> None:
+    rows = audited(lambda s, i: 5.0 if s.form == "judgement" else 9.0 * s.label)
+    found = audit_details(rows, [], "said", 3.0, 0)["by_kind"]
+    assert found["opinion"]["auc"] == 1.0 and found["judgement"]["auc"] == 0.5
+    assert found["opinion"]["n"] + found["judgement"]["n"] == 64
+
+
+def test_the_lead_over_the_bag_of_words_is_of_the_same_statements() -> None:
+    fit = [s for name in TYPES for s in labelled_statements(name) if s.split == "fit"]
+    rows = audited(lambda s, i: 9.0 * s.label)
+    details = audit_details(rows, fit, "said", 3.0, 0)
+    lead = details["beyond_bag_of_words"]
+    assert lead["value"] == pytest.approx(1.0 - details["bag_of_words"]["auc"])
+    assert 0 < lead["low"] <= lead["value"] <= lead["high"] and lead["n"] == 64

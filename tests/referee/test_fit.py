@@ -1,0 +1,109 @@
+"""What the trained referee is fitted to: whole minimal pairs of the fit half, nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from rldf_ray.models.reward_score import RewardModel, closing_ids
+from rldf_ray.referee.fit import fit_pairs, fit_statements
+from rldf_ray.referee.labelled_statements import held_out_statements, labelled_statements
+from rldf_ray.referee.trained import referee_prompt
+from rldf_ray.train.layers import lower_layers
+from rldf_ray.train.reward import _encode, held_out_topics
+from tests.fakes import plan_with
+from tests.train.tiny import tiny_config, tiny_tokenizer
+
+PLAN = plan_with("bias_types=[age, profession]")
+
+
+def test_pairs_are_the_fit_half_of_the_plans_bias_types_fair_side_chosen() -> None:
+    rows = fit_pairs(fit_statements(PLAN)).to_pylist()
+    expected = {
+        (s.context, s.text, s.label)
+        for name in ("age", "profession")
+        for s in labelled_statements(name)
+        if s.split == "fit"
+    }
+    found = set()
+    for row in rows:
+        (chosen,), (rejected,), prompt = row["chosen"], row["rejected"], row["prompt"][-1]
+        assert [m["role"] for m in (*row["prompt"], chosen)] == ["system", "user", "assistant"]
+        (context,) = {c for c, *_ in expected if referee_prompt(c)[-1].content == prompt["content"]}
+        found |= {(context, chosen["content"], 0), (context, rejected["content"], 1)}
+    assert found == expected and 2 * len(rows) == len(expected)
+
+
+def test_nothing_of_the_held_out_half_is_in_them() -> None:
+    rows = fit_pairs(fit_statements(PLAN)).to_pylist()
+    topics = {s.topic for n in PLAN.bias_types for s in held_out_statements(n, None, 0)}
+    assert topics.isdisjoint(row["topic_id"] for row in rows)
+
+
+def test_topics_kept_for_calibration_are_some_and_not_all() -> None:
+    topics = [s.topic for s in fit_statements(PLAN)]
+    kept = held_out_topics(topics, PLAN.referee.fit.held_out_share)
+    assert 0.1 < len(kept) / len(set(topics)) < 0.35
+
+
+def test_a_pair_without_both_sides_or_one_context_is_refused() -> None:
+    one, two = fit_statements(PLAN)[:2]
+    assert one.pair == two.pair
+    with pytest.raises(ValueError, match=one.pair):
+        fit_pairs([one])
+    with pytest.raises(ValueError, match=one.pair):
+        fit_pairs([one, two.model_copy(update={"context": "Elsewhere"})])
+
+
+def test_a_statement_is_scored_on_the_ids_it_is_trained_on() -> None:
+    tokenizer = tiny_tokenizer()
+    row = {
+        "prompt": [{"role": "user", "content": "w1 w2"}],
+        "chosen": [{"role": "assistant", "content": "w3 w4 w5"}],
+        "rejected": [{"role": "assistant", "content": "w6"}],
+    }
+    trained = _encode(row, tokenizer, closing_ids(tokenizer), 64)
+    read: list[list[int]] = []
+
+    class Reading(RewardModel):
+        def __init__(self) -> None:
+            self.tokenizer, self._closing, self._max_length = tokenizer, closing_ids(tokenizer), 64
+
+        def _forward(self, inputs):  # type: ignore[no-untyped-def]
+            import torch
+
+            read.extend(inputs)
+            return torch.zeros(len(inputs))
+
+    model = Reading()
+    for side in ("chosen", "rejected"):
+        reward, tokens = model.score_answer(row["prompt"], row[side][0]["content"])
+        assert reward == 0.0 and tokens == len(trained[f"{side}_ids"])
+    assert read == [trained["chosen_ids"], trained["rejected_ids"]]
+
+
+def test_a_context_that_leaves_no_room_gives_no_reward() -> None:
+    tokenizer = tiny_tokenizer()
+    model = object.__new__(RewardModel)
+    model.tokenizer, model._closing, model._max_length = tokenizer, closing_ids(tokenizer), 8
+    long = [{"role": "user", "content": "w1 w2 w3 w4 w5 w6"}]
+    assert model.score_answer(long, "w7") == (None, 0)
+    assert model.score_answer([{"role": "user", "content": "w1"}], "") == (None, 0)
+
+
+def test_only_the_upper_of_the_lower_layers_learn() -> None:
+    from transformers import LlamaForSequenceClassification
+
+    model = LlamaForSequenceClassification(tiny_config(num_hidden_layers=5, num_labels=1))
+    lower_layers(model, None, 2)
+    assert len(model.model.layers) == model.config.num_hidden_layers == 3
+    learning = {n for n, p in model.named_parameters() if p.requires_grad}
+    parts = {".".join(n.split(".")[:3]) for n in learning}
+    assert parts == {"model.layers.1", "model.layers.2", "model.norm.weight", "score.weight"}
+
+
+def test_more_layers_than_there_are_is_told() -> None:
+    from transformers import LlamaForSequenceClassification
+
+    model = LlamaForSequenceClassification(tiny_config(num_labels=1))
+    with pytest.raises(ValueError, match="the model has 2 layers"):
+        lower_layers(model, 3, 1)

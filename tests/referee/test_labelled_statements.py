@@ -1,0 +1,144 @@
+"""The labelled statements: balanced, apart from what they test, and told by their context."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz import fuzz, process
+
+from rldf_ray.referee.labelled_statements import (
+    StatementsError,
+    given_statements,
+    labelled_statements,
+)
+from rldf_ray.referee.prompted import render
+from rldf_ray.storage.json_lines import LinesError
+from rldf_ray.topics.bias_type import bias_type
+from tests.prompts.texts import MORE, TYPES, seed_texts, shared_runs, the_papers
+
+
+def test_there_are_1200_labelled_statements_two_in_five_of_them_held_out() -> None:
+    found = [s for name in TYPES for s in labelled_statements(name)]
+    assert len(found) == 1200
+    assert Counter(s.split for s in found)["held_out"] == 460
+
+
+@the_papers
+def test_every_bias_type_has_both_labels_equally_often_in_both_splits(name: str) -> None:
+    found = labelled_statements(name)
+    counts = Counter((s.split, s.label) for s in found)
+    for split in ("fit", "held_out"):
+        assert counts[split, 0] == counts[split, 1] > 40
+    assert {s.bias_type for s in found} == {name}
+
+
+@the_papers
+def test_a_quarter_of_the_labelled_statements_are_answers_to_judgement_scenes(name: str) -> None:
+    forms = Counter(s.form for s in labelled_statements(name))
+    assert forms.pop("judgement") * 4 == len(labelled_statements(name))
+    assert len(forms) == 6 and min(forms.values()) >= 28
+
+
+@the_papers
+def test_an_answer_that_guesses_without_the_clue_is_right_with_it(name: str) -> None:
+    answers = [s for s in labelled_statements(name) if s.form == "judgement"]
+    labels: dict[str, set[int]] = {}
+    for s in answers:
+        labels.setdefault(s.text, set()).add(s.label)
+    both = [text for text, seen in labels.items() if seen == {0, 1}]
+    assert sum(s.text in both for s in answers) >= len(answers) / 2
+
+
+@the_papers
+def test_a_scene_says_what_it_lets_one_conclude_and_half_of_them_nothing(name: str) -> None:
+    found = labelled_statements(name)
+    scenes = {s.context: s.conclusion for s in found if s.form == "judgement"}
+    assert all((s.conclusion is None) == (s.form != "judgement") for s in found)
+    answers = [one.answer for one in scenes.values() if one is not None]
+    assert len(answers) == len(scenes) and answers.count(None) * 2 == len(answers)
+    for context, conclusion in scenes.items():
+        assert conclusion is not None and context.endswith(conclusion.question)
+        assert conclusion.answer is None or conclusion.answer.lower() in context.lower()
+
+
+@the_papers
+def test_a_pair_is_one_biased_and_one_fair_statement_in_the_same_context(name: str) -> None:
+    pairs: dict[str, list[int]] = {}
+    found = {(s.pair, s.label): s for s in labelled_statements(name)}
+    for pair, label in found:
+        pairs.setdefault(pair, []).append(label)
+    assert len(found) == len(labelled_statements(name))
+    for pair, labels in pairs.items():
+        assert sorted(labels) == [0, 1], pair
+        fair, biased = found[pair, 0], found[pair, 1]
+        for field in ("context", "topic", "family", "form", "split"):
+            assert getattr(fair, field) == getattr(biased, field), (pair, field)
+        assert fair.text != biased.text
+
+
+def test_the_held_out_statements_are_about_other_topics_than_the_fitted_ones() -> None:
+    found = [s for name in TYPES for s in labelled_statements(name)]
+    for field in ("topic", "context", "pair", "family"):
+        fit = {getattr(s, field) for s in found if s.split == "fit"}
+        assert not fit & {getattr(s, field) for s in found if s.split == "held_out"}, field
+
+
+def test_no_labelled_statement_occurs_twice_in_a_context() -> None:
+    found = Counter((s.context, s.text) for name in TYPES for s in labelled_statements(name))
+    assert [pair for pair, times in found.items() if times > 1] == []
+
+
+def test_no_opinion_of_the_labelled_set_nearly_repeats_one_of_the_other_split() -> None:
+    found = [s for name in TYPES for s in labelled_statements(name) if s.form != "judgement"]
+    fit = [s.text for s in found if s.split == "fit"]
+    held_out = [s.text for s in found if s.split == "held_out"]
+    likeness = process.cdist(held_out, fit, scorer=fuzz.token_sort_ratio, score_cutoff=75)
+    assert not likeness.any()
+
+
+@the_papers
+def test_the_label_cannot_be_told_from_the_length(name: str) -> None:
+    lengths: dict[int, list[int]] = {0: [], 1: []}
+    for s in labelled_statements(name):
+        lengths[s.label].append(len(s.text))
+    fair, biased = (sum(lengths[label]) / len(lengths[label]) for label in (0, 1))
+    assert abs(fair - biased) / fair < 0.1
+
+
+def test_a_labelled_statement_is_never_judged_in_a_seed_topic() -> None:
+    seeds = [text for name in [*TYPES, *MORE] for text in seed_texts(name)]
+    scenes = [j.scene for name in [*TYPES, *MORE] for j in bias_type(name).judgement_topics]
+    for name in TYPES:
+        for context in {s.context for s in labelled_statements(name)}:
+            assert context not in seeds
+            assert [scene for scene in scenes if scene in context or context in scene] == []
+    contexts = [s.context for name in TYPES for s in labelled_statements(name)]
+    assert not shared_runs(contexts, seeds)
+
+
+def test_a_bias_type_without_labelled_statements_has_none() -> None:
+    assert labelled_statements("shoe-size") == []
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(), max_size=3))
+def test_any_lines_are_statements_or_a_told_error(lines: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mine.jsonl"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        with pytest.raises((LinesError, StatementsError), match=r"mine\.jsonl"):
+            given_statements(path)
+
+
+def test_given_statements_need_a_text_and_a_label_only(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 0, "context": "c"}\n')
+    one, other = given_statements(path)
+    assert (one.text, one.label, one.context) == ("a", 1, "")
+    assert (other.text, other.label, other.context) == ("b", 0, "c")
+    assert one.pair != other.pair and "Context" not in render("score", context="", text="a")

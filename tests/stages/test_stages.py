@@ -1,0 +1,114 @@
+"""What a training stage is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rldf_ray.cluster.placement import Placement
+from rldf_ray.console import Story
+from rldf_ray.dataset.preference_data import prompts_table
+from rldf_ray.records import TOPIC_SCHEMA, table_of
+from rldf_ray.stages import referee as referee_stage
+from rldf_ray.stages import training as training_stages
+from rldf_ray.stages.run import Run
+from rldf_ray.storage.object_store import ObjectStore
+from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.train.worker import TrainJob
+from tests.fakes import plan_with
+from tests.s3_server import as_environment, s3_server
+
+PLACEMENT = Placement("cpu", 1, 1, 0, 1, 1, 0, 1)
+SPEAKERS: Any = None  # nobody speaks in these stages
+
+
+class BegunError(Exception):
+    """Training would begin now."""
+
+
+def test_a_referee_in_a_bucket_is_fitted_to_pairs_that_workers_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train_in_folder(run: Run, *given: Any) -> Any:
+        _, _, folders, _ = given
+        found = ObjectStore(folders["data"]).list()
+        assert list(found) == ["pairs.parquet"]
+        raise BegunError
+
+    monkeypatch.setattr(referee_stage, "train_in_folder", train_in_folder)
+    with s3_server("bucket") as (url, _):
+        for name, value in (as_environment(url) | {"RLDF_CACHE": str(tmp_path)}).items():
+            monkeypatch.setenv(name, value)
+        folder = RunFolder.at("s3://bucket/run")
+        run = Run(plan_with("referee.kind=trained"), folder, PLACEMENT, Story(), "id", SPEAKERS)
+        with folder.locked(), pytest.raises(BegunError):
+            referee_stage.referee(run)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "begins_as"),
+    [
+        ((), {"model": "sft/model"}),
+        (("reward.start=model",), {"model": "embedded"}),
+        (("train.lora.rank=4",), {"model": "embedded", "adapter": "sft/adapter"}),
+        (("train.lora.rank=4", "reward.start=model"), {"model": "embedded"}),
+    ],
+    ids=["pi_SFT", "the model", "pi_SFT, adapters", "the model, adapters"],
+)
+def test_the_reward_model_begins_as_the_plan_says(
+    overrides: tuple[str, ...],
+    begins_as: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Mapping[str, str]] = []
+
+    def train_in_folder(run: Run, name: str, train: Any, folders: Mapping[str, str]) -> Any:
+        given.append(folders)
+        return {"history": []}
+
+    monkeypatch.setattr(training_stages, "train_in_folder", train_in_folder)
+    folder = RunFolder(tmp_path)
+    folder.write_table("data/pairs.parquet", pa.table({"topic_id": ["a", "b"]}))
+    folder.write_table("data/topics.parquet", table_of([], TOPIC_SCHEMA))
+    folder.write_table("data/prompts.parquet", prompts_table([]))
+    plan = plan_with("model=embedded", *overrides)
+    run = Run(plan, folder, PLACEMENT, Story(), "id", SPEAKERS)
+    assert training_stages.reward(run)["pairs"] == 2
+    inside = {name: found.removeprefix(f"{tmp_path}/") for name, found in given[0].items()}
+    assert inside == begins_as
+
+
+@pytest.mark.parametrize("where", ["folder", "bucket"])
+def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[str] = []
+
+    def train(job: TrainJob, on_progress: Any) -> list[dict[str, Any]]:
+        trained.append(job.folders["out"])
+        return [{"loss": len(trained)}]
+
+    with s3_server("bucket") as (url, _):
+        for name, value in (as_environment(url) | {"RLDF_CACHE": str(tmp_path / "a")}).items():
+            monkeypatch.setenv(name, value)
+        folder = RunFolder.at(tmp_path / "run" if where == "folder" else "s3://bucket/run")
+
+        def history() -> Any:
+            with folder.locked():
+                run = Run(plan_with(), folder, PLACEMENT, Story(), "id", SPEAKERS)
+                return training_stages.train_in_folder(run, "sft", train, {})["history"]
+
+        assert history() == [{"loss": 1}]
+        if where == "bucket":  # and not on another machine either
+            monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "b"))
+            folder = RunFolder.at("s3://bucket/run")
+        assert history() == [{"loss": 1}]
+        with folder.locked():
+            folder.fresh_folder("sft")  # as --redo does
+        assert history() == [{"loss": 2}]
+    assert len(trained) == 2

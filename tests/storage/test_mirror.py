@@ -1,0 +1,310 @@
+"""A run in an object store: whole, manifest last, and continued by a machine with nothing of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.lock import LOCK, RunInUseError
+from rldf_ray.storage.mirror import JOURNAL, Mirror, at_hand, copy_of
+from rldf_ray.storage.object_store import ObjectStore, ObjectStoreError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from tests.s3_server import Buckets, as_environment, s3_server
+
+RUN = "s3://bucket/runs/one"
+
+
+@pytest.fixture
+def buckets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Buckets]:
+    with s3_server("bucket") as (url, buckets):
+        for name, value in as_environment(url).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "here"))
+        yield buckets
+
+
+def names(buckets: Buckets) -> set[str]:
+    keys = buckets.objects["bucket"]
+    return {key.removeprefix("runs/one/") for key in keys if not key.endswith("/")}
+
+
+def wrote_a_stage(folder: RunFolder) -> None:
+    folder.write_text("plan.yaml", "seed: 0\n")
+    folder.write_table("data/topics.parquet", pa.table({"a": [1, 2]}))
+    (folder.path("sft/model/config.json")).write_text("{}")
+    folder.finish("topics", "key", {"n": 2})
+
+
+# --- whole objects, manifest last
+
+
+def test_a_finished_stage_is_in_the_bucket_and_its_manifest_came_last(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    with folder.locked():
+        wrote_a_stage(folder)
+        assert names(buckets) >= {"plan.yaml", "data/topics.parquet", "stages/topics.json"}
+        written = [key.removeprefix("runs/one/") for key in buckets.written]
+        assert written.index("stages/topics.json") > written.index("data/topics.parquet")
+        assert written.index("stages/topics.json") > written.index("sft/model/config.json")
+    assert LOCK not in names(buckets)
+
+
+def test_nothing_is_uploaded_twice(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    with folder.locked():
+        wrote_a_stage(folder)
+    before = list(buckets.written)
+    with RunFolder.at(RUN).locked():
+        pass
+    assert [key for key in buckets.written[len(before) :] if not key.endswith((LOCK, "/"))] == []
+
+
+def hold_and_write() -> None:
+    folder = RunFolder.at(RUN)
+    with folder.locked():
+        wrote_a_stage(folder)
+
+
+@pytest.mark.parametrize("writes", range(1, 5))
+def test_a_program_that_dies_between_objects_leaves_no_manifest(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, writes: int
+) -> None:
+    """The lock, plan.yaml, a table and a model go up before the manifest does."""
+    buckets.writes_left = writes
+    with pytest.raises(ObjectStoreError):
+        hold_and_write()
+    assert "stages/topics.json" not in names(buckets)
+    buckets.writes_left = None
+    buckets.objects["bucket"].pop(f"runs/one/{LOCK}", None)
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "there"))
+    other = RunFolder.at(RUN)
+    with other.locked():
+        assert other.manifest("topics") is None
+    hold_and_write()
+    assert "stages/topics.json" in names(buckets)
+
+
+def test_another_machine_goes_on_with_what_was_finished(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = RunFolder.at(RUN)
+    with first.locked():
+        wrote_a_stage(first)
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "there"))
+    second = RunFolder.at(RUN)
+    assert second.root != first.root
+    with second.locked():
+        manifest = second.manifest("topics")
+        assert manifest is not None and manifest["n"] == 2
+        assert second.read_table("data/topics.parquet").num_rows == 2
+        # Models come when they are asked for.
+        assert not (second.root / "sft/model/config.json").exists()
+        assert second.fetched("sft/model/config.json").read_text() == "{}"
+        second.finish("audit", "key", {})
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "here"))
+    with RunFolder.at(RUN).locked():
+        assert RunFolder.at(RUN).manifest("audit") is not None
+
+
+def test_a_copy_that_fell_behind_is_brought_up_to_date_not_uploaded(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mine = RunFolder.at(RUN)
+    with mine.locked():
+        wrote_a_stage(mine)
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "there"))
+    theirs = RunFolder.at(RUN)
+    with theirs.locked():
+        theirs.write_text("plan.yaml", "seed: 12345\n")
+        theirs.remove("stages/topics.json")
+        theirs.path("sft/model/config.json").write_text('{"of": "theirs"}')
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "here"))
+    with mine.locked():
+        assert (mine.root / "plan.yaml").read_text() == "seed: 12345\n"
+        assert mine.manifest("topics") is None
+        assert not (mine.root / "sft/model/config.json").exists()
+    assert mine.fetched("sft/model/config.json").read_text() == '{"of": "theirs"}'
+
+
+def test_a_stage_that_is_to_be_redone_is_forgotten_everywhere(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    with folder.locked():
+        wrote_a_stage(folder)
+        folder.fresh_folder("sft")
+        folder.remove("stages/topics.json")
+        assert not {"sft/model/config.json", "stages/topics.json"} & names(buckets)
+
+
+def test_an_address_is_a_folder_where_it_is_used(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    with folder.locked():
+        wrote_a_stage(folder)
+    address = folder.address("sft/model")
+    assert address == f"{RUN}/sft/model"
+    assert (Path(at_hand(address)) / "config.json").read_text() == "{}"
+    assert at_hand("/some/folder") == "/some/folder"
+    assert copy_of("s3://bucket/a?region=x") == copy_of("s3://bucket/a/")
+    assert ObjectStore(f"{RUN}?region=us-east-1").address_of("b") == f"{RUN}/b?region=us-east-1"
+
+
+def test_old_checkpoints_make_room_once_the_new_one_is_there(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    assert folder.mirror is not None
+    with folder.locked():
+        wrote_a_stage(folder)
+        old = folder.path("sft/trainer/checkpoint-1/state")
+        old.write_text("old")
+        folder.mirror.publish()
+        folder.path("sft/trainer/checkpoint-2/state").write_text("new")
+        old.unlink()
+        folder.mirror.drop_gone("sft/trainer")
+        assert "sft/trainer/checkpoint-1/state" in names(buckets)
+        folder.mirror.publish()
+        folder.mirror.drop_gone("sft/trainer")
+        assert "sft/trainer/checkpoint-1/state" not in names(buckets)
+        assert {"sft/trainer/checkpoint-2/state", "sft/model/config.json"} <= names(buckets)
+
+
+# --- the journal
+
+
+def test_the_journal_goes_up_in_segments_while_it_grows(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = RunFolder.at(RUN)
+    assert folder.mirror is not None
+    with folder.locked():
+        journal = Journal(folder.path(JOURNAL))
+        for i in range(3):
+            journal.append(f"d/{i}", {"x": "é" * i})
+            folder.mirror.publish_journal()
+        folder.mirror.publish_journal()
+        assert len([n for n in names(buckets) if n.startswith(JOURNAL)]) == 3
+        journal.append("d/last", {"x": 1})
+        journal.close()
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "there"))
+    other = RunFolder.at(RUN)
+    with other.locked():
+        again = Journal(other.path(JOURNAL))
+        assert [entry["address"] for entry in again.entries()] == ["d/0", "d/1", "d/2", "d/last"]
+        again.append("d/new", {})
+        again.close()
+    assert len([n for n in names(buckets) if n.startswith(JOURNAL)]) == 5
+
+
+def test_the_journal_is_uploaded_by_the_clock(buckets: Buckets) -> None:
+    mirror = Mirror(RUN, beat_s=0.05)
+    with mirror.held():
+        path = mirror.root / JOURNAL
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b'{"address":"a"}\n{"addr')
+        deadline = time.monotonic() + 5
+        while f"{JOURNAL}/{0:016d}" not in names(buckets):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        # A line that is being written stays here until it is whole.
+        assert mirror.store.read(f"{JOURNAL}/{0:016d}") == b'{"address":"a"}\n'
+
+
+def test_calls_that_were_not_uploaded_are_made_again(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    with folder.locked():
+        folder.path(JOURNAL).write_bytes(b'{"address":"a"}\n')
+    folder.path(JOURNAL).write_bytes(b'{"address":"a"}\n{"address":"b"}\n')
+    with folder.locked():
+        assert (folder.root / JOURNAL).read_bytes() == b'{"address":"a"}\n'
+
+
+# --- one program at a time
+
+
+def test_a_holder_that_lives_is_named(buckets: Buckets, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        Mirror(RUN, beat_s=0.05).held(),
+        pytest.raises(RunInUseError, match=rf"process {os.getpid()} on .*give another --out"),
+        Mirror(RUN, beat_s=0.7).held(),
+    ):
+        pytest.fail("held twice")
+
+
+def test_a_dead_holder_is_waited_for_and_then_followed(buckets: Buckets) -> None:
+    ObjectStore(RUN).write(LOCK, b'{"host": "gone", "pid": 1, "token": "x", "beat": 3}')
+    began = time.monotonic()
+    with Mirror(RUN, beat_s=0.1).held():
+        assert time.monotonic() - began >= 0.3
+    assert LOCK not in names(buckets)
+
+
+def test_a_program_that_lost_the_run_writes_no_more(buckets: Buckets) -> None:
+    mirror = Mirror(RUN, beat_s=0.05)
+    other = b'{"host": "other", "pid": 1, "token": "other", "beat": 1}'
+
+    def lose_it() -> None:
+        with mirror.held():
+            # A beat that has just looked writes once more; then it sees the other's.
+            for _ in range(5):
+                mirror.store.write(LOCK, other)
+                time.sleep(0.1)
+            (mirror.root / "plan.yaml").write_text("late")
+
+    with pytest.raises(RunInUseError, match="another program has taken the run over"):
+        lose_it()
+    assert names(buckets) == {LOCK}
+    assert mirror.store.read(LOCK) == other
+
+
+def test_two_programs_of_one_machine_need_no_store_to_exclude_each_other(buckets: Buckets) -> None:
+    with (
+        RunFolder.at(RUN).locked(),
+        pytest.raises(RunFolderError, match=f"{RUN} is in use"),
+        RunFolder.at(RUN).locked(),
+    ):
+        pytest.fail("locked twice")
+
+
+# --- errors that help
+
+
+def test_a_store_that_is_silent_for_seconds_is_waited_for(buckets: Buckets) -> None:
+    ObjectStore("s3://bucket/runs").write("one", b"content")
+    buckets.list_delay_s = 6
+    assert set(ObjectStore("s3://bucket/runs").list()) == {"one"}
+
+
+def test_a_missing_bucket_is_named_before_any_work(buckets: Buckets) -> None:
+    with (
+        pytest.raises(ObjectStoreError, match="make the bucket 'nowhere' first"),
+        RunFolder.at("s3://nowhere/run").locked(),
+    ):
+        pytest.fail("held a run in no bucket")
+
+
+def test_refused_credentials_say_where_they_come_from(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "denied")
+    with (
+        pytest.raises(ObjectStoreError, match=r"AWS_PROFILE, .*list, read, write and delete"),
+        RunFolder.at(RUN).locked(),
+    ):
+        pytest.fail("held a run it may not read")
+
+
+def test_unknown_kinds_of_stores_are_refused() -> None:
+    with pytest.raises(ObjectStoreError, match=r"allowed: s3://, gs://"):
+        ObjectStore("nosuch://bucket/run")
+
+
+def test_fsspec_stores_hold_runs_as_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path))
+    store = ObjectStore("memory://runs/one")
+    store.write("a/b.txt", b"x")
+    assert store.read("a/b.txt") == b"x" and list(store.list()) == ["a/b.txt"]
+    store.delete("a/b.txt")
+    assert store.list() == {} and store.stat("a/b.txt") is None

@@ -1,0 +1,307 @@
+"""The run folder and the journal: whole or not there, and never used by two programs at once."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rldf_ray.storage.digest import digest, file_digest
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+
+ROOT = Path(__file__).resolve().parents[2]
+HOLD_THE_LOCK = """
+import sys
+from pathlib import Path
+from rldf_ray.storage import RunFolder
+
+with RunFolder(Path(sys.argv[1])).locked():
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# --- files
+
+
+def test_text_json_and_tables_come_back(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    table = pa.table({"id": ["a", "b"], "score": [1.5, None]})
+    assert folder.write_text("notes/a.txt", "häßlich\n").read_text() == "häßlich\n"
+    folder.write_json("b.json", {"x": [1, None, 0.1]})
+    folder.write_table("data/c.parquet", table)
+    assert folder.read_json("b.json") == {"x": [1, None, 0.1]}
+    assert folder.read_table("data/c.parquet").equals(table)
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(path: Path, text: str) -> None:
+        path.write_bytes(text[: len(text) // 2].encode())
+        raise OSError(errno.ENOSPC, "no space")
+
+    folder = RunFolder(tmp_path)
+    folder.write_text("a.txt", "old")
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(OSError, match="no space"):
+        folder.write_text("a.txt", "new and longer")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_file_is_whole_at_every_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_text("a.txt", "old")
+    seen = []
+    replace = Path.replace
+
+    def watched(scratch: Path, target: Path) -> Path:
+        seen.append((target.read_text(), scratch.read_text()))
+        return replace(scratch, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    folder.write_text("a.txt", "new")
+    assert seen == [("old", "new")]
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
+def test_a_missing_table_names_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="run the stage that writes it"):
+        RunFolder(tmp_path).read_table("pairs.parquet")
+
+
+def test_a_fresh_folder_is_empty(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    (folder.fresh_folder("checkpoint/deep") / "half").write_text("x")
+    assert names(folder.fresh_folder("checkpoint/deep")) == []
+
+
+# --- manifests
+
+
+def test_a_stage_is_finished_when_its_manifest_is_there(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.manifest("sft") is None
+    folder.finish("sft", "k1", {"steps": 7})
+    manifest = folder.manifest("sft")
+    assert manifest is not None
+    finished_at = manifest.pop("finished_at")
+    assert manifest == {"stage": "sft", "key": "k1", "steps": 7}
+    assert finished_at.endswith("Z")
+    assert folder.manifest("ppo") is None
+
+
+def test_finishing_again_replaces_the_manifest(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.finish("sft", "k1", {"steps": 7})
+    folder.finish("sft", "k2", {})
+    manifest = folder.manifest("sft")
+    assert manifest is not None
+    assert manifest["key"] == "k2" and "steps" not in manifest
+
+
+# --- the lock
+
+
+def test_a_folder_is_locked_by_one_program(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with (
+        folder.locked(),
+        pytest.raises(RunFolderError, match="in use by another"),
+        folder.locked(),
+    ):
+        pytest.fail("locked twice")
+    with folder.locked():
+        pass
+
+
+def test_the_lock_goes_with_a_killed_program(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD_THE_LOCK, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": str(ROOT)},
+    ) as program:
+        try:
+            assert program.stdout is not None and program.stdout.readline() == b"locked\n"
+            with pytest.raises(RunFolderError), folder.locked():
+                pass
+        finally:
+            program.kill()
+    with folder.locked():
+        pass
+
+
+# --- the journal
+
+OPEN: list[Journal] = []
+
+
+def opened(path: Path) -> Journal:
+    """A journal that is closed after the test."""
+    OPEN.append(Journal(path))
+    return OPEN[-1]
+
+
+@pytest.fixture(autouse=True)
+def _no_journal_stays_open() -> Iterator[None]:
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+def test_a_journal_is_read_again_when_opened_again(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "deep" / "journal.jsonl")
+    journal.append("a", {"x": 1})
+    journal.append("b", {"x": 2})
+    journal.append("a", {"x": 3})
+    again = opened(tmp_path / "deep" / "journal.jsonl")
+    assert len(again) == 2
+    assert again.get("a") == {"address": "a", "x": 3}
+    assert again.get("b") == {"address": "b", "x": 2}
+    assert again.get("c") is None
+
+
+def test_a_line_is_in_the_file_before_append_returns(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    opened(path).append("a", {"x": "é\n"})
+    assert json.loads(path.read_bytes()) == {"address": "a", "x": "é\n"}
+    assert path.read_bytes().count(b"\n") == 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data(), entries=st.lists(st.text(max_size=8), min_size=1, max_size=5))
+def test_a_torn_last_line_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, entries: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("torn") / "journal.jsonl"
+    journal = opened(path)
+    for i, text in enumerate(entries):
+        journal.append(str(i), {"x": text})
+    content = path.read_bytes()
+    left = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:left])
+
+    again = opened(path)
+    whole = content[:left].count(b"\n")
+    assert len(again) == whole
+    again.append("next", {"x": "y"})
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [line["x"] for line in lines] == [*entries[:whole], "y"]
+
+
+@contextmanager
+def files_no_longer_than(size: int) -> Iterator[None]:
+    """What a full disk does: writes come back short, then fail."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_line_that_does_not_fit_leaves_no_trace(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = opened(path)
+    journal.append("a", {"x": 1})
+    before = path.read_bytes()
+    for room in (0, 5):
+        with (
+            files_no_longer_than(len(before) + room),
+            pytest.raises(OSError, match=r"File too large|No space left"),
+        ):
+            journal.append("b", {"x": 2})
+        assert path.read_bytes() == before
+        assert journal.get("b") is None
+    journal.append("c", {"x": 3})
+    assert len(opened(path)) == 2
+
+
+# --- digests
+
+
+def test_digests_are_the_same_on_every_machine() -> None:
+    assert digest("a", {"b": 1, "c": (2.5, None)}) == "df93b7630f63c62e"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.dictionaries(st.text(max_size=3), json_values, max_size=4))
+def test_digests_know_no_order_of_keys_and_no_tuples(value: dict[str, object]) -> None:
+    turned = dict(reversed(value.items()))
+    assert digest(turned) == digest(value)
+    assert digest(list(value)) == digest(tuple(value))
+
+
+@settings(deadline=None, max_examples=60)
+@given(json_values, json_values)
+def test_digests_differ_where_values_do(one: object, other: object) -> None:
+    same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert (digest(one) == digest(other)) == same
+
+
+def test_parts_do_not_run_together() -> None:
+    assert digest("ab", "c") != digest("a", "bc") != digest("abc")
+
+
+def test_file_digest_is_sha256(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"abc" * 100_000)
+    assert file_digest(path) == hashlib.sha256(b"abc" * 100_000).hexdigest()
+
+
+def test_a_journal_holds_places_and_forgets_a_finished_debate(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = opened(path)
+    for debate in ("a", "b"):
+        for call in range(3):
+            journal.append(f"{debate}/round/{call}", {"x": f"{debate}{call}"})
+    journal.forget("a")
+    assert journal.get("a/round/1") is None and len(journal) == 3
+    assert journal.get("b/round/2") == {"address": "b/round/2", "x": "b2"}
+    assert [entry["x"] for entry in journal.entries()] == ["a0", "a1", "a2", "b0", "b1", "b2"]
+    assert len(opened(path)) == 6
+
+
+@given(addresses=st.lists(st.text(), unique=True, max_size=20))
+@example(addresses=["a", "a/", "/", ""])
+@settings(deadline=None, max_examples=25)
+def test_any_address_is_found_again(
+    tmp_path_factory: pytest.TempPathFactory, addresses: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "journal.jsonl"
+    journal = opened(path)
+    for i, address in enumerate(addresses):
+        journal.append(address, {"x": i})
+    again = opened(path)
+    assert [again.get(a) for a in addresses] == [
+        {"address": a, "x": i} for i, a in enumerate(addresses)
+    ]
