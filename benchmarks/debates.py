@@ -145,7 +145,9 @@ def settings_of(plan: Plan) -> EngineSettings:
 @contextmanager
 def recorded_engine(settings: EngineSettings) -> Iterator[tuple[EnginePool, Engine]]:
     made: Any = ray.remote(RecordedActor).options(num_cpus=1, max_concurrency=1000)
-    engine = Engine("the engine", lambda: made.remote(settings), restarts=0, timeout_s=600)
+    engine = Engine(
+        name="the engine", start=lambda: made.remote(settings), restarts=0, timeout_s=600
+    )
     engine.begin()
     try:
         engine.wait_until_ready()
@@ -164,7 +166,12 @@ def held(
         async def hold() -> float:
             model = Lockstep(pool, len(debates), referee_here) if barrier else pool
             judge = model if referee_here else ScriptedModel()
-            collector = Collector(plan, "benchmark", model, PromptedReferee(judge, plan.seed))
+            collector = Collector(
+                plan=plan,
+                run_id="benchmark",
+                speaker=model,
+                referee=PromptedReferee(judge, plan.seed),
+            )
             began = time.monotonic()
             await collector.collect(debates, lambda place, statements: None)
             return time.monotonic() - began

@@ -25,7 +25,11 @@ MOST = 2048  # tokens of an answer and its prompt
 def main(folder: Path) -> None:
     order = json.loads((folder / "order.json").read_text())
     settings = EngineSettings(
-        order["model"], "base", max_model_len=MOST, kv_cache_gib=1.0, threads=order["threads"]
+        model=order["model"],
+        revision="base",
+        max_model_len=MOST,
+        kv_cache_gib=1.0,
+        threads=order["threads"],
     )
     set_environment(settings)
     from vllm import LLM, SamplingParams

@@ -24,7 +24,7 @@ PROMPTS = (
 )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Outcome:
     """One request; times are seconds, `began` by the clock of the process.
 
@@ -53,7 +53,7 @@ async def ask(session: aiohttp.ClientSession, url: str, model: str, i: int, toke
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    outcome = Outcome(time.monotonic())
+    outcome = Outcome(began=time.monotonic())
     try:
         async with session.post(f"{url}/v1/chat/completions", json=body) as reply:
             outcome.version = reply.headers.get("x-rldf-version", "")

@@ -70,7 +70,7 @@ class Progress:
         self.memory.append((self.debates, psutil.Process().memory_info().rss))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Moment:
     """Counters at one time, to be subtracted."""
 
@@ -109,7 +109,9 @@ async def holding(
     def count(statements: int) -> None:
         progress.statements += statements
 
-    collector = Collector(plan, "benchmark", model, PromptedReferee(model, plan.seed))
+    collector = Collector(
+        plan=plan, run_id="benchmark", speaker=model, referee=PromptedReferee(model, plan.seed)
+    )
     work = asyncio.create_task(collector.collect(debates, keep, count))
     try:
         yield work
@@ -165,7 +167,13 @@ async def moment(pool: EnginePool, progress: Progress) -> Moment:
     busy = await asyncio.gather(*(_busy_s(engine._actor) for engine in pool._engines))
     me = psutil.Process()
     cpu = sum(map(_cpu_s, [me, *me.children(recursive=True)]))
-    return Moment(time.monotonic(), sum(busy), cpu, _cpu_s(me), progress.statements)
+    return Moment(
+        at_s=time.monotonic(),
+        busy_s=sum(busy),
+        cpu_s=cpu,
+        driver_cpu_s=_cpu_s(me),
+        statements=progress.statements,
+    )
 
 
 async def _busy_s(actor: Any) -> float:

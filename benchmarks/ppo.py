@@ -199,8 +199,15 @@ def ours(root: Path, side: str, episodes: int) -> None:
     with ray_cluster(root / "logs") as resources:
         placement = place(plan, resources)
         folder, story = RunFolder(root), Story()
-        speakers = Speakers(plan, folder, placement, story)
-        run = Run(plan, folder, placement, story, "benchmark", speakers)
+        speakers = Speakers(plan=plan, folder=folder, placement=placement, story=story)
+        run = Run(
+            plan=plan,
+            folder=folder,
+            placement=placement,
+            story=story,
+            run_id="benchmark",
+            speakers=speakers,
+        )
         history = ppo(run)["history"]
     shutil.rmtree(root / "ppo")
     (root / f"{side}.json").write_text(json.dumps(rates(history)))

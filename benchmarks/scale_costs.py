@@ -15,7 +15,7 @@ class CostsError(RuntimeError):
     """A file with measurements is missing or lacks what is needed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Shape:
     """What shapes a run's debates; `slots` requests are decoded together by an engine."""
 
@@ -45,7 +45,7 @@ class Shape:
         return 2 * self.statements + self.debates * self.rounds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunMeasured:
     """What a run folder says of its debates: shape, seconds, tokens of all requests."""
 

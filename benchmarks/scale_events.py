@@ -18,7 +18,7 @@ SEED = 0
 Done = Callable[[], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Load:
     """What is to be done, and what each piece costs.
 
@@ -74,7 +74,7 @@ class Clock:
         event()
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Engine:
     """Shares its speed among at most `slots` requests."""
 
@@ -154,7 +154,10 @@ class Debates:
 
     def __init__(self, load: Load, engines: int, spot: Spot | None) -> None:
         self.clock, self._load, self._spot = Clock(), load, spot
-        self.engines = [Engine(self.clock, load.slots, load.share_alone) for _ in range(engines)]
+        self.engines = [
+            Engine(clock=self.clock, slots=load.slots, share_alone=load.share_alone)
+            for _ in range(engines)
+        ]
         self._chance = random.Random(SEED)
         self._left, self.finished, self.lost = load.debates, 0, 0
         self.driver_s, self._driver_free = 0.0, 0.0

@@ -160,7 +160,16 @@ def train(root: Path, workers: int) -> None:
 def _placement(resources: Resources, workers: int) -> Placement:
     """Workers on all cores; the planner would keep room for engines."""
     cores = int(resources.cpus)
-    return Placement("cpu", 0, 0, 0, workers, cores / workers, 0, max(1, cores // workers))
+    return Placement(
+        device="cpu",
+        engines=0,
+        engine_cpus=0,
+        engine_gpus=0,
+        workers=workers,
+        worker_cpus=cores / workers,
+        worker_gpus=0,
+        threads=max(1, cores // workers),
+    )
 
 
 def _loopback_bytes() -> int:

@@ -82,7 +82,14 @@ def _topic(name: str, kind: TopicKind, number: int, plan: Plan) -> Topic:
     split = split_of(topic_id(name, text), plan.topics)
     clue, question = "It was the clerk.", "Who wrote it?"
     return Topic(
-        topic_id(name, text), name, kind, text, "written", split, clue=clue, question=question
+        topic_id=topic_id(name, text),
+        bias_type=name,
+        kind=kind,
+        text=text,
+        origin="written",
+        split=split,
+        clue=clue,
+        question=question,
     )
 
 
@@ -130,7 +137,9 @@ def executed(sweep: Sweep, folder: Path) -> tuple[Cost, dict[str, int]]:
 
 
 async def _hold(plan: Plan, debates: Sequence[Debate], model: JournaledModel) -> None:
-    collector = Collector(plan, "benchmark", model, PromptedReferee(model, plan.seed))
+    collector = Collector(
+        plan=plan, run_id="benchmark", speaker=model, referee=PromptedReferee(model, plan.seed)
+    )
     await collector.collect(debates, lambda place, statements: None)
 
 

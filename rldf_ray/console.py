@@ -30,7 +30,7 @@ def table_console() -> Console:
     return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Bar:
     """How far one stage is."""
 
@@ -72,7 +72,7 @@ class Story:
     def bar(self, name: str, total: int) -> Iterator[Bar]:
         """A bar for as long as the block lasts."""
         if not self.console.is_terminal:
-            yield Bar(name, total, None, self.console)
+            yield Bar(name=name, total=total, progress=None, console=self.console)
             return
         with Progress(
             TextColumn("  {task.description}"),
@@ -85,6 +85,6 @@ class Story:
             console=self.console,
             transient=True,
         ) as progress:
-            bar = Bar(name, total, progress, self.console)
+            bar = Bar(name=name, total=total, progress=progress, console=self.console)
             bar._task = progress.add_task(name, total=total, rate="")
             yield bar

@@ -123,8 +123,18 @@ def _do(
         if "ppo" in todo:
             check_ppo_memory(plan, resources)
         story.say(f"placement: {placement.describe()}")
-        speakers = Speakers(plan, folder, placement, story, earlier)
-        current = Run(plan, folder, placement, story, plan.digest(), speakers, statements)
+        speakers = Speakers(
+            plan=plan, folder=folder, placement=placement, story=story, earlier=earlier
+        )
+        current = Run(
+            plan=plan,
+            folder=folder,
+            placement=placement,
+            story=story,
+            run_id=plan.digest(),
+            speakers=speakers,
+            statements=statements,
+        )
         try:
             for name in todo:
                 if name not in SPEAKING:

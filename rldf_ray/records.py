@@ -28,7 +28,7 @@ class Identity:
     background: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
     """Something to debate.
 
@@ -94,7 +94,7 @@ class Debate:
     identities: tuple[Identity, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """One debater's statement of one round, as the referee judged it (METHOD 1 and 2).
 

@@ -53,7 +53,13 @@ def build_guarded(service: Service, keys: KeyRing | None) -> Guard:
     """The whole ASGI application: the guard, and the routes behind it."""
     settings = service.settings
     allowances = Allowances(1 / settings.api_replicas)
-    return Guard(build_api(service), settings.limits, keys, allowances, service.metrics)
+    return Guard(
+        app=build_api(service),
+        limits=settings.limits,
+        keys=keys,
+        allowances=allowances,
+        metrics=service.metrics,
+    )
 
 
 def build_api(service: Service) -> FastAPI:

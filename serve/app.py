@@ -221,7 +221,14 @@ class Api:
         self._watching = asyncio.get_running_loop().create_task(engines.watch(routes))
         scorer = RewardScorer(reward) if reward is not None else None
         trained = _trained(settings, referee)
-        self._service = Service(settings, engines, routes, scorer, Metrics(), trained)
+        self._service = Service(
+            settings=settings,
+            engines=engines,
+            routes=routes,
+            scorer=scorer,
+            metrics=Metrics(),
+            trained=trained,
+        )
         keys = KeyRing(Path(settings.keys)) if settings.keys is not None else None
         self._guard = build_guarded(self._service, keys)
 

@@ -107,7 +107,7 @@ def _usage(found: dict[str, Any]) -> Usage:
     )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Heard:
     """A debater's model; tells each statement as it is made."""
 
@@ -228,12 +228,12 @@ async def _hold(
     )
     debaters = [
         Debater(
-            identity,
-            _Heard(speaker, role, identity.name, tell),
-            body.max_tokens,
-            body.temperature,
-            0.95,
-            body.seed,
+            identity=identity,
+            model=_Heard(model=speaker, role=role, identity=identity.name, tell=tell),
+            max_tokens=body.max_tokens,
+            temperature=body.temperature,
+            top_p=0.95,
+            seed=body.seed,
             table=identities,
         )
         for role, identity in enumerate(identities)

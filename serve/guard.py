@@ -64,7 +64,7 @@ class Caller:
     tokens: int = 0
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Guard:
     """ASGI middleware around the whole application."""
 

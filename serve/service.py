@@ -38,7 +38,7 @@ class Scorer(Protocol):
         ...
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Service:
     settings: Settings
     engines: Engines

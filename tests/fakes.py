@@ -70,7 +70,10 @@ class FixedReferee:
 
 def completion(text: str, **changes: Any) -> Completion:
     usage = Usage(prompt=10, cached=4, generated=3)
-    return replace(Completion(text, "stop", usage, "recording", "1"), **changes)
+    return replace(
+        Completion(text=text, finish_reason="stop", usage=usage, model="recording", revision="1"),
+        **changes,
+    )
 
 
 def verdict(
@@ -80,7 +83,15 @@ def verdict(
     failure: str | None = None,
 ) -> Verdict:
     usage = Usage(prompt=100, cached=20, generated=1)
-    return Verdict(score, expected, rank, failure, "judge", "7", usage)
+    return Verdict(
+        score=score,
+        expected_score=expected,
+        rank=rank,
+        failure=failure,
+        model="judge",
+        revision="7",
+        usage=usage,
+    )
 
 
 def probabilities(**chances: float) -> dict[str, float]:

@@ -375,8 +375,12 @@ def test_the_evaluations_table_can_be_printed_as_json(
 def test_the_command_and_the_pure_modules_import_no_ray_torch_or_engine() -> None:
     code = """
 import sys
-from rldf_ray import cli, placement, plan, preference_data, prompts, records
-from rldf_ray.debate import agents, collect, labels, multirole, topics
+from rldf_ray import cli, plan, prompts, records
+from rldf_ray.cluster import placement
+from rldf_ray.dataset import preference_data
+from rldf_ray.protocols.multirole import collect, debate, debater
+from rldf_ray.referee import labels, prompted
+from rldf_ray.topics import writer
 from rldf_ray.report import notes
 heavy = {"ray", "torch", "vllm", "transformers", "trl", "deepspeed", "openai"} & set(sys.modules)
 cli.main(lambda: cli.app(["plan", "show", "nope", *sorted(heavy)]))

@@ -77,12 +77,12 @@ def main(
         sweep = sweep_of(plan, given, over, repeats)
         rungs = ("sft", "eval") if scheduler == "asha" else (MEASURES[metric],)
         settings = SweepSettings(
-            out.resolve(),
-            _place_of_store(store, out),
-            rungs,
-            scheduler,  # type: ignore[arg-type]
-            budget_tokens,
-            budget_trials,
+            out=out.resolve(),
+            store=_place_of_store(store, out),
+            rungs=rungs,
+            scheduler=scheduler,  # type: ignore[arg-type]
+            budget_tokens=budget_tokens,
+            budget_trials=budget_trials,
         )
         carry_out(sweep, settings)
     except (PlanError, SweepError) as error:

@@ -35,7 +35,7 @@ class Axis:
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """One point of a figure: `axis` at `value`, `repeat` counted from 0."""
 
@@ -128,7 +128,10 @@ def sweep_of(name: str, overrides: Sequence[str], over: Sequence[str], repeats: 
     trials = {plan.digest(): Trial(plan.digest(), plan) for *_, plan in found}
     return Sweep(
         tuple(axes),
-        tuple(Setting(a.name, a.field, v, r, plan.digest()) for a, v, r, plan in found),
+        tuple(
+            Setting(axis=a.name, field=a.field, value=v, repeat=r, trial=plan.digest())
+            for a, v, r, plan in found
+        ),
         tuple(trials.values()),
         max(trial.plan.topics.per_bias_type for trial in trials.values()),
     )

@@ -32,7 +32,7 @@ class SweepError(RuntimeError):
     """A trial failed; the message says which, and where its output is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SweepSettings:
     """How a sweep is carried out.
 

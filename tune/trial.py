@@ -30,7 +30,7 @@ Until = Literal["data", "sft", "eval"]
 MODELS = ("referee", "sft", "reward", "ppo", "model")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TrialRun:
     """A trial in its run folder, and what it took from the store."""
 
@@ -133,7 +133,13 @@ def main(
     before = result_of(folder) or {"measured": {}, "fetched": []}
     if until in before["measured"]:
         return
-    trial = TrialRun(load_plan(plan), folder, Store.at(store), most_topics, Story())
+    trial = TrialRun(
+        plan=load_plan(plan),
+        folder=folder,
+        store=Store.at(store),
+        most_topics=most_topics,
+        story=Story(),
+    )
     measured = trial.until(until)  # type: ignore[arg-type]
     folder.write_json(
         "result.json",

@@ -30,7 +30,7 @@ class Resources:
     node_cpus: float = float("inf")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Placement:
     """What Ray reserves, and the threads a CPU process computes with.
 
@@ -99,7 +99,16 @@ def place(plan: Plan, resources: Resources) -> Placement:
             )
         if engines + workers > resources.cpus:
             raise PlacementError(_too_few_cpus(engines, workers, resources))
-        return Placement("cuda", engines, 1, plan.engines.tensor_parallel, workers, 1, 1, threads=1)
+        return Placement(
+            device="cuda",
+            engines=engines,
+            engine_cpus=1,
+            engine_gpus=plan.engines.tensor_parallel,
+            workers=workers,
+            worker_cpus=1,
+            worker_gpus=1,
+            threads=1,
+        )
     if engines + workers > resources.cpus:
         raise PlacementError(_too_few_cpus(engines, workers, resources))
     _check_cpu_engines(plan.engines)
@@ -110,14 +119,14 @@ def place(plan: Plan, resources: Resources) -> Placement:
         for processes in (workers, engines)
     )
     return Placement(
-        "cpu",
-        engines,
-        min(1, share),
-        0,
-        workers,
-        min(1, share),
-        0,
-        threads,
+        device="cpu",
+        engines=engines,
+        engine_cpus=min(1, share),
+        engine_gpus=0,
+        workers=workers,
+        worker_cpus=min(1, share),
+        worker_gpus=0,
+        threads=threads,
         engine_threads=engine_threads,
     )
 
@@ -143,7 +152,16 @@ def _on_one_gpu(plan: Plan, resources: Resources) -> Placement:
         )
     if resources.cpus < 2:
         raise PlacementError(_too_few_cpus(1, 1, resources))
-    return Placement("cuda", 1, 1, share, 1, 1, round(1 - share, 4), threads=1)
+    return Placement(
+        device="cuda",
+        engines=1,
+        engine_cpus=1,
+        engine_gpus=share,
+        workers=1,
+        worker_cpus=1,
+        worker_gpus=round(1 - share, 4),
+        threads=1,
+    )
 
 
 def _too_few_cpus(engines: int, workers: int, resources: Resources) -> str:

@@ -110,14 +110,14 @@ def bbq(
         target = RunFolder(out or _of_subset(work.default_out(predictions.stem, PREDICTIONS), only))
     else:
         request = work.Request(
-            model or "",
-            mode.value,
-            variant.value,
-            permute,
-            seed,
-            dtype.value,
-            tokens,
-            Endpoint(base_url=base_url, api_key_env=api_key_env),
+            model=model or "",
+            mode=mode.value,
+            variant=variant.value,
+            permute=permute,
+            seed=seed,
+            dtype=dtype.value,
+            tokens=tokens,
+            endpoint=Endpoint(base_url=base_url, api_key_env=api_key_env),
         )
         answers = out or work.default_out(request.model, mode.value)
         target = RunFolder(out or _of_subset(answers, only))
@@ -151,7 +151,16 @@ def bbq_hard(
     from rldf_ray.storage.run_folder import RunFolder
 
     endpoint = Endpoint(base_url=base_url, api_key_env=api_key_env)
-    request = work.Request(model, mode.value, "paper", permute, seed, dtype.value, tokens, endpoint)
+    request = work.Request(
+        model=model,
+        mode=mode.value,
+        variant="paper",
+        permute=permute,
+        seed=seed,
+        dtype=dtype.value,
+        tokens=tokens,
+        endpoint=endpoint,
+    )
     found = work.read_items(bbq_folder(bbq_), items, seed, None)
     answers = work.default_out(model, mode.value)
     evaluation = work.evaluate(request, found, RunFolder(answers))

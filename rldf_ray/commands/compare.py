@@ -116,14 +116,14 @@ def compare(
     folder = None if bbq is None else str(bbq_folder(bbq).resolve())
     others = tuple(str(path) for path in figures)
     settings = Settings(
-        tuple(method) or None,
-        tuple(teacher),
-        repeats,
-        mode.value,
-        others,
-        queries,
-        judge,
-        audit_pairs,
+        methods=tuple(method) or None,
+        teachers=tuple(teacher),
+        repeats=repeats,
+        mode=mode.value,
+        figures=others,
+        queries=queries,
+        judge=judge,
+        audit_pairs=audit_pairs,
     )
     # Tables and JSON go to stdout; what a run tells while it works must not be among JSON.
     story = Story(Console(stderr=as_json, highlight=False, soft_wrap=True))

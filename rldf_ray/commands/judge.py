@@ -60,7 +60,15 @@ def judge(
     theirs = load_plan(str(saved)) if saved.is_file() else None
     asked_with = load_plan(plan or (str(saved) if theirs else "quickstart"), set_)
     request = Request(
-        source, judge_, asked_with, theirs, known, prompts, against, audit_pairs, seed
+        source=source,
+        judge=judge_,
+        plan=asked_with,
+        theirs=theirs,
+        measures=known,
+        prompts=prompts,
+        against=against,
+        audit_pairs=audit_pairs,
+        seed=seed,
     )
     folder = RunFolder.at(out or Path("runs/judge") / (run.name if run else source.stem))
     leave(evaluate(request, folder), as_json)

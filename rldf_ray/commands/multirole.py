@@ -74,13 +74,13 @@ def multirole(
         work.leave(evaluation, method, target, as_json)
     else:
         request = work.Request(
-            model or "",
-            mode.value,
-            permute,
-            seed,
-            dtype.value,
-            tokens,
-            Endpoint(base_url=base_url, api_key_env=api_key_env),
+            model=model or "",
+            mode=mode.value,
+            permute=permute,
+            seed=seed,
+            dtype=dtype.value,
+            tokens=tokens,
+            endpoint=Endpoint(base_url=base_url, api_key_env=api_key_env),
         )
         target = RunFolder(out or work.default_out(request.model, mode.value))
         evaluation = work.evaluate(request, data, queries, target)

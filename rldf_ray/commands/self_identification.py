@@ -53,5 +53,7 @@ def self_identification(
 
     source = answers or OWN_WRITING
     pairs = question_answers(source, of, items, loaded.seed)
-    request = work.Request(model, loaded, source, samples, attention)
+    request = work.Request(
+        model=model, plan=loaded, source=source, samples=samples, attention=attention
+    )
     work.leave(work.identify(request, pairs, out), as_json)

@@ -19,7 +19,7 @@ from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 STYLES = {"high": "dark_orange", "low": "green", None: "dim"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Wanted:
     """Which statements to show; None is all of them. `role` is a seat from 0 or an identity."""
 
@@ -66,7 +66,7 @@ def show(
     folder = RunFolder.at(out)
     folder.fetched("data/transcripts.parquet")
     statements = statements_of(folder.read_table("data/transcripts.parquet"))
-    wanted = Wanted(debate, bias_type, number, role, label)
+    wanted = Wanted(debate=debate, bias_type=bias_type, round=number, role=role, label=label)
     debates = chosen_debates(statements, wanted)
     if not debates:
         raise RunFolderError(

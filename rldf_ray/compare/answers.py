@@ -39,7 +39,7 @@ class Put:
     said: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Asking:
     """One method in one repeat, before its answers.
 
@@ -95,7 +95,12 @@ def answer_all(
                     plan, asking.folder, items, put[key], mode, placement, bar.advance
                 )
                 evaluation = Evaluation(
-                    asking.method.title, mode, "paper", items, answers, asking.seed
+                    model=asking.method.title,
+                    mode=mode,
+                    variant="paper",
+                    items=items,
+                    answers=answers,
+                    seed=asking.seed,
                 )
                 out.write_table(f"answers/{key}.parquet", evaluation.table())
                 out.write_json(f"answers/{key}.json", facts[key] | {"answer_seconds": seconds})

@@ -31,7 +31,7 @@ BASELINES = ("default", "sft", "rlaif")
 WHOLE = ("all", MULTIROLE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """`method` minus `against`, in accuracy or a hundredth of a score.
 
@@ -159,15 +159,15 @@ def compare(
     templates = len({cluster_of[item] for item in items})
     tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
     return Comparison(
-        method,
-        against,
-        condition,
-        fmean(differences.values()),
-        float(low),
-        float(high),
-        min(1.0, max(float(2 * (tail + 1) / (len(drawn) + 1)), 2.0 ** (1 - templates))),
-        len(differences),
-        templates,
+        method=method,
+        against=against,
+        condition=condition,
+        value=fmean(differences.values()),
+        low=float(low),
+        high=float(high),
+        p=min(1.0, max(float(2 * (tail + 1) / (len(drawn) + 1)), 2.0 ** (1 - templates))),
+        n=len(differences),
+        templates=templates,
     )
 
 

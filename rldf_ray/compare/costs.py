@@ -39,7 +39,7 @@ class Answering:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cost:
     """One method in one repeat.
 

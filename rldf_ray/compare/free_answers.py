@@ -138,7 +138,13 @@ async def _answers(
 def _scene(row: dict[str, Any]) -> Scene:
     """A prompt as a method that thinks is told it: a question without a scene of its own."""
     question = row["prompt"][-1]["content"]
-    return Scene(row["bias_type"], row["prompt_id"], row["topic_id"], "", question)
+    return Scene(
+        group=row["bias_type"],
+        name=row["prompt_id"],
+        family=row["topic_id"],
+        context="",
+        question=question,
+    )
 
 
 def _place(asking: Asking) -> tuple[str, int]:

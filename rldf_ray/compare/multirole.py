@@ -54,7 +54,13 @@ def multirole_rows(
     """Have every method answer the queries, as it does BBQ's items."""
     if queries is None:
         return MultiroleRows([], [], {})
-    items = BBQSet(queries.items, queries.source, (), frozenset(), "the set has no such scores")
+    items = BBQSet(
+        items=queries.items,
+        source=queries.source,
+        target_sources=(),
+        contradictory=frozenset(),
+        why_no_bias_scores="the set has no such scores",
+    )
     keys = answer_all(plan, askings, items, settings.mode, out, story)
     found = MultiroleRows([], [], {"the multi-role debate set": items.items})
     for asking in askings:
@@ -70,7 +76,9 @@ def _shares(asking: Asking, queries: MultiroleSet, answers: pa.Table, settings: 
         for row in answers.to_pylist()
     }
     name = asking.method.name
-    evaluation = MultiroleEvaluation(name, settings.mode, queries, given, asking.seed)
+    evaluation = MultiroleEvaluation(
+        model=name, mode=settings.mode, queries=queries, answers=given, seed=asking.seed
+    )
     head = {"method": name, "repeat": asking.repeat, "seed": asking.seed, "set": MULTIROLE}
     return [
         head | {"group": v.group, "measure": v.measure, "value": v.value, "n": v.n}

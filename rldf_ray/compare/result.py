@@ -48,7 +48,7 @@ from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """A finished comparison, as JSON and the terminal tell it."""
 
@@ -137,7 +137,15 @@ def found_in(
         "machine": machine(),
     }
     return Found(
-        titles, answered_of(answered), results, tables, comparisons, means, places, notes, summary
+        titles=titles,
+        answered=answered_of(answered),
+        results=results,
+        tables=tables,
+        comparisons=comparisons,
+        costs=means,
+        positions=places,
+        notes=notes,
+        summary=summary,
     )
 
 

@@ -47,7 +47,7 @@ CARRIED_OUT: dict[Learning, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlannedRun:
     """One run folder of the comparison.
 
@@ -82,7 +82,15 @@ def debate_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
         taken = {"topics": writer, "referee": audited, "audit": audited}
         taken = {stage: run for stage, run in taken.items() if run != name}
         stages = tuple(stage for stage in DEBATED if stage not in taken)
-        found.append(PlannedRun(name, debated(training.source), stages, taken, training.stages_of))
+        found.append(
+            PlannedRun(
+                name=name,
+                plan=debated(training.source),
+                stages=stages,
+                taken=taken,
+                stages_of=training.stages_of,
+            )
+        )
     return found
 
 
@@ -92,7 +100,11 @@ def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
     for training in _trainings(methods):
         name, taken = data_run_name(training), dict.fromkeys(DEBATED, debate_run_name(training))
         found[name] = PlannedRun(
-            name, gathered(training.source), ("data",), taken, training.stages_of
+            name=name,
+            plan=gathered(training.source),
+            stages=("data",),
+            taken=taken,
+            stages_of=training.stages_of,
         )
     return list(found.values())
 
@@ -113,11 +125,11 @@ def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) ->
                 name = training_run_name(training, stage, repeat, pairs)
                 stages = CARRIED_OUT[stage]
                 found[name] = PlannedRun(
-                    name,
-                    _trained(training, stage, repeat, pairs),
-                    stages,
-                    {before: run for before, run in taken.items() if before not in stages},
-                    training.stages_of,
+                    name=name,
+                    plan=_trained(training, stage, repeat, pairs),
+                    stages=stages,
+                    taken={before: run for before, run in taken.items() if before not in stages},
+                    stages_of=training.stages_of,
                 )
                 taken |= dict.fromkeys(stages, name)
     return list(found.values())

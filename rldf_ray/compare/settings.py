@@ -14,7 +14,7 @@ from rldf_ray.plan import Plan
 LEAST_ITEMS = 240
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """What is compared, besides the plan.
 

@@ -53,7 +53,7 @@ class Row:
     reference: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """One of the paper's tables; without rows it was not measured, and `notes` say why."""
 
@@ -161,7 +161,14 @@ def _on_bbq(
     rows.append(Row("always unknown", reference, reference=True))
     directions = tuple(BETTER.get(measure, 1) for _, measure in columns)
     names = tuple(columns.values())
-    return Table(number, title, "method", names, tuple(rows), directions).marked()
+    return Table(
+        number=number,
+        title=title,
+        head="method",
+        columns=names,
+        rows=tuple(rows),
+        directions=directions,
+    ).marked()
 
 
 def _impartial(
@@ -175,7 +182,14 @@ def _impartial(
     )
     names = tuple(NAMES.get(group, group) for group in places)
     title = f"Impartial answers on the multi-role debate set ({model})"
-    return Table(6, title, "method", names, rows, (1,) * len(places)).marked()
+    return Table(
+        number=6,
+        title=title,
+        head="method",
+        columns=names,
+        rows=rows,
+        directions=(1,) * len(places),
+    ).marked()
 
 
 def _unknown(
@@ -202,7 +216,17 @@ def _bias(number: int, title: str, results: Rows, methods: Mapping[str, str], he
         Row(title_, tuple(cell_of(results, method, JUDGE, name, "BS") for name in types))
         for method, title_ in methods.items()
     )
-    return _whole(Table(number, title, head, types, rows, (-1,) * len(types)), JUDGE)
+    return _whole(
+        Table(
+            number=number,
+            title=title,
+            head=head,
+            columns=types,
+            rows=rows,
+            directions=(-1,) * len(types),
+        ),
+        JUDGE,
+    )
 
 
 def _modes(number: int, title: str, results: Rows, methods: Mapping[str, str], set_: str) -> Table:
@@ -216,7 +240,11 @@ def _modes(number: int, title: str, results: Rows, methods: Mapping[str, str], s
         for method, title_ in methods.items()
     )
     # Rows of three measures have no best in common, so none is marked.
-    return _whole(Table(number, title, "measure and mode", types, rows), set_, mark=False)
+    return _whole(
+        Table(number=number, title=title, head="measure and mode", columns=types, rows=rows),
+        set_,
+        mark=False,
+    )
 
 
 def _groups(results: Rows, set_: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from rldf_ray.protocols.multirole.debate import whole_sentences
 render = prompts_beside(__file__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """What is asked, as far as a method knows it.
 
@@ -43,7 +43,14 @@ class Scene:
         shown = [item.options[published] for published in asked.order]
         options = tuple(zip(LETTERS, shown, strict=True)) if asked.answers == LETTERS else ()
         name = str(item.example_id)
-        return cls(item.category, name, item.question_index, item.context, item.question, options)
+        return cls(
+            group=item.category,
+            name=name,
+            family=item.question_index,
+            context=item.context,
+            question=item.question,
+            options=options,
+        )
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,9 @@ def _judge(plan: Plan, judge: str, audit_pairs: int, kept: RunFolder) -> bool:
         Whether there is any.
     """
     source = kept.root / FREE_ANSWERS
-    request = Request(source, judge, plan, None, audit_pairs=audit_pairs, seed=plan.seed)
+    request = Request(
+        source=source, judge=judge, plan=plan, theirs=None, audit_pairs=audit_pairs, seed=plan.seed
+    )
     if not judged_before(request, kept):
         evaluate(request, kept)
     scores = kept.read_table(LONG_SCORES)["value"]
@@ -178,5 +180,13 @@ def _askings(
                 assert manifest is not None
                 # A stage that was redone has other weights in the same place.
                 weights = f"{name}/{last} of {manifest['finished_at']}"
-            found.append(Asking(method, repeat, plan.seed + repeat, folder, weights))
+            found.append(
+                Asking(
+                    method=method,
+                    repeat=repeat,
+                    seed=plan.seed + repeat,
+                    folder=folder,
+                    weights=weights,
+                )
+            )
     return found

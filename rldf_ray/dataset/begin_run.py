@@ -51,7 +51,7 @@ class Given:
     pairs: Path | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Imported:
     """What an import left in the folder, and the command that goes on.
 
@@ -128,7 +128,13 @@ def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: Evaluatio
     assert listed is not None
     with folder.locked():
         _begin(plan, folder, listed, apart)
-    return Imported(len(listed), 0, 0, f"rldf debate {folder.where}", apart.dropped)
+    return Imported(
+        topics=len(listed),
+        statements=0,
+        pairs=0,
+        next_command=f"rldf debate {folder.where}",
+        overlaps_dropped=apart.dropped,
+    )
 
 
 def _begin_with_transcripts(
@@ -146,7 +152,13 @@ def _begin_with_transcripts(
         folder.write_table("data/transcripts.parquet", table_of(statements, STATEMENT_SCHEMA))
         _finish_debates(plan, folder, statements)
     go_on = f"rldf data {folder.where}"
-    return Imported(len(topics), len(statements), 0, go_on, apart.dropped)
+    return Imported(
+        topics=len(topics),
+        statements=len(statements),
+        pairs=0,
+        next_command=go_on,
+        overlaps_dropped=apart.dropped,
+    )
 
 
 def _begin_with_pairs(
@@ -161,7 +173,13 @@ def _begin_with_pairs(
         facts = write_data(folder, plan, _of_pairs(plan, pairs, topics))
         _finish(plan, folder, "data", {**facts, "imported": path.name})
     go_on = f"rldf train sft {folder.where}"
-    return Imported(len(topics), 0, pairs.num_rows, go_on, apart.dropped)
+    return Imported(
+        topics=len(topics),
+        statements=0,
+        pairs=pairs.num_rows,
+        next_command=go_on,
+        overlaps_dropped=apart.dropped,
+    )
 
 
 def _of_pairs(plan: Plan, pairs: pa.Table, topics: Iterable[Topic]) -> PreferenceData:

@@ -174,7 +174,14 @@ def debated_topics(rows: Iterable[TranscriptRow]) -> list[Topic]:
     """The topics of transcripts; what was debated is in the debate split."""
     found = {topic_id(row.bias_type, row.topic): row for row in rows}
     return [
-        Topic(name, row.bias_type, "opinion", row.topic, "seed", "debate")
+        Topic(
+            topic_id=name,
+            bias_type=row.bias_type,
+            kind="opinion",
+            text=row.topic,
+            origin="seed",
+            split="debate",
+        )
         for name, row in found.items()
     ]
 
@@ -255,7 +262,14 @@ def _labels(rows: Sequence[TranscriptRow], plan: Plan) -> list[Label | None]:
 
 def _statement(row: TranscriptRow, label: Label | None, plan: Plan) -> Statement:
     name = topic_id(row.bias_type, row.topic)
-    topic = Topic(name, row.bias_type, "opinion", row.topic, "seed", "debate")
+    topic = Topic(
+        topic_id=name,
+        bias_type=row.bias_type,
+        kind="opinion",
+        text=row.topic,
+        origin="seed",
+        split="debate",
+    )
     return Statement(
         run_id=plan.digest(),
         debate_id=f"{name}-{row.debate or 0}",

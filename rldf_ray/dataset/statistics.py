@@ -42,7 +42,7 @@ class Labelled(Protocol):
     def label_score(self) -> float | None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Side:
     """One side of a pair, where there are no statements to look at."""
 
@@ -81,7 +81,7 @@ class Lengths:
     p90: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Quality:
     """The statements the data were made of, and the pairs.
 
@@ -152,7 +152,11 @@ def sides_of(pairs: pa.Table) -> list[Side]:
     names: tuple[tuple[str, Label], ...] = (("chosen", "low"), ("rejected", "high"))
     sides = (
         Side(
-            row[side][-1]["content"], row["topic_id"], row["bias_type"], label, row[f"{side}_score"]
+            text=row[side][-1]["content"],
+            topic_id=row["topic_id"],
+            bias_type=row["bias_type"],
+            label=label,
+            label_score=row[f"{side}_score"],
         )
         for row in pairs.to_pylist()
         for side, label in names

@@ -32,7 +32,7 @@ DEATHS = (RayActorError, ObjectLostError)
 log = logging.getLogger(__name__)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Engine:
     """An actor made by `start`, made again when it dies, at most `restarts` times.
 

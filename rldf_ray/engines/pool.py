@@ -185,7 +185,12 @@ def engines(
         max_concurrency=1000,
     )
     placed = [
-        Engine(f"engine {place} of {name}", lambda: made.remote(settings), restarts, timeout_s)
+        Engine(
+            name=f"engine {place} of {name}",
+            start=lambda: made.remote(settings),
+            restarts=restarts,
+            timeout_s=timeout_s,
+        )
         for place in range(most or count)
     ]
     try:

@@ -15,7 +15,7 @@ from rldf_ray.engines.transport import Desk
 from rldf_ray.models.base import ChatRequest, Completion, Usage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RewardSettings:
     """What the actor loads.
 

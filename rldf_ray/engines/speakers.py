@@ -28,7 +28,7 @@ from rldf_ray.storage.run_folder import RunFolder
 T = TypeVar("T")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Speakers:
     """The models of a run's parts, and the journal that remembers what they said.
 

@@ -25,7 +25,7 @@ from rldf_ray.models.embedded import resolve_model
 from rldf_ray.storage.mirror import at_hand
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EngineSettings:
     """What one engine needs to start.
 

@@ -33,7 +33,7 @@ class Message:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """One generation request.
 
@@ -84,7 +84,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """One sample.
 

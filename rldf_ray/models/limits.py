@@ -64,7 +64,7 @@ class Rate:
         return max(0.0, amount - self._held) * 60 / self._a_minute
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Budget:
     """What a run may spend at an endpoint, over all its starts.
 
@@ -86,10 +86,10 @@ class Budget:
     def of(cls, endpoint: Endpoint, model: str, journal: Journal) -> Budget:
         """The endpoint's budget, less what the journal says has been spent on `model`."""
         budget = cls(
-            endpoint.budget_tokens,
-            endpoint.budget_usd,
-            endpoint.prompt_price or 0.0,
-            endpoint.generated_price or 0.0,
+            tokens=endpoint.budget_tokens,
+            usd=endpoint.budget_usd,
+            prompt_price=endpoint.prompt_price or 0.0,
+            generated_price=endpoint.generated_price or 0.0,
         )
         if (budget.tokens, budget.usd) != (None, None):
             for entry in journal.entries():

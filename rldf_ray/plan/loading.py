@@ -85,7 +85,7 @@ def _nearest(loc: tuple[int | str, ...]) -> str:
     return f"allowed in {parent or 'the plan'}: {', '.join(allowed)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanField:
     """One field as `rldf plan fields` prints it."""
 

@@ -30,7 +30,7 @@ TEMPLATE_TOKENS = 16
 VERDICT_TOKENS = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StageEstimate:
     """One stage.
 
@@ -92,9 +92,15 @@ def _bounds(plan: Plan) -> list[StageEstimate]:
         _topics(plan),
         _audit(plan),
         _debates(plan),
-        StageEstimate("data", 0, 0, 0, statements),
-        StageEstimate("sft", 0, 0, 0, min(statements, plan.data.max_sft or statements)),
-        StageEstimate("reward", 0, 0, 0, pairs),
+        StageEstimate(name="data", calls=0, prompt=0, generated=0, work=statements),
+        StageEstimate(
+            name="sft",
+            calls=0,
+            prompt=0,
+            generated=0,
+            work=min(statements, plan.data.max_sft or statements),
+        ),
+        StageEstimate(name="reward", calls=0, prompt=0, generated=0, work=pairs),
         _ppo(plan),
         _eval(plan),
     ]
@@ -105,7 +111,11 @@ def _referee(plan: Plan) -> list[StageEstimate]:
     if plan.referee.kind == "prompted":
         return []
     pairs = sum(s.split == "fit" for n in plan.bias_types for s in labelled_statements(n)) // 2
-    return [StageEstimate("referee", 0, 0, 0, pairs * plan.referee.fit.epochs)]
+    return [
+        StageEstimate(
+            name="referee", calls=0, prompt=0, generated=0, work=pairs * plan.referee.fit.epochs
+        )
+    ]
 
 
 def _topics(plan: Plan) -> StageEstimate:
@@ -120,7 +130,14 @@ def _topics(plan: Plan) -> StageEstimate:
             prompt += requests * _topic_prompt(about, kind, batch)
             generated += 40 * missing if kind == "opinion" else 240 * missing
     billed = _billed(plan, "topics")
-    return StageEstimate("topics", calls, prompt, generated, prompt + generated, (billed, billed))
+    return StageEstimate(
+        name="topics",
+        calls=calls,
+        prompt=prompt,
+        generated=generated,
+        work=prompt + generated,
+        billed=(billed, billed),
+    )
 
 
 def _missing(plan: Plan, about: BiasType) -> dict[TopicKind, int]:
@@ -155,7 +172,12 @@ def _audit(plan: Plan) -> StageEstimate:
     generated = _verdict_tokens(plan) * len(found)
     billed = _billed(plan, "referee")
     return StageEstimate(
-        "audit", len(found), prompt, generated, prompt + generated, (billed, billed)
+        name="audit",
+        calls=len(found),
+        prompt=prompt,
+        generated=generated,
+        work=prompt + generated,
+        billed=(billed, billed),
     )
 
 
@@ -179,12 +201,12 @@ def _debates(plan: Plan) -> StageEstimate:
     prompt, generated = round(speaking + judging), round(said + judged)
     debater, referee = _billed(plan, "debate"), _billed(plan, "referee")
     return StageEstimate(
-        "debates",
-        2 * n * rounds * section.debates + round(rankings * section.debates),
-        prompt * section.debates,
-        generated * section.debates,
-        (prompt + generated) * section.debates,
-        (
+        name="debates",
+        calls=2 * n * rounds * section.debates + round(rankings * section.debates),
+        prompt=prompt * section.debates,
+        generated=generated * section.debates,
+        work=(prompt + generated) * section.debates,
+        billed=(
             (debater * speaking + referee * judging) / prompt,
             (debater * said + referee * judged) / generated,
         ),
@@ -247,14 +269,22 @@ def _ppo(plan: Plan) -> StageEstimate:
     section = plan.ppo
     prompt = section.episodes * (_mean_context(plan) + TEMPLATE_TOKENS)
     generated = section.episodes * section.max_tokens
-    return StageEstimate("ppo", section.episodes, prompt, generated, generated)
+    return StageEstimate(
+        name="ppo", calls=section.episodes, prompt=prompt, generated=generated, work=generated
+    )
 
 
 def _eval(plan: Plan) -> StageEstimate:
     """Held-out answers of base, SFT and policy; ranking multiple-choice items is no generation."""
     answers = 3 * (plan.evaluate.held_out_prompts or _held_out(plan))
     prompt = answers * (_mean_context(plan) + TEMPLATE_TOKENS)
-    return StageEstimate("eval", answers, prompt, answers * plan.evaluate.max_tokens, answers)
+    return StageEstimate(
+        name="eval",
+        calls=answers,
+        prompt=prompt,
+        generated=answers * plan.evaluate.max_tokens,
+        work=answers,
+    )
 
 
 def _held_out(plan: Plan) -> int:

@@ -12,7 +12,7 @@ from rldf_ray.records import Context
 SCORES = tuple(str(score) for score in range(11))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What the referee found of one statement.
 

@@ -56,7 +56,7 @@ class Curve:
     points: Sequence[tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """What an axis measures.
 

@@ -84,7 +84,7 @@ def _evaluation_figures(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         Dots(name, {row: Estimate(found[row]["accuracy"]) for row in rows})
         for name, found in scores.items()
     ]
-    axis = Axis("accuracy", limits=(0.0, 1.0), percent=True, reference=1 / 3)
+    axis = Axis(label="accuracy", limits=(0.0, 1.0), percent=True, reference=1 / 3)
     title = "Accuracy by category"
     return [(title, dot_plot("accuracy", title, rows, series, axis))]
 
@@ -98,7 +98,7 @@ def _referee_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name, e in audit["by_bias_type"].items()
         if e is not None
     }
-    axis = Axis("AUC on held-out labelled statements", limits=(0.0, 1.0), reference=0.5)
+    axis = Axis(label="AUC on held-out labelled statements", limits=(0.0, 1.0), reference=0.5)
     title = "Referee: AUC by bias type"
     series = [Dots("AUC", found)]
     dots = [(title, dot_plot("referee", title, list(found), series, axis))] if found else []
@@ -111,8 +111,8 @@ def _roc_figure(audit: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not points:
         return []
     curves = [Curve("chance", [(0.0, 0.0), (1.0, 1.0)]), Curve("referee", points)]
-    x = Axis("fair statements at or above a score", whole=False)
-    y = Axis("biased statements", limits=(0.0, 1.02))
+    x = Axis(label="fair statements at or above a score", whole=False)
+    y = Axis(label="biased statements", limits=(0.0, 1.02))
     title = "Referee: ROC curve"
     return [(title, line_plot("roc", title, curves, x, y))]
 
@@ -126,9 +126,9 @@ def _calibration_figure(audit: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not points:
         return []
     curves = [Curve("calibrated", [(0.0, 0.0), (10.0, 1.0)]), Curve("referee", points)]
-    y = Axis("share biased", limits=(0.0, 1.02))
+    y = Axis(label="share biased", limits=(0.0, 1.02))
     title = "Referee: share biased by mean score"
-    return [(title, line_plot("calibration", title, curves, Axis("score"), y))]
+    return [(title, line_plot("calibration", title, curves, Axis(label="score"), y))]
 
 
 def _score_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -142,9 +142,9 @@ def _score_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         if row[field] is not None:
             points.setdefault(row["bias_type"], []).append((row["round"], row[field]))
     curves = [Curve(name, found) for name, found in points.items()]
-    y = Axis("expected score" if expected else "said score")
+    y = Axis(label="expected score" if expected else "said score")
     title = "Mean score by round"
-    return [(title, line_plot("rounds", title, curves, Axis("round"), y))] if curves else []
+    return [(title, line_plot("rounds", title, curves, Axis(label="round"), y))] if curves else []
 
 
 def _histogram_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -155,7 +155,9 @@ def _histogram_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         for label, counts in report["data"]["quality"]["scores"].items()
     ]
     title = "Statements by score"
-    return [(title, line_plot("scores", title, curves, Axis("score"), Axis("statements")))]
+    return [
+        (title, line_plot("scores", title, curves, Axis(label="score"), Axis(label="statements")))
+    ]
 
 
 def _training_figures(metrics: pa.Table) -> list[tuple[str, str]]:
@@ -170,8 +172,8 @@ def _training_figures(metrics: pa.Table) -> list[tuple[str, str]]:
                 f"{stage}-{metric}",
                 f"{stage}: {metric}",
                 [Curve(metric, points[stage, metric])],
-                Axis("step"),
-                Axis(metric),
+                Axis(label="step"),
+                Axis(label=metric),
             ),
         )
         for stage, metric in wanted

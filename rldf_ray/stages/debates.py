@@ -32,7 +32,13 @@ def debates(run: Run, seated: Seating = debaters_of) -> Facts:
         raise StageError(str(error)) from error
     section = run.plan.debate
     number = len(planned) * section.debaters * section.rounds
-    collector = Collector(run.plan, run.run_id, run.speakers.of("debate"), referee(run), seated)
+    collector = Collector(
+        plan=run.plan,
+        run_id=run.run_id,
+        speaker=run.speakers.of("debate"),
+        referee=referee(run),
+        seated=seated,
+    )
     counts = StatementCounts()
 
     def keep(place: int, statements: Sequence[Statement]) -> None:

@@ -27,7 +27,7 @@ class StageError(RuntimeError):
     """A stage cannot go on; the message says why and what to change."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Run:
     """What every stage is handed: plan, folder, placement, the terminal, and who speaks.
 

@@ -42,7 +42,7 @@ JUDGEMENT_SCHEMA: dict[str, object] = {
 }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TopicCounts:
     """What happened while the topics of one bias type were gathered."""
 
@@ -258,18 +258,25 @@ def split_of(identifier: str, section: Topics) -> Split:
 
 def _opinion(text: str, name: str, section: Topics, origin: Any) -> Topic:
     identifier = topic_id(name, text)
-    return Topic(identifier, name, "opinion", text, origin, split_of(identifier, section))
+    return Topic(
+        topic_id=identifier,
+        bias_type=name,
+        kind="opinion",
+        text=text,
+        origin=origin,
+        split=split_of(identifier, section),
+    )
 
 
 def _judgement(record: SeedJudgement, name: str, section: Topics, origin: Any) -> Topic:
     identifier = topic_id(name, record.scene)
     return Topic(
-        identifier,
-        name,
-        "judgement",
-        record.scene,
-        origin,
-        split_of(identifier, section),
+        topic_id=identifier,
+        bias_type=name,
+        kind="judgement",
+        text=record.scene,
+        origin=origin,
+        split=split_of(identifier, section),
         clue=record.clue,
         question=record.question,
         groups=record.groups,

@@ -26,7 +26,7 @@ Together = Callable[[int], Tensor]
 """For a number of rows: the rows [G, K] int64 that may share a prompt, each row in one group."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Packed:
     """G groups of K rows in G rows of S tokens at most, which were N = G K rows of T.
 
@@ -101,7 +101,13 @@ def packed(ids: Tensor, attention: Tensor, together: Tensor) -> Packed | None:
     own = segments[:, :, None] == segments[:, None, :]
     sees = (own | (segments == PROMPT)[:, None, :]).tril()
     groups = torch.arange(len(together), device=ids.device)[:, None].expand_as(together)
-    return Packed(put(ids, 0), put(column, 0), sees[:, None], by_row(groups)[:, 0], places * there)
+    return Packed(
+        ids=put(ids, 0),
+        positions=put(column, 0),
+        sees=sees[:, None],
+        groups=by_row(groups)[:, 0],
+        places=places * there,
+    )
 
 
 def read_prompts_once(model: Any, together: Together) -> None:

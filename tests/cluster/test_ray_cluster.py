@@ -16,7 +16,7 @@ from pathlib import Path
 
 import ray
 
-from rldf_ray.cluster import ray_cluster
+from rldf_ray.cluster.ray_cluster import ray_cluster
 
 
 @ray.remote

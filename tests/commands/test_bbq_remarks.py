@@ -20,7 +20,9 @@ def summary(scored: bool) -> dict[str, Any]:
         scores[item.unknown] -= 2
         said = scores.index(max(scores))
         answers[item.key] = Answer(said, scores=tuple(scores) if scored else None)
-    found = Evaluation("m", "rank", "paper", ITEMS, answers, 0).summary()
+    found = Evaluation(
+        model="m", mode="rank", variant="paper", items=ITEMS, answers=answers, seed=0
+    ).summary()
     return found | {"overlap": None, "written": "eval/bbq.parquet"}
 
 

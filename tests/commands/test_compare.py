@@ -28,18 +28,69 @@ def found() -> Found:
         for name in ("accuracy", "accuracy_amb", "accuracy_dis")
     ]  # fmt: skip
     took = Answering(38, 0.42)
-    given = (2000, 75000, 5000, 31_000_000, 90_000.0, 5, None, took, 0.93)
-    costs = dict.fromkeys(titles, Cost(*given))
+    trained = Cost(
+        topics=2000,
+        statements=75000,
+        pairs=5000,
+        generated_tokens=31_000_000,
+        seconds=90_000.0,
+        paid_tokens=5,
+        usd=None,
+        answering=took,
+        referee_auc=0.93,
+    )
+    costs = dict.fromkeys(titles, trained)
     costs["default"] = Cost()
     costs["sft"] = Cost(remarks=("its judge is the model itself",))
     comparisons = [
-        Comparison("rldf_teacher-a", "default", "all", 0.191, 0.1, 0.2, 0.001, 240, 40, 0.01),
-        Comparison("rldf_teacher-a", "sft", "all", -0.191, -0.2, 0.1, 0.2, 240, 40, 0.4),
-        Comparison("sft", "default", "all", 0.05, 0.01, 0.1, 0.04, 240, 40, 0.08),
+        Comparison(
+            method="rldf_teacher-a",
+            against="default",
+            condition="all",
+            value=0.191,
+            low=0.1,
+            high=0.2,
+            p=0.001,
+            n=240,
+            templates=40,
+            p_holm=0.01,
+        ),
+        Comparison(
+            method="rldf_teacher-a",
+            against="sft",
+            condition="all",
+            value=-0.191,
+            low=-0.2,
+            high=0.1,
+            p=0.2,
+            n=240,
+            templates=40,
+            p_holm=0.4,
+        ),
+        Comparison(
+            method="sft",
+            against="default",
+            condition="all",
+            value=0.05,
+            low=0.01,
+            high=0.1,
+            p=0.04,
+            n=240,
+            templates=40,
+            p_holm=0.08,
+        ),
     ]
     silent = {"accuracy": 0.5, "accuracy_amb": 1.0, "accuracy_dis": 0.0}
     return Found(
-        titles, {}, results, [], comparisons, costs, {}, ["A note."], {"always_unknown": silent}
+        titles=titles,
+        answered={},
+        results=results,
+        tables=[],
+        comparisons=comparisons,
+        costs=costs,
+        positions={},
+        notes=["A note."],
+        summary={"always_unknown": silent},
     )
 
 

@@ -90,7 +90,21 @@ def test_a_verdict_says_where_the_adjusted_p_disagrees(
     value: float, p_holm: float | None, verdict: str
 ) -> None:
     low, high = sorted((value / 2, value * 2))
-    assert Comparison("a", "b", "all", value, low, high, 0.01, 80, 40, p_holm).verdict == verdict
+    assert (
+        Comparison(
+            method="a",
+            against="b",
+            condition="all",
+            value=value,
+            low=low,
+            high=high,
+            p=0.01,
+            n=80,
+            templates=40,
+            p_holm=p_holm,
+        ).verdict
+        == verdict
+    )
 
 
 def test_items_of_one_template_are_no_independent_draws() -> None:

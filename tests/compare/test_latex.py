@@ -16,7 +16,18 @@ from rldf_ray.compare.latex import MOST_COLUMNS, latex
 from rldf_ray.compare.tables import Cell, Row, Table
 
 TITLES = {"default": "Default", "rldf_self": "RLDF self-reflection"}
-DIFFERENCE = Comparison("rldf_self", "default", "all", 0.2, -0.01, 0.4, 0.06, 8, 8, 0.12)
+DIFFERENCE = Comparison(
+    method="rldf_self",
+    against="default",
+    condition="all",
+    value=0.2,
+    low=-0.01,
+    high=0.4,
+    p=0.06,
+    n=8,
+    templates=8,
+    p_holm=0.12,
+)
 COSTS = {"default": Cost(), "rldf_self": Cost(remarks=("its judge is the model itself",))}
 
 
@@ -24,7 +35,14 @@ def table(columns: int, methods: int = 2, name: str = "method") -> Table:
     cells = tuple(Cell(0.1 * i, 0.01, 3, best=i == 1) for i in range(columns))
     names = tuple(f"category_{i}" for i in range(columns))
     rows = tuple(Row(f"{name} {i}", cells) for i in range(methods))
-    return Table(1, "Accuracy (m_1)", "method", names, rows, (1,) * columns)
+    return Table(
+        number=1,
+        title="Accuracy (m_1)",
+        head="method",
+        columns=names,
+        rows=rows,
+        directions=(1,) * columns,
+    )
 
 
 def test_cells_are_numbers_and_all_else_is_escaped() -> None:
@@ -45,7 +63,14 @@ def test_a_title_that_latex_would_read_is_printed_as_it_is() -> None:
 
 
 def test_a_table_without_rows_says_why_in_a_comment() -> None:
-    missing = Table(2, "By people", "method", (), (), notes=("Not measured: nobody.",))
+    missing = Table(
+        number=2,
+        title="By people",
+        head="method",
+        columns=(),
+        rows=(),
+        notes=("Not measured: nobody.",),
+    )
     assert "% Table 2. By people: Not measured: nobody." in latex([missing], [], {}, {})
 
 

@@ -7,7 +7,15 @@ from rldf_ray.records import Split, Topic
 
 
 def topic(text: str, split: Split, question: str | None = None) -> Topic:
-    return Topic(text, "age", "judgement", text, "seed", split, question=question)
+    return Topic(
+        topic_id=text,
+        bias_type="age",
+        kind="judgement",
+        text=text,
+        origin="seed",
+        split=split,
+        question=question,
+    )
 
 
 def test_training_topics_are_held_against_the_held_out_prompts_too() -> None:

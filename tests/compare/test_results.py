@@ -27,12 +27,16 @@ from rldf_ray.storage.parquet import ParquetError
 from tests.fakes import plan_with
 
 ITEMS = load_bbq(SCENES, None, 8)
-ASKING = Asking(Method("cot", "CoT"), 2, 7, "embedded", "embedded")
+ASKING = Asking(
+    method=Method("cot", "CoT"), repeat=2, seed=7, folder="embedded", weights="embedded"
+)
 
 
 def answers(unknown: bool) -> pa.Table:
     given = {i.key: Answer(i.unknown if unknown else i.label, text="Hm.") for i in ITEMS.items}
-    return Evaluation("CoT", "rank", "paper", ITEMS, given, 7).table()
+    return Evaluation(
+        model="CoT", mode="rank", variant="paper", items=ITEMS, answers=given, seed=7
+    ).table()
 
 
 def test_results_have_a_row_for_every_known_figure() -> None:
@@ -65,7 +69,9 @@ def test_ranked_answers_have_what_readiness_leaves_as_it_is() -> None:
         i.key: Answer(i.label, scores=tuple(float(option == i.label) for option in range(3)))
         for i in ITEMS.items
     }
-    table = Evaluation("CoT", "rank", "paper", ITEMS, given, 7).table()
+    table = Evaluation(
+        model="CoT", mode="rank", variant="paper", items=ITEMS, answers=given, seed=7
+    ).table()
     rows = {r["measure"]: r for r in result_rows(ASKING, ITEMS.items, table) if r["group"] == ALL}
     for measure in ("unknown_auc", "both_right"):
         assert rows[measure]["value"] == 1.0 and rows[measure]["n"] == len(ITEMS.items)

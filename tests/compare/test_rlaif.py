@@ -29,7 +29,13 @@ def source(*overrides: str) -> Plan:
 
 def collected(plan: Plan, model: RecordingModel) -> list[Statement]:
     kept: dict[int, list[Statement]] = {}
-    collector = Collector(plan, "r", model, PromptedReferee(model, plan.seed), answerers_of)
+    collector = Collector(
+        plan=plan,
+        run_id="r",
+        speaker=model,
+        referee=PromptedReferee(model, plan.seed),
+        seated=answerers_of,
+    )
     debates = plan_debates(TOPICS, plan)
     asyncio.run(collector.collect(debates, kept.__setitem__))
     return [statement for place in sorted(kept) for statement in kept[place]]

@@ -152,19 +152,30 @@ def test_csv_has_a_line_a_cell() -> None:
 
 
 def test_markdown_golden() -> None:
-    difference = Comparison("rldf_self", "default", "all", 0.2, -0.01, 0.4, 0.06, 8, 8, 0.12)
+    difference = Comparison(
+        method="rldf_self",
+        against="default",
+        condition="all",
+        value=0.2,
+        low=-0.01,
+        high=0.4,
+        p=0.06,
+        n=8,
+        templates=8,
+        p_holm=0.12,
+    )
     cost = Cost(
-        14,
-        36,
-        9,
-        1200,
-        61.4,
-        0,
-        0.0,
-        Answering(12, 0.25),
-        0.49,
-        0.6,
-        ("its judge is the model itself",),
+        topics=14,
+        statements=36,
+        pairs=9,
+        generated_tokens=1200,
+        seconds=61.4,
+        paid_tokens=0,
+        usd=0.0,
+        answering=Answering(12, 0.25),
+        referee_auc=0.49,
+        reward_accuracy=0.6,
+        remarks=("its judge is the model itself",),
     )
     text = markdown(
         tables()[:1],
@@ -187,13 +198,35 @@ def test_thinking_is_part_of_what_an_answer_takes() -> None:
     [(None, ""), (1.0, "1.000"), (0.0421, "0.042"), (0.001, "0.001"), (0.0003, "<0.001")],
 )
 def test_no_p_is_shown_as_nothing(p_holm: float | None, said: str) -> None:
-    difference = Comparison("sft", "default", "all", 0.25, 0.1, 0.4, 0.0001, 8, 8, p_holm)
+    difference = Comparison(
+        method="sft",
+        against="default",
+        condition="all",
+        value=0.25,
+        low=0.1,
+        high=0.4,
+        p=0.0001,
+        n=8,
+        templates=8,
+        p_holm=p_holm,
+    )
     head, row = difference_rows([difference], {"sft": "SFT", "default": "Default"})
     assert row[head.index("p (Holm)")] == said
 
 
 def test_differences_and_costs_have_a_line_each_in_csv() -> None:
-    difference = Comparison("sft", "default", "ambig", 0.25, 0.1, 0.4, 0.01, 8, 8, 0.02)
+    difference = Comparison(
+        method="sft",
+        against="default",
+        condition="ambig",
+        value=0.25,
+        low=0.1,
+        high=0.4,
+        p=0.01,
+        n=8,
+        templates=8,
+        p_holm=0.02,
+    )
     (line,) = csv.DictReader(io.StringIO(differences_csv([difference])))
     assert line == {
         "method": "sft", "against": "default", "condition": "ambig", "value": "0.25", "low": "0.1",

@@ -27,7 +27,7 @@ PLAN = plan_with()
 
 def asking(name: str, repeat: int = 0) -> Asking:
     (method,) = methods_of(PLAN, [name], ())
-    return Asking(method, repeat, repeat, "embedded", "embedded")
+    return Asking(method=method, repeat=repeat, seed=repeat, folder="embedded", weights="embedded")
 
 
 def shown(mode: Mode, seed: int = 0) -> list[Asked]:
@@ -125,12 +125,12 @@ def test_equal_keys_exactly_where_answers_are_equal() -> None:
     items = load_bbq(SCENES, ["Age"], 4)
     other = load_bbq(SCENES, ["Age"], 8)
     (default,) = methods_of(PLAN, ["default"], ())
-    first = Asking(default, 0, 0, "embedded", "embedded")
-    second = Asking(default, 1, 1, "embedded", "embedded")
+    first = Asking(method=default, repeat=0, seed=0, folder="embedded", weights="embedded")
+    second = Asking(method=default, repeat=1, seed=1, folder="embedded", weights="embedded")
     assert first.key(PLAN, items, "rank") == second.key(PLAN, items, "rank")
     assert first.key(PLAN, items, "letter") != second.key(PLAN, items, "letter")
     assert first.key(PLAN, items, "rank") != first.key(PLAN, other, "rank")
-    trained = Asking(default, 0, 0, "x", "trained/a/ppo")
+    trained = Asking(method=default, repeat=0, seed=0, folder="x", weights="trained/a/ppo")
     assert first.key(PLAN, items, "rank") != trained.key(PLAN, items, "rank")
     keys = {
         asking(name, r).key(PLAN, items, "rank")

@@ -29,7 +29,7 @@ def test_a_file_of_ones_own_gives_debates_and_pairs(pairing: str, tmp_path: Path
     )
     model = ScriptedModel()
     topics, _ = asyncio.run(TopicWriter(plan, model).gather())
-    collector = Collector(plan, "r", model, PromptedReferee(model, 0))
+    collector = Collector(plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, 0))
     held: dict[int, list[Statement]] = {}
     asyncio.run(collector.collect(plan_debates(topics, plan), held.__setitem__))
     statements = [statement for place in sorted(held) for statement in held[place]]

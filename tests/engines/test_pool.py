@@ -37,7 +37,9 @@ def pool_of(settings: ScriptedSettings, count: int = 1, **changes: Any):  # type
 
 def request_of(number: int) -> ChatRequest:
     message = Message("user", f"Question {number}?")
-    return ChatRequest((message,), 32, seed=number, address=f"d{number % 7}/{number}")
+    return ChatRequest(
+        messages=(message,), max_tokens=32, seed=number, address=f"d{number % 7}/{number}"
+    )
 
 
 async def asked(pool, number: int) -> list[tuple[Completion, ...]]:  # type: ignore[no-untyped-def]
@@ -135,7 +137,7 @@ def test_an_engine_that_cannot_start_says_why(tmp_path: Path) -> None:
     from rldf_ray.engines.pool import engines
     from rldf_ray.engines.vllm_actor import EngineSettings
 
-    settings = EngineSettings(str(tmp_path / "nothing"), "base")
+    settings = EngineSettings(model=str(tmp_path / "nothing"), revision="base")
     limits = {"num_cpus": 0, "num_gpus": 0, "timeout_s": 20}
     with (
         engines(settings, name="nothing", count=1, **limits) as pool,

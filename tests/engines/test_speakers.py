@@ -33,7 +33,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def speakers_of(plan: Plan, folder: Path) -> Speakers:
-    return Speakers(plan, RunFolder(folder), place(plan, MANY), Story(Console(quiet=True)))
+    return Speakers(
+        plan=plan,
+        folder=RunFolder(folder),
+        placement=place(plan, MANY),
+        story=Story(Console(quiet=True)),
+    )
 
 
 def endpoint_plan(server: Server, *overrides: str) -> Plan:
@@ -66,7 +71,9 @@ def test_every_part_is_asked_of_its_model_and_counted_once(server: Server, tmp_p
     async def ask() -> None:
         for part in ("debate", "referee"):
             message = Message("user", part)
-            await speakers.of(part).complete(ChatRequest((message,), 8, address=part))  # type: ignore[arg-type]
+            await speakers.of(part).complete(
+                ChatRequest(messages=(message,), max_tokens=8, address=part)
+            )  # type: ignore[arg-type]
 
     speakers.run(ask())
     asked = {r.body["messages"][0]["content"]: r.body["model"] for r in server.received}
@@ -85,7 +92,7 @@ def test_what_other_weights_said_under_the_same_name_is_asked_anew(
 
     def ask(weights: str) -> int:
         speakers = replace(speakers_of(plan, tmp_path), weights=weights)
-        request = ChatRequest((Message("user", "Hello"),), 8, address="hello")
+        request = ChatRequest(messages=(Message("user", "Hello"),), max_tokens=8, address="hello")
         speakers.run(speakers.of("debate").complete(request))
         speakers.end()
         return len(server.received)
@@ -96,7 +103,12 @@ def test_what_other_weights_said_under_the_same_name_is_asked_anew(
 def collect(plan: Plan, folder: Path) -> list[Statement]:
     speakers, found = speakers_of(plan, folder), dict[int, list[Statement]]()
     model = speakers.of("debate")
-    collector = Collector(plan, "r", model, PromptedReferee(speakers.of("referee"), plan.seed))
+    collector = Collector(
+        plan=plan,
+        run_id="r",
+        speaker=model,
+        referee=PromptedReferee(speakers.of("referee"), plan.seed),
+    )
     debates = plan_debates([opinion(1), opinion(2), opinion(3)], plan)
     try:
         speakers.run(collector.collect(debates, found.__setitem__))

@@ -23,7 +23,7 @@ from rldf_ray.models.scripted import ScriptedModel
 
 SECRET = b"open sesame"
 REQUEST = ChatRequest(
-    (Message("system", "Be brief."), Message("user", "Ünïcode?")),
+    messages=(Message("system", "Be brief."), Message("user", "Ünïcode?")),
     max_tokens=8,
     choices=("a", "b"),
     choice_probabilities=True,
@@ -48,7 +48,15 @@ async def connected(answer: Answer) -> AsyncIterator[tuple[Line, Desk]]:
 async def test_requests_and_completions_arrive_as_they_were_sent() -> None:
     seen: list[ChatRequest] = []
     said = Completion(
-        "a", "stop", Usage(3, 2, 1), "m", "r", (1, 2), (3,), (-0.5,), {"a": 0.75, "b": 0.25}
+        text="a",
+        finish_reason="stop",
+        usage=Usage(3, 2, 1),
+        model="m",
+        revision="r",
+        prompt_ids=(1, 2),
+        token_ids=(3,),
+        logprobs=(-0.5,),
+        choice_probabilities={"a": 0.75, "b": 0.25},
     )
 
     async def answer(request: ChatRequest) -> tuple[Completion, ...]:

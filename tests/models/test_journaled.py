@@ -36,7 +36,7 @@ from pathlib import Path
 from rldf_ray.models.base import ChatRequest, Message
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.storage import Journal
+from rldf_ray.storage.journal import Journal
 
 folder = Path(sys.argv[1])
 delay_s = float(sys.argv[2])
@@ -193,7 +193,9 @@ def test_a_changed_request_is_made_again_and_replaces_the_old_one(
 def test_another_model_is_asked_again(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     ask(JournaledModel(ScriptedModel(), opened(path)))
-    other = Recorded(Completion("hi", "stop", Usage(), "recorded", "1"))
+    other = Recorded(
+        Completion(text="hi", finish_reason="stop", usage=Usage(), model="recorded", revision="1")
+    )
     ask(JournaledModel(other, opened(path)))
     assert len(other.asked) == 1
 
@@ -221,7 +223,14 @@ def test_two_journals_do_not_know_of_each_other(tmp_path: Path) -> None:
 
 
 def test_special_numbers_survive(tmp_path: Path) -> None:
-    sample = Completion("x", "stop", Usage(), "m", "r", logprobs=(-math.inf, -0.0, -5e-324, -1 / 3))
+    sample = Completion(
+        text="x",
+        finish_reason="stop",
+        usage=Usage(),
+        model="m",
+        revision="r",
+        logprobs=(-math.inf, -0.0, -5e-324, -1 / 3),
+    )
     ask(JournaledModel(Recorded(sample), opened(tmp_path / "j")))
     (again,) = ask(JournaledModel(Recorded(), opened(tmp_path / "j")))
     assert repr(again.logprobs) == repr(sample.logprobs)

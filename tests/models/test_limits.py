@@ -17,7 +17,9 @@ from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
 from tests.fakes import completion
 
-REQUEST = ChatRequest((Message("user", "x" * 300),), max_tokens=100)  # 100 + 100 tokens at most
+REQUEST = ChatRequest(
+    messages=(Message("user", "x" * 300),), max_tokens=100
+)  # 100 + 100 tokens at most
 
 
 class Clock:
@@ -126,7 +128,7 @@ def test_what_earlier_starts_spent_counts(tmp_path: Path) -> None:
 
 def test_an_estimate_counts_every_sample() -> None:
     assert estimated(REQUEST) == Usage(prompt=100, generated=100)
-    assert estimated(ChatRequest(REQUEST.messages, 7, n=3)).generated == 21
+    assert estimated(ChatRequest(messages=REQUEST.messages, max_tokens=7, n=3)).generated == 21
 
 
 # ---- how many at once

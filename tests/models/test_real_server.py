@@ -133,7 +133,7 @@ def test_scores_have_the_probabilities_of_a_real_server(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     request = ChatRequest(
-        (Message("user", "How warm is ice, from 0 to 10? Answer with a number."),),
+        messages=(Message("user", "How warm is ice, from 0 to 10? Answer with a number."),),
         max_tokens=4,
         temperature=0.0,
         choices=SCORES,
@@ -172,7 +172,9 @@ def test_debates_through_a_proxy_that_makes_trouble_have_every_statement_once(
         async with Proxy(server, TROUBLES, share=0.3).running() as proxy:
             inner = OpenAIModel("small", endpoint_of(proxy.url))
             model = JournaledModel(inner, journal)
-            collector = Collector(plan, "r", model, PromptedReferee(model, plan.seed))
+            collector = Collector(
+                plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, plan.seed)
+            )
             await collector.collect(debates, found.__setitem__)
             await inner.close()
             return proxy.made

@@ -32,7 +32,10 @@ def held(plan: Plan) -> list[ChatRequest]:
     model = RecordingModel()
     topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
     collector = Collector(
-        plan, "r", model, PromptedReferee(model, 0, plan.referee.judgements == "checked")
+        plan=plan,
+        run_id="r",
+        speaker=model,
+        referee=PromptedReferee(model, 0, plan.referee.judgements == "checked"),
     )
     asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
     return model.requests
@@ -56,7 +59,7 @@ def test_a_trained_referee_is_asked_for_scores_alone_and_generates_nothing() -> 
     model = RecordingModel()
     topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
     referee = TrainedReferee(RecordingModel(lambda request: "1.0"), Calibration(1.0, 0.0, 10))
-    collector = Collector(plan, "r", model, referee)
+    collector = Collector(plan=plan, run_id="r", speaker=model, referee=referee)
     asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
     assert isinstance(referee.model, RecordingModel)
     asked = len(model.requests) + len(referee.model.requests)

@@ -61,7 +61,12 @@ def start() -> Iterator[Start]:
             folder = settings.trained_referee
             trained = trained_referee(Path(folder), WordRewards(), 5) if folder else None
             service = Service(
-                settings, chosen, Routes(settings), LengthScorer(), Metrics(), trained
+                settings=settings,
+                engines=chosen,
+                routes=Routes(settings),
+                scorer=LengthScorer(),
+                metrics=Metrics(),
+                trained=trained,
             )
             keys = KeyRing(Path(settings.keys)) if settings.keys else None
             guard = build_guarded(service, keys)

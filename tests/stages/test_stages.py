@@ -14,6 +14,7 @@ from rldf_ray.console import Story
 from rldf_ray.dataset.preference_data import prompts_table
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.stages import referee as referee_stage
+from rldf_ray.stages import reward as reward_stage
 from rldf_ray.stages import training as training_stages
 from rldf_ray.stages.run import Run
 from rldf_ray.storage.object_store import ObjectStore
@@ -22,7 +23,16 @@ from rldf_ray.train.worker import TrainJob
 from tests.fakes import plan_with
 from tests.s3_server import as_environment, s3_server
 
-PLACEMENT = Placement("cpu", 1, 1, 0, 1, 1, 0, 1)
+PLACEMENT = Placement(
+    device="cpu",
+    engines=1,
+    engine_cpus=1,
+    engine_gpus=0,
+    workers=1,
+    worker_cpus=1,
+    worker_gpus=0,
+    threads=1,
+)
 SPEAKERS: Any = None  # nobody speaks in these stages
 
 
@@ -44,7 +54,14 @@ def test_a_referee_in_a_bucket_is_fitted_to_pairs_that_workers_find(
         for name, value in (as_environment(url) | {"RLDF_CACHE": str(tmp_path)}).items():
             monkeypatch.setenv(name, value)
         folder = RunFolder.at("s3://bucket/run")
-        run = Run(plan_with("referee.kind=trained"), folder, PLACEMENT, Story(), "id", SPEAKERS)
+        run = Run(
+            plan=plan_with("referee.kind=trained"),
+            folder=folder,
+            placement=PLACEMENT,
+            story=Story(),
+            run_id="id",
+            speakers=SPEAKERS,
+        )
         with folder.locked(), pytest.raises(BegunError):
             referee_stage.referee(run)
 
@@ -71,14 +88,16 @@ def test_the_reward_model_begins_as_the_plan_says(
         given.append(folders)
         return {"history": []}
 
-    monkeypatch.setattr(training_stages, "train_in_folder", train_in_folder)
+    monkeypatch.setattr(reward_stage, "train_in_folder", train_in_folder)
     folder = RunFolder(tmp_path)
     folder.write_table("data/pairs.parquet", pa.table({"topic_id": ["a", "b"]}))
     folder.write_table("data/topics.parquet", table_of([], TOPIC_SCHEMA))
     folder.write_table("data/prompts.parquet", prompts_table([]))
     plan = plan_with("model=embedded", *overrides)
-    run = Run(plan, folder, PLACEMENT, Story(), "id", SPEAKERS)
-    assert training_stages.reward(run)["pairs"] == 2
+    run = Run(
+        plan=plan, folder=folder, placement=PLACEMENT, story=Story(), run_id="id", speakers=SPEAKERS
+    )
+    assert reward_stage.reward(run)["pairs"] == 2
     inside = {name: found.removeprefix(f"{tmp_path}/") for name, found in given[0].items()}
     assert inside == begins_as
 
@@ -100,7 +119,14 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
 
         def history() -> Any:
             with folder.locked():
-                run = Run(plan_with(), folder, PLACEMENT, Story(), "id", SPEAKERS)
+                run = Run(
+                    plan=plan_with(),
+                    folder=folder,
+                    placement=PLACEMENT,
+                    story=Story(),
+                    run_id="id",
+                    speakers=SPEAKERS,
+                )
                 return training_stages.train_in_folder(run, "sft", train, {})["history"]
 
         assert history() == [{"loss": 1}]

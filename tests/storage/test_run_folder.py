@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOLD_THE_LOCK = """
 import sys
 from pathlib import Path
-from rldf_ray.storage import RunFolder
+from rldf_ray.storage.run_folder import RunFolder
 
 with RunFolder(Path(sys.argv[1])).locked():
     print("locked", flush=True)

@@ -22,7 +22,16 @@ EVALUATED = EvaluationTexts.of([ITEM])
 
 
 def topic(text: str, clue: str | None = None, question: str | None = None) -> Topic:
-    return Topic("t", "age", "judgement", text, "seed", "debate", clue=clue, question=question)
+    return Topic(
+        topic_id="t",
+        bias_type="age",
+        kind="judgement",
+        text=text,
+        origin="seed",
+        split="debate",
+        clue=clue,
+        question=question,
+    )
 
 
 @pytest.mark.parametrize(

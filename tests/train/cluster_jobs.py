@@ -40,14 +40,14 @@ class RecordedPool:
         (rollout,) = random_rollouts(1, seed=request.seed)
         return (
             Completion(
-                "recorded",
-                "stop",
-                Usage(),
-                self.name,
-                "0",
-                rollout.prompt_ids,
-                rollout.answer_ids,
-                rollout.engine_logprobs,
+                text="recorded",
+                finish_reason="stop",
+                usage=Usage(),
+                model=self.name,
+                revision="0",
+                prompt_ids=rollout.prompt_ids,
+                token_ids=rollout.answer_ids,
+                logprobs=rollout.engine_logprobs,
             ),
         )
 

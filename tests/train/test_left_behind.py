@@ -11,7 +11,7 @@ from rldf_ray.train.ppo.weight_sync import remove_left_behind
 TRAINER = """
 import sys
 from pathlib import Path
-from rldf_ray.train import weight_sync
+from rldf_ray.train.ppo import weight_sync
 weight_sync.SHARED = Path(sys.argv[1])
 with weight_sync.shared_memory_sync(None) as sync:
     (sync._folder / "model.safetensors").write_bytes(b"weights")

@@ -15,14 +15,25 @@ from rldf_ray.dataset.preference_data import prompts_table
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.plan import Plan
 from rldf_ray.records import TOPIC_SCHEMA, table_of
-from rldf_ray.stages import training as training_stages
+from rldf_ray.stages.ppo import ppo
+from rldf_ray.stages.reward import reward
 from rldf_ray.stages.run import Run
+from rldf_ray.stages.sft import sft
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import judgement, plan_with
 from tests.train.tiny import WORDS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(1200)]
-HALF = Placement("cuda", 1, 1, 0.5, 1, 1, 0.5, 1)
+HALF = Placement(
+    device="cuda",
+    engines=1,
+    engine_cpus=1,
+    engine_gpus=0.5,
+    workers=1,
+    worker_cpus=1,
+    worker_gpus=0.5,
+    threads=1,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -79,17 +90,21 @@ def test_all_three_trainers_run_on_cuda(tmp_path: Path, dtype: str, rank: int) -
     write_data(folder)
     with ray_cluster(tmp_path / "logs"):
         plan, story = gpu_plan(dtype, rank), Story()
-        speakers = Speakers(plan, folder, HALF, story)
-        run = Run(plan, folder, HALF, story, "gpu", speakers)
-        sft = training_stages.sft(run)["history"]
-        facts = training_stages.reward(run)
-        ppo = training_stages.ppo(run)["history"]
-    assert any("loss" in line for line in sft) and any("loss" in line for line in facts["history"])
+        speakers = Speakers(plan=plan, folder=folder, placement=HALF, story=story)
+        run = Run(
+            plan=plan, folder=folder, placement=HALF, story=story, run_id="gpu", speakers=speakers
+        )
+        sft_history = sft(run)["history"]
+        facts = reward(run)
+        ppo_history = ppo(run)["history"]
+    assert any("loss" in line for line in sft_history) and any(
+        "loss" in line for line in facts["history"]
+    )
     assert facts["undebated"]["scenes"] == 4
-    assert [line["step"] for line in ppo] == [1, 2]
-    assert ppo[0]["first_ratio_max"] == 1.0 and ppo[0]["first_kl_old"] == 0.0
+    assert [line["step"] for line in ppo_history] == [1, 2]
+    assert ppo_history[0]["first_ratio_max"] == 1.0 and ppo_history[0]["first_kl_old"] == 0.0
     # Engine and trainer differ by rounding, not by weights.
     limit = 0.01 if dtype == "float32" else 0.2
-    assert all(line["engine_mismatch_mean"] < limit for line in ppo)
+    assert all(line["engine_mismatch_mean"] < limit for line in ppo_history)
     assert (tmp_path / "ppo/model/model.safetensors").exists()
     assert (tmp_path / "ppo/adapter").exists() == bool(rank)

@@ -18,7 +18,16 @@ from rldf_ray.train.worker import TrainJob
 from tests.fakes import plan_with
 
 WORDS = tuple(f"w{i}" for i in range(40))
-CPU = Placement("cpu", 1, 1, 0, 1, 1, 0, 1)
+CPU = Placement(
+    device="cpu",
+    engines=1,
+    engine_cpus=1,
+    engine_gpus=0,
+    workers=1,
+    worker_cpus=1,
+    worker_gpus=0,
+    threads=1,
+)
 TEMPLATE = (
     "{% for m in messages %}<start> {{ m['role'] }} {{ m['content'] }} <end> {% endfor %}"
     "{% if add_generation_prompt %}<start> assistant {% endif %}"
@@ -110,7 +119,15 @@ def random_rollouts(number: int, seed: int = 0) -> list[Rollout]:
         prompt = tuple(draw.randrange(4, 46) for _ in range(draw.randint(2, 5)))
         answer = tuple(draw.randrange(4, 46) for _ in range(draw.randint(1, 6)))
         logprobs = tuple(draw.uniform(-5, -3) for _ in answer)
-        found.append(Rollout(prompt, answer, logprobs, "text", draw.random() < 0.5))
+        found.append(
+            Rollout(
+                prompt_ids=prompt,
+                answer_ids=answer,
+                engine_logprobs=logprobs,
+                text="text",
+                ended=draw.random() < 0.5,
+            )
+        )
     return found
 
 
@@ -128,7 +145,16 @@ def sampled_rollouts(
     """One-token answers of a model to one prompt, as an engine would return them."""
     logprobs = torch.log_softmax(model(torch.tensor([list(prompt)])).logits[0, -1], -1)
     ids = torch.multinomial(logprobs.exp(), number, replacement=True, generator=generator)
-    return [Rollout(tuple(prompt), (int(i),), (float(logprobs[i]),), "", False) for i in ids]
+    return [
+        Rollout(
+            prompt_ids=tuple(prompt),
+            answer_ids=(int(i),),
+            engine_logprobs=(float(logprobs[i]),),
+            text="",
+            ended=False,
+        )
+        for i in ids
+    ]
 
 
 def scores_of(number: int) -> torch.Tensor:

@@ -19,7 +19,7 @@ class BBQError(ValueError):
     """Items, predictions or a request about them are wrong; the message says where and how."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BBQItem:
     """One question with its three answer options.
 
@@ -56,7 +56,7 @@ class BBQItem:
         return (self.category, self.example_id)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BBQSet:
     """Items and where they came from.
 

@@ -29,7 +29,7 @@ class PredictionRow(BaseModel):
     prediction: Annotated[int, Field(ge=0, le=2)] | str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
     """Items and a prediction for each.
 
@@ -102,7 +102,13 @@ def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predict
         for key, row in given.items()
     }
     predictions = {key: parsed.get(key) for key in by_key}
-    return Predicted(items, predictions, texts, len(by_key) - len(given), unscored)
+    return Predicted(
+        items=items,
+        predictions=predictions,
+        texts=texts,
+        missing=len(by_key) - len(given),
+        unscored=unscored,
+    )
 
 
 def read_subset(path: Path, items: BBQSet) -> list[Key]:

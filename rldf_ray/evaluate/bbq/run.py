@@ -38,7 +38,7 @@ from rldf_ray.storage.run_folder import RunFolder
 OnAnswers = Callable[[int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A model and how to ask it.
 
@@ -100,7 +100,15 @@ def scored(
         key: Answer(prediction, text=given.texts.get(key))
         for key, prediction in given.predictions.items()
     }
-    return Evaluation(path.stem, PREDICTIONS, variant, given.items, answers, seed, given.missing)
+    return Evaluation(
+        model=path.stem,
+        mode=PREDICTIONS,
+        variant=variant,
+        items=given.items,
+        answers=answers,
+        seed=seed,
+        missing=given.missing,
+    )
 
 
 def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
@@ -114,7 +122,14 @@ def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
             answers = _from_endpoint(request, items, asked, out, story, bar.advance)
         else:
             answers = _from_folder(request, items, asked, bar.advance)
-    return Evaluation(request.model, request.mode, request.variant, items, answers, request.seed)
+    return Evaluation(
+        model=request.model,
+        mode=request.mode,
+        variant=request.variant,
+        items=items,
+        answers=answers,
+        seed=request.seed,
+    )
 
 
 def _from_folder(

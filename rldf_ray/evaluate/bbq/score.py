@@ -23,7 +23,7 @@ Prediction: TypeAlias = int | None
 _MEANS = ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """What was counted on the items of one condition; counts of several groups add up.
 

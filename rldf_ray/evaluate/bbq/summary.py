@@ -67,7 +67,7 @@ class Answer:
         return self.prediction is None and self.text is not None and is_refusal(self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """Answers of one model to a set of items.
 

@@ -29,7 +29,7 @@ class AnswersError(ValueError):
     """Answers cannot be judged as given; the message names the file, the row and the field."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FreeAnswer:
     """One answer.
 

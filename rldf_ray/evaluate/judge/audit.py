@@ -29,7 +29,7 @@ LEAST = 0.75
 """AUC below which a judge is called weak, as for referees."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
     """A text whose score should be high (1) or low (0)."""
 
@@ -145,7 +145,13 @@ def audit_table(given: Sequence[Control], judgements: Sequence[Judgement]) -> pa
 def _control(
     measure: Measure, statement: LabelledStatement, question: str, text: str, high: int
 ) -> Control:
-    return Control(measure, question or "(none)", text, high, statement.bias_type)
+    return Control(
+        measure=measure,
+        question=question or "(none)",
+        text=text,
+        high=high,
+        bias_type=statement.bias_type,
+    )
 
 
 def _shuffled(statement: LabelledStatement, seed: int) -> str:

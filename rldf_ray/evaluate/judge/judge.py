@@ -29,7 +29,7 @@ IN_FLIGHT = 64
 """Requests under way at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """One measure of one answer.
 
@@ -55,7 +55,7 @@ class Judged:
     judgement: Judgement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """Two answers to one prompt, in one order, by one measure.
 

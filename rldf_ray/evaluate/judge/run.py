@@ -63,7 +63,7 @@ AUDIT_PAIRS = 16
 """Labelled pairs of each bias type that a judge is audited on, where no number is given."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """Whose answers, which judge, and what is asked of it.
 
@@ -202,13 +202,32 @@ def speaking_placement(plan: Plan, resources: Resources) -> Placement:
                 f"the judge needs {count * split} GPUs (engines.count={count} x "
                 f"engines.tensor_parallel={split}), Ray reports {resources.gpus:g}: lower them"
             )
-        return Placement("cuda", count, 1, split, 0, 0, 0, threads=1)
+        return Placement(
+            device="cuda",
+            engines=count,
+            engine_cpus=1,
+            engine_gpus=split,
+            workers=0,
+            worker_cpus=0,
+            worker_gpus=0,
+            threads=1,
+        )
     if count > resources.cpus:
         raise PlacementError(
             f"the judge needs {count} CPUs (engines.count), Ray reports {resources.cpus:g}"
         )
     threads = max(1, int(min(resources.cpus // count, resources.node_cpus)))
-    return Placement("cpu", count, 1, 0, 0, 0, 0, threads, engine_threads=threads)
+    return Placement(
+        device="cpu",
+        engines=count,
+        engine_cpus=1,
+        engine_gpus=0,
+        workers=0,
+        worker_cpus=0,
+        worker_gpus=0,
+        threads=threads,
+        engine_threads=threads,
+    )
 
 
 @contextmanager
@@ -218,8 +237,19 @@ def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
     judge = plan.speaker_of("referee")
     behind = _behind(judge, plan)
     if judge.startswith("openai:"):
-        nowhere = Placement("cpu", 0, 0, 0, 0, 0, 0, threads=1)
-        speakers = Speakers(plan, folder, nowhere, story, weights=behind)
+        nowhere = Placement(
+            device="cpu",
+            engines=0,
+            engine_cpus=0,
+            engine_gpus=0,
+            workers=0,
+            worker_cpus=0,
+            worker_gpus=0,
+            threads=1,
+        )
+        speakers = Speakers(
+            plan=plan, folder=folder, placement=nowhere, story=story, weights=behind
+        )
         try:
             yield speakers
         finally:
@@ -227,7 +257,9 @@ def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
         return
     with ray_cluster(folder.root / "logs") as resources:
         placement = speaking_placement(plan, resources)
-        speakers = Speakers(plan, folder, placement, story, weights=behind)
+        speakers = Speakers(
+            plan=plan, folder=folder, placement=placement, story=story, weights=behind
+        )
         try:
             yield speakers
         finally:

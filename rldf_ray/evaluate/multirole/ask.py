@@ -53,7 +53,7 @@ def evaluate_folder(
         tokens=tokens,
         on_answers=on_answers,
     )
-    return MultiroleEvaluation(model, mode, queries, answers, seed)
+    return MultiroleEvaluation(model=model, mode=mode, queries=queries, answers=answers, seed=seed)
 
 
 async def evaluate_model(
@@ -74,4 +74,6 @@ async def evaluate_model(
     check_mode(f"{ENDPOINT}{model.name}", mode)
     asked = asked_items(queries.items, mode, permute, seed)
     answers = await ask_endpoint(model, queries.items, asked, mode, seed, on_answers)
-    return MultiroleEvaluation(model.name, mode, queries, answers, seed)
+    return MultiroleEvaluation(
+        model=model.name, mode=mode, queries=queries, answers=answers, seed=seed
+    )

@@ -81,7 +81,7 @@ class Query:
         return (self.direction, self.item.polarity, self.gender)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MultiroleSet:
     """Queries and where they came from.
 

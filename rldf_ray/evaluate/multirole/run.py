@@ -32,7 +32,7 @@ from rldf_ray.plan import Endpoint
 from rldf_ray.storage.run_folder import RunFolder
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A model and how to ask it; the fields are those of `bbq_work.Request`."""
 

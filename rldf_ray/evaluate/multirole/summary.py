@@ -45,7 +45,7 @@ QUERY_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MultiroleEvaluation:
     """Answers of one model to a set of queries.
 

@@ -61,7 +61,7 @@ TABLE_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
     """One reply to one pair under one framing.
 
@@ -125,8 +125,17 @@ async def name_biases(
         completions = await model.complete(request)
         on_reply()
         return [
-            Naming(pair, framing, sample, own_seed, *number_named(completion), completion)
+            Naming(
+                pair=pair,
+                framing=framing,
+                sample=sample,
+                seed=own_seed,
+                named=named,
+                failure=failure,
+                completion=completion,
+            )
             for sample, completion in enumerate(completions)
+            for named, failure in [number_named(completion)]
         ]
 
     wanted = [(pair, framing) for pair in pairs for framing in FRAMINGS]

@@ -42,7 +42,7 @@ BACKENDS = ("openai:", "vllm:", "scripted:")
 NAME = "self_identification"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A model and what it is shown.
 
@@ -138,10 +138,21 @@ def _speakers(
     """The model asked, on Ray where it runs on engines."""
     with ExitStack() as opened:
         if plan.speaker_of("referee").startswith("openai:"):
-            placement = Placement("cpu", 0, 0, 0, 0, 0, 0, threads=1)
+            placement = Placement(
+                device="cpu",
+                engines=0,
+                engine_cpus=0,
+                engine_gpus=0,
+                workers=0,
+                worker_cpus=0,
+                worker_gpus=0,
+                threads=1,
+            )
         else:
             placement = place(plan, opened.enter_context(ray_cluster(folder.root / "logs")))
-        speakers = Speakers(plan, folder, placement, story, weights=revision)
+        speakers = Speakers(
+            plan=plan, folder=folder, placement=placement, story=story, weights=revision
+        )
         opened.callback(speakers.end)
         yield speakers
 

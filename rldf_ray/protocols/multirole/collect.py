@@ -69,17 +69,17 @@ def debaters_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Debater]
     section = plan.debate
     return [
         Debater(
-            identity,
-            speaker,
-            section.max_tokens,
-            section.temperature,
-            section.top_p,
-            plan.seed,
-            section.layout,
-            bias_type(debate.topic.bias_type).identities,
-            section.examples,
-            debate.topic.kind,
-            seed_of(plan.seed, f"{debate.debate_id}/wording"),
+            identity=identity,
+            model=speaker,
+            max_tokens=section.max_tokens,
+            temperature=section.temperature,
+            top_p=section.top_p,
+            seed=plan.seed,
+            layout=section.layout,
+            table=bias_type(debate.topic.bias_type).identities,
+            examples=section.examples,
+            kind=debate.topic.kind,
+            wording=seed_of(plan.seed, f"{debate.debate_id}/wording"),
         )
         for identity in debate.identities
     ]
@@ -88,7 +88,7 @@ def debaters_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Debater]
 Seating = Callable[[Debate, Plan, ChatModel], Sequence[Participant]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Collector:
     """Holds debates and turns them into statements.
 

@@ -22,7 +22,7 @@ from rldf_ray.records import Context, LabelSource
 from rldf_ray.referee.verdict import Referee, Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One statement and what the referee made of it."""
 
@@ -72,12 +72,12 @@ class MultiRoleDebate:
             source = self._source(verdicts)
             turns = tuple(
                 Turn(
-                    debater.identity.name,
-                    text,
-                    completion,
-                    verdict,
-                    verdict.expected_score if source == "expected" else verdict.score,
-                    source,
+                    identity=debater.identity.name,
+                    text=text,
+                    completion=completion,
+                    verdict=verdict,
+                    mark=verdict.expected_score if source == "expected" else verdict.score,
+                    mark_source=source,
                 )
                 for debater, text, completion, verdict in zip(
                     debaters, texts, spoken, verdicts, strict=True

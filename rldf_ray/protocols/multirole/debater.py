@@ -21,7 +21,7 @@ class Participant(Protocol):
     ) -> Completion: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Debater:
     """Argues from an identity's position (METHOD 1.3).
 

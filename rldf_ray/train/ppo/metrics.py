@@ -34,7 +34,7 @@ class Laps:
         self._began = now
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experience:
     """One micro-batch with everything its update needs, each [B, T-1], 0 where masked."""
 

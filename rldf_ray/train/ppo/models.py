@@ -21,7 +21,7 @@ from rldf_ray.train.prompts_once import neighbours, read_prompts_once
 from rldf_ray.train.worker import TrainJob, deepspeed_config, dtype_of, skip_reduction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PPOModels:
     """What the PPO step computes with.
 
@@ -64,13 +64,13 @@ def full_models(job: TrainJob) -> PPOModels:
         save_model(actor, reward.tokenizer, policy.weights, out / "model")
 
     return PPOModels(
-        engine,
-        _critic(job) if section.has_critic else None,
-        reference,
-        reward,
-        lambda: Policy(full_weights(engine.module)),
-        save,
-        save,
+        actor=engine,
+        critic=_critic(job) if section.has_critic else None,
+        reference=reference,
+        reward=reward,
+        policy=lambda: Policy(full_weights(engine.module)),
+        export=save,
+        save=save,
     )
 
 

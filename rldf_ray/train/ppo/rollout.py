@@ -25,7 +25,7 @@ from rldf_ray.plan import PPOSection
 from rldf_ray.train.worker import TrainJob
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rollout:
     """One answered prompt, as the engine consumed and produced it."""
 
@@ -36,7 +36,7 @@ class Rollout:
     ended: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Batch:
     """A micro-batch of rollouts, right-padded, T = longest prompt and answer.
 
@@ -55,11 +55,11 @@ class Batch:
 
     def to(self, device: str) -> Batch:
         return Batch(
-            self.ids.to(device),
-            self.attention.to(device),
-            self.mask.to(device),
-            self.engine_logprobs.to(device),
-            self.prompts_shared,
+            ids=self.ids.to(device),
+            attention=self.attention.to(device),
+            mask=self.mask.to(device),
+            engine_logprobs=self.engine_logprobs.to(device),
+            prompts_shared=self.prompts_shared,
         )
 
 
@@ -231,11 +231,11 @@ async def generate(
 def _rollout(completion: Completion) -> Rollout:
     assert completion.logprobs is not None
     return Rollout(
-        completion.prompt_ids,
-        completion.token_ids,
-        completion.logprobs,
-        completion.text,
-        completion.finish_reason == "stop",
+        prompt_ids=completion.prompt_ids,
+        answer_ids=completion.token_ids,
+        engine_logprobs=completion.logprobs,
+        text=completion.text,
+        ended=completion.finish_reason == "stop",
     )
 
 
@@ -250,7 +250,9 @@ def batch_of(rollouts: Sequence[Rollout], pad_id: int) -> Batch:
         mask[row, begin:end] = True
         engine[row, begin:end] = torch.tensor(rollout.engine_logprobs)
     shared = any(one.prompt_ids == other.prompt_ids for one, other in pairwise(rollouts))
-    return Batch(ids, attention, mask, engine, shared)
+    return Batch(
+        ids=ids, attention=attention, mask=mask, engine_logprobs=engine, prompts_shared=shared
+    )
 
 
 def in_batches(rollouts: Sequence[Rollout], size: int, pad_id: int) -> Iterator[Batch]:

@@ -228,13 +228,15 @@ def shared_models(job: TrainJob) -> PPOModels:
         reward.tokenizer.save_pretrained(out / "model")
 
     return PPOModels(
-        training_engine(job, Actor(shared), section.learning_rate),
-        training_engine(job, Critic(shared), section.critic_learning_rate)
+        actor=training_engine(job, Actor(shared), section.learning_rate),
+        critic=training_engine(job, Critic(shared), section.critic_learning_rate)
         if section.has_critic
         else None,
-        lambda **inputs: shared.language("reference", **inputs),
-        reward,
-        shared.policy if adapters_in_engines(job.placement, job.plan.train.lora) else shared.merged,
-        export,
-        save,
+        reference=lambda **inputs: shared.language("reference", **inputs),
+        reward=reward,
+        policy=shared.policy
+        if adapters_in_engines(job.placement, job.plan.train.lora)
+        else shared.merged,
+        export=export,
+        save=save,
     )

@@ -155,7 +155,17 @@ class PPO:
             weights = ppo_math.importance_weights(
                 old[i], b.engine_logprobs, b.mask, section.importance_cap
             )
-            made.append(Experience(b, old[i], ref[i], values[i], advantages, returns, weights))
+            made.append(
+                Experience(
+                    batch=b,
+                    old_logprobs=old[i],
+                    ref_logprobs=ref[i],
+                    old_values=values[i],
+                    advantages=advantages,
+                    returns=returns,
+                    importance=weights,
+                )
+            )
             # What is reported and steered is k3: like k1 unbiased, but never below zero.
             kls.append(ppo_math.answer_sums(ppo_math.kl_estimate(old[i], ref[i], "k3"), b.mask))
         return self._scaled(made), torch.cat(kls)

@@ -25,7 +25,7 @@ SHARED_BBQ = Path(__file__).resolve().parents[4] / "shared" / "data" / "bbq"
 
 
 def evaluation(answers: dict[Key, Answer], variant: Variant = "paper") -> Evaluation:
-    return Evaluation("m", "letter", variant, SET, answers, 0)
+    return Evaluation(model="m", mode="letter", variant=variant, items=SET, answers=answers, seed=0)
 
 
 def right(item: BBQItem) -> Answer:
@@ -175,7 +175,15 @@ def test_a_file_of_published_predictions_gives_the_reference_scores(tmp_path: Pa
     path.write_text("".join(json.dumps(line) + "\n" for line in lines[:-1]))
     given = read_predictions(path, SHARED_BBQ)
     answers = {key: Answer(prediction) for key, prediction in given.predictions.items()}
-    found = Evaluation("u", "predictions", "paper", given.items, answers, 0, given.missing)
+    found = Evaluation(
+        model="u",
+        mode="predictions",
+        variant="paper",
+        items=given.items,
+        answers=answers,
+        seed=0,
+        missing=given.missing,
+    )
     summary = found.summary()
     assert list(summary["categories"]) == ["Age", "Religion"]
     assert (summary["missing"], summary["unparsed"]["number"]) == (1, 1)

@@ -135,7 +135,15 @@ def test_the_long_table_keeps_methods_repeats_and_seeds_apart() -> None:
     for repeat, seed in ((0, 11), (1, 12)):
         for method in ("A", "B"):
             one = judged(method, 1, "BS", 10 * repeat)
-            other = FreeAnswer(method, "p1", "age", "Q?", "x", repeat, seed)
+            other = FreeAnswer(
+                method=method,
+                prompt_id="p1",
+                bias_type="age",
+                prompt="Q?",
+                answer="x",
+                repeat=repeat,
+                seed=seed,
+            )
             found.append(Judged(other, one.judgement))
     table = long_judged(found, "said")
     assert table.schema == LONG_SCHEMA and table.num_rows == 8

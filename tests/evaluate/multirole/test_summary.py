@@ -52,7 +52,9 @@ def query(number: int, bias_type: str = "age", options: int | None = None) -> Qu
 
 def set_of(*queries: Query) -> MultiroleSet:
     rows = frozenset(query.item.key for query in queries)
-    return MultiroleSet(queries, "made up", rows | {("age", 9)}, {}, 0)
+    return MultiroleSet(
+        queries=queries, source="made up", rows=rows | {("age", 9)}, available={}, repetitions=0
+    )
 
 
 def evaluation(queries: MultiroleSet, predictions: list[int | None]) -> MultiroleEvaluation:
@@ -60,7 +62,7 @@ def evaluation(queries: MultiroleSet, predictions: list[int | None]) -> Multirol
         item.key: Answer(prediction, order_of(item, True, 0))
         for item, prediction in zip(queries.items, predictions, strict=True)
     }
-    return MultiroleEvaluation("m", "rank", queries, answers, seed=0)
+    return MultiroleEvaluation(model="m", mode="rank", queries=queries, answers=answers, seed=0)
 
 
 def test_shares_are_counted_by_bias_type_and_over_all_queries() -> None:
@@ -160,10 +162,14 @@ def test_orders_given_with_predictions_measure_the_position(tmp_path: Path) -> N
     assert all("A. " in row["prompt"] and row["options"][0] in row["prompt"] for row in rows)
     path = jsonl(tmp_path, *(line(r["row"], r["options"][0], order=r["order"]) for r in rows))
     given_ = read_multirole_predictions(path, queries)
-    one = MultiroleEvaluation("f", "predictions", queries, given_.answers, 0)
+    one = MultiroleEvaluation(
+        model="f", mode="predictions", queries=queries, answers=given_.answers, seed=0
+    )
     assert "shown as A" in one.summary()["positions"]["verdict"]
     orderless = {key: replace(answer, order=None) for key, answer in given_.answers.items()}
-    unknown = MultiroleEvaluation("f", "predictions", queries, orderless, 0)
+    unknown = MultiroleEvaluation(
+        model="f", mode="predictions", queries=queries, answers=orderless, seed=0
+    )
     assert unknown.summary()["positions"] is None
     assert unknown.table()["order"].to_pylist() == [None] * 12
 
@@ -175,7 +181,9 @@ def test_queries_without_a_prediction_have_no_part_in_the_effect_of_the_order(
     rows = [json.loads(text) for text in written_queries(queries, 3).splitlines()]
     half = (line(r["row"], IMPARTIAL, order=r["order"]) for r in rows[::2])
     given_ = read_multirole_predictions(jsonl(tmp_path, *half), queries)
-    one = MultiroleEvaluation("f", "predictions", queries, given_.answers, 0)
+    one = MultiroleEvaluation(
+        model="f", mode="predictions", queries=queries, answers=given_.answers, seed=0
+    )
     found = one.summary()["positions"]
     assert {letter: share["share"] for letter, share in found["accuracy"].items()} == {
         "A": 1.0,

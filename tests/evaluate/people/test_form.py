@@ -33,9 +33,23 @@ LONG = (
 )
 SHEET = blind_sheet(
     [
-        FreeAnswer("one", "p1", "age", "Should couriers retire at sixty?", LONG),
-        FreeAnswer("two", "p1", "age", "Should couriers retire at sixty?", "=Yes, <b>they</b> do."),
-        FreeAnswer("two", "p2", "age", "Who was late?", "x" * 300),
+        FreeAnswer(
+            method="one",
+            prompt_id="p1",
+            bias_type="age",
+            prompt="Should couriers retire at sixty?",
+            answer=LONG,
+        ),
+        FreeAnswer(
+            method="two",
+            prompt_id="p1",
+            bias_type="age",
+            prompt="Should couriers retire at sixty?",
+            answer="=Yes, <b>they</b> do.",
+        ),
+        FreeAnswer(
+            method="two", prompt_id="p2", bias_type="age", prompt="Who was late?", answer="x" * 300
+        ),
     ],
     seed=0,
 )

@@ -33,7 +33,13 @@ METHODS = ("secret-default", "secret-rldf")
 
 def answer(number: int, method: str, text: str | None = None) -> FreeAnswer:
     said = f"Words {number} by {METHODS.index(method)}." if text is None else text
-    return FreeAnswer(method, f"p{number}", "age", f"Question {number}?", said)
+    return FreeAnswer(
+        method=method,
+        prompt_id=f"p{number}",
+        bias_type="age",
+        prompt=f"Question {number}?",
+        answer=said,
+    )
 
 
 ANSWERS = [answer(i, method) for method in METHODS for i in range(4)]

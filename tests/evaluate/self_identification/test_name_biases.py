@@ -130,13 +130,13 @@ def namings(
     """A naming for each item and framing; None could not be read."""
     return [
         Naming(
-            QuestionAnswer(id=str(i), question="Q", answer="A", biases=biases and biases[i]),
-            framing,
-            0,
-            0,
-            named,
-            None if named is not None else "not JSON",
-            completion("x"),
+            pair=QuestionAnswer(id=str(i), question="Q", answer="A", biases=biases and biases[i]),
+            framing=framing,
+            sample=0,
+            seed=0,
+            named=named,
+            failure=None if named is not None else "not JSON",
+            completion=completion("x"),
         )
         for framing, found in numbers.items()
         for i, named in enumerate(found)

@@ -45,7 +45,9 @@ def debates_of(number: int, topics: list[Topic], *overrides: str) -> list[Debate
 
 def collected(model: RecordingModel, debates: list[Debate], *overrides: str) -> list[Statement]:
     plan = plan_with("debate.debates=1", *overrides)
-    collector = Collector(plan, "run-1", model, PromptedReferee(model, plan.seed))
+    collector = Collector(
+        plan=plan, run_id="run-1", speaker=model, referee=PromptedReferee(model, plan.seed)
+    )
     return kept(collector, debates)
 
 
@@ -61,7 +63,10 @@ def one_round(verdicts: list[Verdict], *overrides: str, said: str = "Cats.") -> 
     plan = plan_with("debate.rounds=1", f"debate.debaters={len(verdicts)}", *overrides)
     model = RecordingModel(lambda request: f"{said}{request.address[-1]}" if said else "")
     (debate,) = plan_debates([opinion(1), opinion(1, "profession")], plan_of_one(plan))
-    return kept(Collector(plan, "run-1", model, FixedReferee([verdicts])), [debate])
+    return kept(
+        Collector(plan=plan, run_id="run-1", speaker=model, referee=FixedReferee([verdicts])),
+        [debate],
+    )
 
 
 def plan_of_one(plan: Plan) -> Plan:
@@ -177,7 +182,9 @@ def test_a_bias_type_given_as_a_file_can_be_debated_and_made_into_data(tmp_path:
     debates = plan_debates(topics, plan)
     assert len(debates) == plan.debate.debates
     model = RecordingModel()
-    collector = Collector(plan, "r", model, PromptedReferee(model, plan.seed))
+    collector = Collector(
+        plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, plan.seed)
+    )
     rows = kept(collector, debates)
     low = sum(row.label == "low" for row in rows)
     assert sft_table(rows, {t.topic_id: t for t in topics}, plan.data).num_rows == low > 0
@@ -289,7 +296,7 @@ def test_progress_counts_every_statement_once() -> None:
     counted: list[int] = []
     plan = plan_with("debate.rounds=2")
     model = RecordingModel()
-    collector = Collector(plan, "r", model, PromptedReferee(model, 0))
+    collector = Collector(plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, 0))
     asyncio.run(collector.collect(debates_of(5, mixed_topics()), lambda *_: None, counted.append))
     assert sum(counted) == 5 * 2 * 3
 

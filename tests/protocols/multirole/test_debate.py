@@ -45,7 +45,18 @@ def hold(
     name: str = "age",
 ) -> list[Round]:
     identities = bias_type(name).identities[:debaters]
-    speakers = [Debater(i, model, 48, 1.0, 0.95, seed=5, table=identities) for i in identities]
+    speakers = [
+        Debater(
+            identity=i,
+            model=model,
+            max_tokens=48,
+            temperature=1.0,
+            top_p=0.95,
+            seed=5,
+            table=identities,
+        )
+        for i in identities
+    ]
     protocol = MultiRoleDebate(rounds, order, "said")
     referee = PromptedReferee(model, seed=5)
     return asyncio.run(protocol.hold(Context(TOPIC), speakers, referee, debate_id))
@@ -257,7 +268,10 @@ def test_the_mark_shown_is_the_score_that_labels(
 ) -> None:
     said = completion("2", choice_probabilities=probabilities(_4=0.5, _5=0.5))
     model = RecordingModel(lambda r: said if "/score/" in r.address else None)
-    speakers = [Debater(i, model, 48, 1.0, 1.0, 5) for i in bias_type("age").identities[:2]]
+    speakers = [
+        Debater(identity=i, model=model, max_tokens=48, temperature=1.0, top_p=1.0, seed=5)
+        for i in bias_type("age").identities[:2]
+    ]
     protocol = MultiRoleDebate(2, "simultaneous", shown)
     asyncio.run(protocol.hold(Context(TOPIC), speakers, PromptedReferee(model, 5), "d"))
     for request in turns_of(model, 2):
@@ -327,7 +341,10 @@ def test_a_model_that_cannot_answer_ends_the_debate_with_its_error(order: Order)
 def test_another_referee_can_judge_without_a_model() -> None:
     model = RecordingModel()
     rounds = [[verdict(1.0, rank=1), verdict(9.0, rank=2)]] * 2
-    speakers = [Debater(i, model, 48, 1.0, 1.0, 5) for i in bias_type("age").identities[:2]]
+    speakers = [
+        Debater(identity=i, model=model, max_tokens=48, temperature=1.0, top_p=1.0, seed=5)
+        for i in bias_type("age").identities[:2]
+    ]
     protocol = MultiRoleDebate(2, "simultaneous", "said")
     transcript = asyncio.run(protocol.hold(Context(TOPIC), speakers, FixedReferee(rounds), "d"))
     assert [[turn.mark for turn in turns] for turns in transcript] == [[1.0, 9.0]] * 2

@@ -32,7 +32,9 @@ def referee_saying(score: str | Completion, rank: str = "1 2 3") -> RecordingMod
 
 def debater(model: RecordingModel, place: int = 0) -> Debater:
     identity = bias_type("age").identities[place]
-    return Debater(identity, model, max_tokens=48, temperature=0.9, top_p=0.8, seed=5)
+    return Debater(
+        identity=identity, model=model, max_tokens=48, temperature=0.9, top_p=0.8, seed=5
+    )
 
 
 # ---- seeds

@@ -50,7 +50,9 @@ def refereed(score: str, rank: str, probabilities: dict[str, float] | None) -> l
     plan = plan_with("debate.rounds=1", "debate.debates=2")
     model = RecordingModel(answer)
     found: list[Statement] = []
-    collector = Collector(plan, "r", model, PromptedReferee(model, plan.seed))
+    collector = Collector(
+        plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, plan.seed)
+    )
     debates = plan_debates([opinion(1), judgement(1, "profession")], plan)
     asyncio.run(collector.collect(debates, lambda place, statements: found.extend(statements)))
     return found

@@ -26,7 +26,18 @@ def prompts(layout: Layout, rounds: int = 3, examples: int = 0) -> dict[str, str
     model = RecordingModel(lambda r: f"Said at {r.address}." if "/role/" in r.address else None)
     table = bias_type("age").identities[:3]
     debaters = [
-        Debater(identity, model, 48, 1.0, 0.95, 5, layout, table, examples) for identity in table
+        Debater(
+            identity=identity,
+            model=model,
+            max_tokens=48,
+            temperature=1.0,
+            top_p=0.95,
+            seed=5,
+            layout=layout,
+            table=table,
+            examples=examples,
+        )
+        for identity in table
     ]
     protocol = MultiRoleDebate(rounds, "simultaneous", "said")
     asyncio.run(

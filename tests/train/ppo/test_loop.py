@@ -308,7 +308,16 @@ def test_one_text_has_one_reward_in_training_ppo_and_evaluation(folders: dict[st
     answers = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
     # One answer was ended by the engine, the other ran into its limit.
     answers[0].append(tokenizer.eos_token_id)
-    rollouts = [Rollout(tuple(prompt), tuple(a), (0.0,) * len(a), "", True) for a in answers]
+    rollouts = [
+        Rollout(
+            prompt_ids=tuple(prompt),
+            answer_ids=tuple(a),
+            engine_logprobs=(0.0,) * len(a),
+            text="",
+            ended=True,
+        )
+        for a in answers
+    ]
     in_ppo = ppo.score(rollouts)
     in_evaluation = RewardModel(folders["reward"], "cpu", 128).score([prompt] * 2, answers)
     assert torch.equal(in_ppo, in_evaluation)

@@ -11,8 +11,16 @@ from rldf_ray.train.ppo.losses import token_logprobs
 from rldf_ray.train.ppo.rollout import Rollout, batch_of, in_batches, prompt_order
 
 PAD = 0
-SHORT = Rollout((5, 6), (7, 8, 9), (-0.1, -0.2, -0.3), "a", True)
-LONG = Rollout((5, 6, 7, 8), (9,), (-0.9,), "b", False)
+SHORT = Rollout(
+    prompt_ids=(5, 6),
+    answer_ids=(7, 8, 9),
+    engine_logprobs=(-0.1, -0.2, -0.3),
+    text="a",
+    ended=True,
+)
+LONG = Rollout(
+    prompt_ids=(5, 6, 7, 8), answer_ids=(9,), engine_logprobs=(-0.9,), text="b", ended=False
+)
 
 
 def test_mask_is_true_where_the_next_token_is_the_answers() -> None:
@@ -27,7 +35,7 @@ def test_mask_is_true_where_the_next_token_is_the_answers() -> None:
 
 
 def test_padding_is_neither_attended_nor_trained_on() -> None:
-    tiny = Rollout((5,), (6,), (-0.5,), "c", True)
+    tiny = Rollout(prompt_ids=(5,), answer_ids=(6,), engine_logprobs=(-0.5,), text="c", ended=True)
     batch = batch_of([tiny, SHORT], PAD)
     assert batch.attention.tolist() == [[1, 1, 0, 0, 0], [1, 1, 1, 1, 1]]
     assert batch.mask[0].tolist() == [True, False, False, False]

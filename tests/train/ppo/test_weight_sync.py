@@ -24,7 +24,9 @@ def _requests() -> list:
     from rldf_ray.models.base import ChatRequest, Message
 
     return [
-        ChatRequest((Message("user", question),), max_tokens=24, temperature=0.0, address=question)
+        ChatRequest(
+            messages=(Message("user", question),), max_tokens=24, temperature=0.0, address=question
+        )
         for question in QUESTIONS
     ]
 
