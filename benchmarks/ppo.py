@@ -176,7 +176,7 @@ def ours(root: Path, side: str, episodes: int) -> None:
     """The `ppo` stage in this process, on a Ray cluster of its own."""
     from rldf_ray.cluster.placement import place
     from rldf_ray.cluster.ray_cluster import ray_cluster
-    from rldf_ray.console import Story
+    from rldf_ray.console import Progress
     from rldf_ray.engines.speakers import Speakers
     from rldf_ray.stages.ppo import ppo
     from rldf_ray.stages.run import Run
@@ -198,13 +198,13 @@ def ours(root: Path, side: str, episodes: int) -> None:
     )
     with ray_cluster(root / "logs") as resources:
         placement = place(plan, resources)
-        folder, story = RunFolder(root), Story()
-        speakers = Speakers(plan=plan, folder=folder, placement=placement, story=story)
+        folder, progress = RunFolder(root), Progress()
+        speakers = Speakers(plan=plan, folder=folder, placement=placement, progress=progress)
         run = Run(
             plan=plan,
             folder=folder,
             placement=placement,
-            story=story,
+            progress=progress,
             run_id="benchmark",
             speakers=speakers,
         )

@@ -26,7 +26,7 @@ from rldf_ray.commands.self_identification import self_identification
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.commands.summary import print_summary
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 from rldf_ray.storage.object_store import ObjectStoreError
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
@@ -57,7 +57,7 @@ app.add_typer(evals, name="eval")
 app.add_typer(serves, name="serve")
 app.command("publish")(publish)
 
-story = Story()
+progress = Progress()
 
 # The budget is spent: nothing is wrong, and the same command with a higher one continues.
 SPENT_STATUS = 3
@@ -87,8 +87,8 @@ def run_command(plan: PlanName, out: Out, set_: Set = [], bbq: BBQ = None) -> No
     loaded = load_plan(plan, overrides)
     from rldf_ray import pipeline
 
-    pipeline.run(loaded, out, story)
-    print_summary(out, story, as_json=False)
+    pipeline.run(loaded, out, progress)
+    print_summary(out, progress, as_json=False)
 
 
 def _stages(
@@ -96,7 +96,7 @@ def _stages(
 ) -> None:
     from rldf_ray import pipeline
 
-    pipeline.run(_plan_of(out, plan, overrides), out, story, only=names, redo=redo)
+    pipeline.run(_plan_of(out, plan, overrides), out, progress, only=names, redo=redo)
 
 
 def _plan_of(out: str, plan: str | None, overrides: list[str]) -> Plan:
@@ -150,8 +150,8 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
 
     plan = _plan_of(out, None, [])
     other_items = Path(bbq).resolve() if bbq else None
-    pipeline.run(plan, out, story, only=("eval",), redo=redo, bbq=other_items)
-    print_summary(out, story, as_json)
+    pipeline.run(plan, out, progress, only=("eval",), redo=redo, bbq=other_items)
+    print_summary(out, progress, as_json)
 
 
 evals.command("bbq")(bbq_command)
@@ -173,7 +173,7 @@ def report(out: Folder, as_json: AsJSON = False) -> None:
     plan, folder = _plan_of(out, None, []), RunFolder.at(out)
     with folder.locked():
         write_report(folder, plan)
-    print_summary(out, story, as_json)
+    print_summary(out, progress, as_json)
 
 
 app.command("doctor")(doctor_command)
@@ -202,9 +202,9 @@ def fields(as_json: AsJSON = False) -> None:
         return
     for field in found:
         default = "null" if field.default is None else field.default
-        story.say(f"{field.path}: {field.type} = {default}")
+        progress.say(f"{field.path}: {field.type} = {default}")
         about = [field.description, field.unit and f"[{field.unit}]", field.source]
-        story.say("    " + "; ".join(filter(None, about)))
+        progress.say("    " + "; ".join(filter(None, about)))
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:

@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TaskID,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+)
+from rich.progress import (
+    Progress as RichProgress,
 )
 
 PLAIN_LINE_EVERY_S = 15.0
@@ -36,7 +38,7 @@ class Bar:
 
     name: str
     total: int
-    progress: Progress | None
+    progress: RichProgress | None
     console: Console
     started: float = field(default_factory=time.monotonic)
     done: int = 0
@@ -59,7 +61,7 @@ class Bar:
             )
 
 
-class Story:
+class Progress:
     """The terminal's account of a run, and nothing else's."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -74,7 +76,7 @@ class Story:
         if not self.console.is_terminal:
             yield Bar(name=name, total=total, progress=None, console=self.console)
             return
-        with Progress(
+        with RichProgress(
             TextColumn("  {task.description}"),
             BarColumn(),
             MofNCompleteColumn(),

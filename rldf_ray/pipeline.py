@@ -19,10 +19,10 @@ from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.memory import watch_memory
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.journaled import EarlierCalls
-from rldf_ray.plan import HOW_FIELDS, Plan
+from rldf_ray.plan import RUNTIME_FIELDS, Plan
 from rldf_ray.preflight.checks import check_inputs, check_ppo_memory
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
@@ -59,7 +59,7 @@ ASKING = ("audit", "debates")
 def run(
     plan: Plan,
     out: str | Path,
-    story: Story,
+    progress: Progress,
     only: Sequence[str] = tuple(STAGES),
     redo: bool = False,
     bbq: Path | None = None,
@@ -95,42 +95,42 @@ def run(
         todo = [name for name in only if folder.manifest(name) is None]
         for name in only:
             if name not in todo:
-                story.say(f"{name}: finished before")
+                progress.say(f"{name}: finished before")
         if todo:
             check_inputs(plan, folder.root, todo)
-            _do(todo, plan, folder, story, earlier, statements, stages_of)
+            _do(todo, plan, folder, progress, earlier, statements, stages_of)
         if folder.manifest("ppo"):
             folder.fetched("model")
             folder.fetched("ppo/model")
             export_model(folder, plan)
         write_report(folder, plan)
-    story.say(f"report: {folder.address('report.html')}")
+    progress.say(f"report: {folder.address('report.html')}")
 
 
 def _do(
     todo: Sequence[str],
     plan: Plan,
     folder: RunFolder,
-    story: Story,
+    progress: Progress,
     earlier: EarlierCalls | None,
     statements: Path | None,
     stages_of: Mapping[str, Stage],
 ) -> None:
     """The unfinished stages, on Ray, engines and trainers taking turns."""
-    story.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
+    progress.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
     with ray_cluster(folder.root / "logs") as resources:
         placement = place(plan, resources)
         if "ppo" in todo:
             check_ppo_memory(plan, resources)
-        story.say(f"placement: {placement.describe()}")
+        progress.say(f"placement: {placement.describe()}")
         speakers = Speakers(
-            plan=plan, folder=folder, placement=placement, story=story, earlier=earlier
+            plan=plan, folder=folder, placement=placement, progress=progress, earlier=earlier
         )
         current = Run(
             plan=plan,
             folder=folder,
             placement=placement,
-            story=story,
+            progress=progress,
             run_id=plan.digest(),
             speakers=speakers,
             statements=statements,
@@ -145,7 +145,7 @@ def _do(
 
 
 def _stage(name: str, stage: Stage, current: Run) -> None:
-    current.story.say(f"{name}: started")
+    current.progress.say(f"{name}: started")
     began = time.monotonic()
     with watch_memory() as peak:
         facts = stage(current)
@@ -161,8 +161,8 @@ def _stage(name: str, stage: Stage, current: Run) -> None:
         },
     )
     for note in stage_notes(name, facts):
-        current.story.say(f"  {note}")
-    current.story.say(f"{name}: done in {seconds:.0f} s, peak memory {peak.gib:.1f} GiB")
+        current.progress.say(f"  {note}")
+    current.progress.say(f"{name}: done in {seconds:.0f} s, peak memory {peak.gib:.1f} GiB")
 
 
 def _settle_plan(plan: Plan, folder: RunFolder) -> None:
@@ -170,7 +170,7 @@ def _settle_plan(plan: Plan, folder: RunFolder) -> None:
     path = folder.root / "plan.yaml"
     if path.exists():
         theirs = yaml.safe_load(path.read_text())
-        differing = set(_differences(theirs, plan.model_dump(mode="json"))) - set(HOW_FIELDS)
+        differing = set(_differences(theirs, plan.model_dump(mode="json"))) - set(RUNTIME_FIELDS)
         if differing:
             raise RunFolderError(
                 f"{folder.where} holds a run of another plan (differs in "

@@ -17,7 +17,7 @@ from rich.console import Console
 import rldf_ray
 from rldf_ray import cli
 from rldf_ray.cluster.placement import PlacementError
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.models.base import BudgetSpentError, ModelError
 from rldf_ray.plan import PlanError, load_plan, plan_fields, presets
 from rldf_ray.storage.run_folder import RunFolderError
@@ -29,7 +29,9 @@ Rldf = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def rldf(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Rldf:
     """Runs a command line in this process; returns exit status, stdout and stderr."""
-    monkeypatch.setattr(cli, "story", Story(Console(width=200, highlight=False, soft_wrap=True)))
+    monkeypatch.setattr(
+        cli, "progress", Progress(Console(width=200, highlight=False, soft_wrap=True))
+    )
 
     def run(*arguments: str) -> tuple[int, str, str]:
         status = 0
@@ -50,7 +52,7 @@ class Pipeline(SimpleNamespace):
         self.calls: list[tuple[Any, ...]] = []
         self.error: BaseException | None = None
 
-    def run(self, plan: Any, where: str, story: Any, **options: Any) -> None:
+    def run(self, plan: Any, where: str, progress: Any, **options: Any) -> None:
         out = Path(where)
         self.calls.append((plan, out, options))
         if self.error is not None:
@@ -162,7 +164,9 @@ def test_fields_show_every_field_with_its_unit_and_source(rldf: Rldf) -> None:
 def test_fields_are_named_in_full_on_a_narrow_terminal(
     rldf: Rldf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "story", Story(Console(width=80, highlight=False, soft_wrap=True)))
+    monkeypatch.setattr(
+        cli, "progress", Progress(Console(width=80, highlight=False, soft_wrap=True))
+    )
     _, out, _ = rldf("plan", "fields")
     assert [field.path for field in plan_fields() if field.path not in out] == []
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rldf_ray.plan import HOW_FIELDS, Plan, PlanError, load_plan, plan_fields, presets
+from rldf_ray.plan import RUNTIME_FIELDS, Plan, PlanError, load_plan, plan_fields, presets
 from rldf_ray.topics.bias_type import bias_type
 
 FIELDS = list(plan_fields())
@@ -341,7 +341,7 @@ def _another(value: Any) -> Any:
     return value / 2 if value < 1 else value + 1
 
 
-@pytest.mark.parametrize("path", HOW_FIELDS)
+@pytest.mark.parametrize("path", RUNTIME_FIELDS)
 def test_how_a_run_is_carried_out_does_not_change_the_digest(path: str) -> None:
     prices = "endpoint={prompt_price: 1, generated_price: 1}"
     plan = load_plan("smoke", [prices])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import rldf_ray
 from rldf_ray.cluster.environment import versions
-from rldf_ray.plan import HOW_FIELDS, Part, Plan
+from rldf_ray.plan import RUNTIME_FIELDS, Part, Plan
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -79,7 +79,7 @@ def _speaking(plan: Plan, part: Part) -> tuple[object, ...]:
 
 def _how(section: str) -> set[str]:
     """Fields of a section that shape no result."""
-    return {path.partition(".")[2] for path in HOW_FIELDS if path.startswith(f"{section}.")}
+    return {path.partition(".")[2] for path in RUNTIME_FIELDS if path.startswith(f"{section}.")}
 
 
 def _software() -> tuple[object, ...]:

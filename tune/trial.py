@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.pipeline import STAGES, run
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.storage.run_folder import RunFolder
@@ -38,7 +38,7 @@ class TrialRun:
     folder: RunFolder
     store: Store
     most_topics: int
-    story: Story
+    progress: Progress
     fetched: list[str] = field(default_factory=list)
 
     @property
@@ -86,21 +86,21 @@ class TrialRun:
         key = topics_key(whole, self.most_topics)
         source = RunFolder(self._sweep / "topics" / key)
         if not self.store.fetch("topics", key, source):
-            run(whole, source.root, self.story, only=("topics",))
+            run(whole, source.root, self.progress, only=("topics",))
             self.store.keep("topics", key, source)
         begin_with(source, self.plan, self.folder)
 
     def _fetch(self, stage: str, key: str) -> None:
         if self.folder.manifest(stage) is None and self.store.fetch(stage, key, self.folder):
             self.fetched.append(stage)
-            self.story.say(f"{stage}: from the store")
+            self.progress.say(f"{stage}: from the store")
 
     def _run(self, last: str, calls: KnownCalls | None = None) -> None:
         # The audit measures the referee, which is every trial's; `rldf run` does it. A trained one
         # is fitted where debates are held.
         names = tuple(name for name in STAGES if name not in ("referee", "audit"))
         only = names[: names.index(last) + 1]
-        run(self.plan, self.folder.root, self.story, only=only, earlier=calls)
+        run(self.plan, self.folder.root, self.progress, only=only, earlier=calls)
 
     def drop_models(self) -> None:
         """A sweep keeps figures; `rldf run` of the best plan makes its model again."""
@@ -138,7 +138,7 @@ def main(
         folder=folder,
         store=Store.at(store),
         most_topics=most_topics,
-        story=Story(),
+        progress=Progress(),
     )
     measured = trial.until(until)  # type: ignore[arg-type]
     folder.write_json(

@@ -44,7 +44,7 @@ def _pss(process: psutil.Process) -> int:
     return 1024 * int(sizes[0]) if sizes else 0
 
 
-def give_back_freed() -> None:
+def trim_heap() -> None:
     """Give what this process has freed back to the system, which glibc leaves to others to ask."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

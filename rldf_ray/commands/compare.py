@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.plan import load_plan
 
 if TYPE_CHECKING:
@@ -126,10 +126,10 @@ def compare(
         audit_pairs=audit_pairs,
     )
     # Tables and JSON go to stdout; what a run tells while it works must not be among JSON.
-    story = Story(Console(stderr=as_json, highlight=False, soft_wrap=True))
+    progress = Progress(Console(stderr=as_json, highlight=False, soft_wrap=True))
     other = None if multirole is None else str(multirole.resolve())
     whole = plan_with_items(loaded, folder, items, other)
-    found = work.compare(whole, settings, out, story)
+    found = work.compare(whole, settings, out, progress)
     if as_json:
         print(json.dumps(found.summary, indent=2))
         return
@@ -138,7 +138,7 @@ def compare(
         "tables.md, tables.tex, tables.csv, differences.csv, costs.csv, eval/items.parquet, "
         "results.parquet, compare.json"
     )
-    story.say(f"{out / 'compare'}: {names}")
+    progress.say(f"{out / 'compare'}: {names}")
 
 
 def show(found: Found, console: Console) -> None:

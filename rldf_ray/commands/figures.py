@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.plan import PlanError
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -47,7 +47,7 @@ def figures(
     texts = _rows(found, [name for name in TEXTS if name in there][:1])
     figures_at = out or found.root / "figures"
     for line in write_figures(answered_of(items), results, texts, _titles(found), figures_at):
-        Story().say(line)
+        Progress().say(line)
 
 
 def _items(folder: RunFolder) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.plan import Plan, load_plan
 
 app = typer.Typer(help="The referee by itself.", no_args_is_help=True)
@@ -49,7 +49,7 @@ def audit(
     folders = [out, *(out / "seeds" / str(loaded.seed + i) for i in range(1, seeds))]
     for i, folder in enumerate(folders):
         of_seed = loaded.model_copy(update={"seed": loaded.seed + i})
-        pipeline.run(of_seed, folder, Story(), only=("audit",), statements=given)
+        pipeline.run(of_seed, folder, Progress(), only=("audit",), statements=given)
     found = json.loads((out / "audit.json").read_text())
     if seeds > 1:
         found["seeds"] = _over_seeds(loaded, folders)

@@ -11,10 +11,10 @@ import typer
 import yaml
 
 from rldf_ray.commands.groups import DefaultCommandGroup
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.storage.run_folder import RunFolderError
 
-story = Story()
+progress = Progress()
 serves = typer.Typer(
     cls=DefaultCommandGroup,
     help="Serve a model behind an OpenAI-compatible API, with a page.",
@@ -58,7 +58,7 @@ def start(
     from serve.launch import serve_until_stopped
 
     given = {"host": host, "port": port, "keys": keys, "store": store}
-    serve_until_stopped(_settings(model, names, set_, given), story.say)
+    serve_until_stopped(_settings(model, names, set_, given), progress.say)
 
 
 @serves.command()
@@ -92,7 +92,7 @@ def rollout(
 
     traffic = ModelStore(store.resolve(), name).rollout(version, percent)
     shift = f", {traffic.percent:g} % to {traffic.next}" if traffic.next else ""
-    story.say(f"{name}: current {traffic.current}{shift}")
+    progress.say(f"{name}: current {traffic.current}{shift}")
 
 
 @serves.command()
@@ -111,7 +111,7 @@ def versions(store: Store, name: ModelName = "policy", as_json: AsJSON = False) 
         print(json.dumps(rows, indent=2))
         return
     for row in rows:
-        story.say(f"{row['version']}  {row['percent']:g} %")
+        progress.say(f"{row['version']}  {row['percent']:g} %")
 
 
 @serves.command()
@@ -145,7 +145,7 @@ def publish(
     source = folder / "model" if (folder / "plan.yaml").exists() else folder
     found = ModelStore(store.resolve(), name)
     version = found.publish(source)
-    story.say(f"{name} {version}: {found.folder(version)}")
+    progress.say(f"{name} {version}: {found.folder(version)}")
 
 
 def _checkout() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.storage.run_folder import RunFolder
 
 SCORES = {
@@ -20,7 +20,7 @@ SCORES = {
 }
 
 
-def print_summary(out: str, story: Story, as_json: bool) -> None:
+def print_summary(out: str, progress: Progress, as_json: bool) -> None:
     """Of the report in the run folder `out`; as JSON, its evaluation."""
     folder = RunFolder.at(out)
     found: dict[str, Any] = json.loads(folder.fetched("report.json").read_text())
@@ -29,12 +29,12 @@ def print_summary(out: str, story: Story, as_json: bool) -> None:
         print(json.dumps(evaluation, indent=2))
         return
     if evaluation is not None:
-        story.say(f"\n{evaluation['set']}")
-        story.console.print(evaluation_table(evaluation))
+        progress.say(f"\n{evaluation['set']}")
+        progress.console.print(evaluation_table(evaluation))
     for note in found["notes"]:
-        story.say(f"- {note}")
+        progress.say(f"- {note}")
     totals = found["totals"]
-    story.say(
+    progress.say(
         f"{totals['seconds']:.0f} s in all, peak memory {totals['peak_pss_gib'] or 0:.1f} GiB "
         f"(PSS); {folder.fetched('report.html')}"
     )

@@ -18,7 +18,7 @@ from rldf_ray.cluster.placement import Placement, place
 from rldf_ray.cluster.ray_cluster import ray_cluster, remote
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.thinking import Scene, Thinker, Thought, asked_after
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import policy_engines
 from rldf_ray.evaluate.bbq.items import BBQSet, Key
 from rldf_ray.evaluate.bbq.prompt import Asked, Mode, ask, order_of
@@ -74,7 +74,12 @@ class Asking:
 
 
 def answer_all(
-    plan: Plan, askings: Sequence[Asking], items: BBQSet, mode: Mode, out: RunFolder, story: Story
+    plan: Plan,
+    askings: Sequence[Asking],
+    items: BBQSet,
+    mode: Mode,
+    out: RunFolder,
+    progress: Progress,
 ) -> dict[tuple[str, int], str]:
     """Have every method answer every item; (method, repeat) -> key of its answers in `out`.
 
@@ -85,11 +90,11 @@ def answer_all(
     todo = {key: a for key, a in first.items() if not has_answers(out, key)}
     if not todo:
         return keys
-    story.say(f"\nanswers to {len(items.items)} items: {len(todo)} of {len(first)} to do")
+    progress.say(f"\nanswers to {len(items.items)} items: {len(todo)} of {len(first)} to do")
     with ray_cluster(out.root / "logs") as resources:
         placement = place(plan, resources)
-        put, facts = _put(plan, todo, items, mode, placement, out, story)
-        with story.bar("items answered", len(items.items) * len(todo)) as bar:
+        put, facts = _put(plan, todo, items, mode, placement, out, progress)
+        with progress.bar("items answered", len(items.items) * len(todo)) as bar:
             for key, asking in todo.items():
                 answers, seconds = _ranked(
                     plan, asking.folder, items, put[key], mode, placement, bar.advance
@@ -124,7 +129,7 @@ def _put(
     mode: Mode,
     placement: Placement,
     out: RunFolder,
-    story: Story,
+    progress: Progress,
 ) -> tuple[dict[str, list[Put]], dict[str, dict[str, Any]]]:
     """Every item as each method is asked it, after thinking where it thinks; tokens and seconds."""
     put = {
@@ -140,8 +145,10 @@ def _put(
     number = len(items.items) * len(thinking)
     try:
         with (
-            policy_engines(plan, placement, story, plan.model, "base", plan.engines.dtype) as pool,
-            story.bar("items thought about", number) as bar,
+            policy_engines(
+                plan, placement, progress, plan.model, "base", plan.engines.dtype
+            ) as pool,
+            progress.bar("items thought about", number) as bar,
         ):
             pool.wait_until_ready()
             for key, asking in thinking.items():

@@ -20,7 +20,7 @@ from rldf_ray.compare.answers import Asking, think_all
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.runs import data_runs
 from rldf_ray.compare.thinking import Scene
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import policy_engines
 from rldf_ray.evaluate.held_out.answers import answer_prompts, held_out_rows
 from rldf_ray.models.base import ChatModel
@@ -60,7 +60,7 @@ def held_out_prompts(plan: Plan, methods: Sequence[Method], out: Path) -> Prompt
 
 
 def answer_freely(
-    plan: Plan, askings: Sequence[Asking], prompts: Prompts, out: RunFolder, story: Story
+    plan: Plan, askings: Sequence[Asking], prompts: Prompts, out: RunFolder, progress: Progress
 ) -> None:
     """Have every method answer every prompt; what `out` has is not asked again."""
     keys = {_place(asking): _key(plan, asking, prompts) for asking in askings}
@@ -68,13 +68,15 @@ def answer_freely(
     todo = [a for a in askings if not (out.root / f"free/{keys[_place(a)]}.parquet").exists()]
     todo.sort(key=lambda asking: asking.method.training is not None)
     if todo and prompts:
-        story.say(f"\nfree answers to {len(prompts)} prompts: {len(todo)} of {len(askings)} to do")
+        progress.say(
+            f"\nfree answers to {len(prompts)} prompts: {len(todo)} of {len(askings)} to do"
+        )
         with (
             ray_cluster(out.root / "logs") as resources,
             policy_engines(
-                plan, place(plan, resources), story, plan.model, "base", plan.engines.dtype
+                plan, place(plan, resources), progress, plan.model, "base", plan.engines.dtype
             ) as pool,
-            story.bar("free answers", len(prompts) * len(todo)) as bar,
+            progress.bar("free answers", len(prompts) * len(todo)) as bar,
         ):
             pool.wait_until_ready()
             journal = Journal(out.path("journal/free_answers.jsonl"))

@@ -9,7 +9,7 @@ from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.results import ALL, BBQ, Rows
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.plan import Plan
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.run_folder import RunFolder
@@ -18,7 +18,7 @@ PERPLEXITY = "perplexity"
 
 
 def measure_perplexities(
-    plan: Plan, askings: Sequence[Asking], kept: RunFolder, story: Story
+    plan: Plan, askings: Sequence[Asking], kept: RunFolder, progress: Progress
 ) -> None:
     """Every distinct model's perplexity on the neutral text, unless `kept` has it."""
     from rldf_ray.evaluate.perplexity.perplexity import perplexity_on_worker
@@ -29,7 +29,7 @@ def measure_perplexities(
         return
     with (
         ray_cluster(kept.root / "logs") as resources,
-        story.bar("perplexities", len(todo)) as bar,
+        progress.bar("perplexities", len(todo)) as bar,
     ):
         placement = place(plan, resources)
         for file, folder in todo.items():

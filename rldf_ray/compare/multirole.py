@@ -10,7 +10,7 @@ import pyarrow as pa
 from rldf_ray.compare.answers import Asking, answer_all, read_answers
 from rldf_ray.compare.results import MULTIROLE, Rows, item_rows
 from rldf_ray.compare.settings import Settings
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.multirole.data import MultiroleSet, load_multirole
@@ -49,7 +49,7 @@ def multirole_rows(
     queries: MultiroleSet | None,
     askings: Sequence[Asking],
     out: RunFolder,
-    story: Story,
+    progress: Progress,
 ) -> MultiroleRows:
     """Have every method answer the queries, as it does BBQ's items."""
     if queries is None:
@@ -61,7 +61,7 @@ def multirole_rows(
         contradictory=frozenset(),
         why_no_bias_scores="the set has no such scores",
     )
-    keys = answer_all(plan, askings, items, settings.mode, out, story)
+    keys = answer_all(plan, askings, items, settings.mode, out, progress)
     found = MultiroleRows([], [], {"the multi-role debate set": items.items})
     for asking in askings:
         answers = read_answers(out, keys[asking.method.name, asking.repeat])

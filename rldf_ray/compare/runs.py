@@ -22,7 +22,7 @@ from pathlib import Path
 from rldf_ray import pipeline
 from rldf_ray.compare.method import Last, Method, Training
 from rldf_ray.compare.plans import Learning, debated, gathered, trained
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.pipeline import Stage
 from rldf_ray.plan import Plan
 from rldf_ray.storage.run_folder import RunFolder
@@ -170,19 +170,19 @@ def pairs_of(folder: RunFolder) -> int:
     return number
 
 
-def carry_out(planned: PlannedRun, out: Path, story: Story) -> None:
+def carry_out(planned: PlannedRun, out: Path, progress: Progress) -> None:
     """Do what is left of a run; a run that has finished is left alone."""
     folder = RunFolder(out / "runs" / planned.name)
     for stage, name in planned.taken.items():
         take(stage, RunFolder(out / "runs" / name), folder)
     if finished(planned, out):
-        story.say(f"{planned.name}: finished before")
+        progress.say(f"{planned.name}: finished before")
         return
-    story.say(f"\n{planned.name}: {', '.join(planned.stages)}")
+    progress.say(f"\n{planned.name}: {', '.join(planned.stages)}")
     pipeline.run(
         planned.plan,
         folder.root,
-        story,
+        progress,
         only=planned.stages,
         stages_of=planned.stages_of,
     )

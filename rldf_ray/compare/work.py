@@ -27,7 +27,7 @@ from rldf_ray.compare.runs import (
 )
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import JUDGE
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.judge.run import (
     JUDGED,
@@ -51,7 +51,7 @@ from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage.run_folder import RunFolder
 
 
-def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
+def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Found:
     """Carry out what is left of a comparison and write OUT/compare.
 
     Raises:
@@ -64,12 +64,12 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
     folder = RunFolder(out.resolve())
     with folder.locked():
         items, queries = load_items(plan), queries_of(plan, settings)
-        pairs = _train(methods, settings, folder.root, story)
+        pairs = _train(methods, settings, folder.root, progress)
         askings = _askings(plan, methods, settings, pairs, folder.root)
         kept = RunFolder(folder.root / "compare")
-        keys = answer_all(plan, askings, items, settings.mode, kept, story)
-        others = multirole_rows(plan, settings, queries, askings, kept, story)
-        measure_perplexities(plan, askings, kept, story)
+        keys = answer_all(plan, askings, items, settings.mode, kept, progress)
+        others = multirole_rows(plan, settings, queries, askings, kept, progress)
+        measure_perplexities(plan, askings, kept, progress)
         topics = _topics(methods, folder.root)
 
         def written(given: Settings) -> Found:
@@ -80,7 +80,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
             return found
 
         found = written(settings)
-        answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, story)
+        answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, progress)
         judge = settings.judge
         scored = judge is not None and _judge(plan, judge, settings.audit_pairs, kept)
         if scored:
@@ -89,7 +89,7 @@ def compare(plan: Plan, settings: Settings, out: Path, story: Story) -> Found:
         texts = kept.read_table(FREE_ANSWERS if judge is None else JUDGED).to_pylist()
         figures = kept.root / "figures"
         for line in write_figures(found.answered, found.results, texts, found.titles, figures):
-            story.say(line)
+            progress.say(line)
         if judge is not None and not scored:
             raise ModelError(
                 f"--judge {judge}: none of its replies is a score (they are in "
@@ -146,13 +146,15 @@ def _judge(plan: Plan, judge: str, audit_pairs: int, kept: RunFolder) -> bool:
     return bool(scores.null_count < len(scores))
 
 
-def _train(methods: Sequence[Method], settings: Settings, out: Path, story: Story) -> int | None:
+def _train(
+    methods: Sequence[Method], settings: Settings, out: Path, progress: Progress
+) -> int | None:
     """All runs; returns the number of pairs that every reward model was given."""
     for planned in (*debate_runs(methods, out), *data_runs(methods)):
-        carry_out(planned, out, story)
+        carry_out(planned, out, progress)
     pairs = fewest_pairs(methods, out)
     for planned in training_runs(methods, settings.repeats, pairs):
-        carry_out(planned, out, story)
+        carry_out(planned, out, progress)
     return pairs
 
 

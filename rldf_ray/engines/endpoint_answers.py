@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
@@ -16,7 +16,7 @@ ENDPOINT = "openai:"
 
 @contextmanager
 def remembering(
-    model: str, endpoint: Endpoint, out: RunFolder, story: Story
+    model: str, endpoint: Endpoint, out: RunFolder, progress: Progress
 ) -> Iterator[JournaledModel]:
     """`openai:NAME` with a journal in `out`; what it remembered is told at the end.
 
@@ -33,7 +33,7 @@ def remembering(
     finally:
         journal.close()
     if remembered.reused:
-        story.say(
+        progress.say(
             f"{remembered.reused} answers were given before and are in {path}; if another model "
             "has that name and address by now, give another --out"
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rldf_ray.cluster.placement import Placement
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.pool import EnginePool, engines
 from rldf_ray.engines.reward_actor import RewardSettings
 from rldf_ray.engines.scripted_actor import ScriptedSettings
@@ -40,7 +40,7 @@ class Speakers:
     plan: Plan
     folder: RunFolder
     placement: Placement
-    story: Story
+    progress: Progress
     earlier: EarlierCalls | None = None
     weights: str | None = None
     _open: ExitStack = field(default_factory=ExitStack)
@@ -108,7 +108,7 @@ class Speakers:
         began = time.monotonic()
         with self._engines(kind, model) as pool:
             pool.wait_until_ready()
-            self.story.say(f"  engines up in {time.monotonic() - began:.0f} s")
+            self.progress.say(f"  engines up in {time.monotonic() - began:.0f} s")
             yield pool
 
     @contextmanager
@@ -117,7 +117,7 @@ class Speakers:
             dtype, placement = self.plan.engines.dtype, at_once(self.plan, self.placement)
             most = self.plan.engines.max_count
             with policy_engines(
-                self.plan, placement, self.story, model, "base", dtype, most=most
+                self.plan, placement, self.progress, model, "base", dtype, most=most
             ) as pool:
                 yield pool
             return
@@ -174,7 +174,7 @@ def fitted_referee(plan: Plan, placement: Placement, folder: RunFolder) -> Itera
 def policy_engines(
     plan: Plan,
     placement: Placement,
-    story: Story,
+    progress: Progress,
     folder: str,
     revision: str,
     dtype: str,
@@ -199,7 +199,7 @@ def policy_engines(
         lora_rank=lora_rank,
         sleeps=section.sleep,
     )
-    story.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
+    progress.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
     with _pool(plan, placement, settings, folder, most) as pool:
         yield pool
 

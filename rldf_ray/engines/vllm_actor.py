@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from rldf_ray.cluster.memory import give_back_freed
+from rldf_ray.cluster.memory import trim_heap
 from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.engines.transport import Desk
 from rldf_ray.models.base import (
@@ -79,7 +79,7 @@ class WorkerExtension:
         runner: Any = self.model_runner  # type: ignore[attr-defined]
         runner.reload_weights(weights_path=folder)
         self._pack_head(runner)
-        give_back_freed()
+        trim_heap()
 
     def _pack_head(self, runner: Any) -> None:
         head = getattr(runner.get_model(), "lm_head", None)

@@ -22,7 +22,7 @@ from rldf_ray.plan.training import PPOSection, RewardSection, SFTSection, TrainS
 from rldf_ray.storage.digest import digest
 
 # How a run is carried out, not what it computes: these may change when a run is continued.
-HOW_FIELDS = (
+RUNTIME_FIELDS = (
     "debate.in_flight",
     "endpoint.timeout_s",
     "endpoint.retries",
@@ -212,9 +212,9 @@ class Plan(Section):
         return tuple(dict.fromkeys(self.speaker_of(part) for part in PARTS))
 
     def digest(self) -> str:
-        """A hash of everything that shapes the results; `HOW_FIELDS` do not."""
+        """A hash of everything that shapes the results; `RUNTIME_FIELDS` do not."""
         values = self.model_dump(mode="json")
-        for path in HOW_FIELDS:
+        for path in RUNTIME_FIELDS:
             section, _, field = path.partition(".")
             del values[section][field]
         return digest(values)

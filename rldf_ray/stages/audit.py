@@ -30,7 +30,7 @@ def audit(run: Run) -> Facts:
     before = run.speakers.usage, run.speakers.paid_usage
     plan, statements = run.plan, _statements(run)
     judge = referee(run)
-    with run.story.bar("labelled statements", len(statements)) as bar:
+    with run.progress.bar("labelled statements", len(statements)) as bar:
         audited = run.speakers.run(
             audit_referee(judge, statements, plan.engines.max_num_seqs, on_statement=bar.advance)
         )
@@ -47,7 +47,7 @@ def audit(run: Run) -> Facts:
     found = {"auc": auc, "file": source, **summary, **details, "reordered": in_another_order}
     run.folder.write_json("audit.json", found)
     draw_referee(found, run.folder.path("eval/referee.png"))
-    run.story.say(f"  {summary['verdict']}")
+    run.progress.say(f"  {summary['verdict']}")
     _check(plan, auc, run)
     return {"referee": summary, **tokens_since(run, before)}
 
@@ -83,4 +83,4 @@ def _check(plan: Plan, auc: float | None, run: Run) -> None:
         raise StageError(
             f"{told}; name a stronger teacher or referee.model, or set referee.below_min_auc=warn"
         )
-    run.story.say(f"  warning: {told}")
+    run.progress.say(f"  warning: {told}")

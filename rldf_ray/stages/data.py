@@ -18,7 +18,7 @@ def data(run: Run) -> Facts:
     _check_data(made)
     facts = write_data(run.folder, run.plan, made)
     for warning in facts["quality"]["warnings"]:
-        run.story.say(f"  {warning}")
+        run.progress.say(f"  {warning}")
     return facts
 
 

@@ -49,7 +49,7 @@ def debates(run: Run, seated: Seating = debaters_of) -> Facts:
     with closing(
         Transcripts(run.folder.path("journal/debates.jsonl"), len(planned))
     ) as transcripts:
-        with run.story.bar("statements", number) as bar:
+        with run.progress.bar("statements", number) as bar:
             run.speakers.run(collector.collect(planned, keep, bar.advance))
         run.folder.write_batches(
             "data/transcripts.parquet", STATEMENT_SCHEMA, transcripts.batches()

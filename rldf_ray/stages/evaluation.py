@@ -27,7 +27,7 @@ def evaluate(run: Run) -> Facts:
         "policy": run.folder.address("ppo/model"),
     }
     items = multiple_choice.load_items(run.plan)
-    with run.story.bar("items ranked", len(items.items) * len(folders)) as bar:
+    with run.progress.bar("items ranked", len(items.items) * len(folders)) as bar:
         scores = {name: _rank(run, folder, items, bar) for name, folder in folders.items()}
     dtype = run.plan.engines.dtype
     perplexities = {
@@ -100,7 +100,7 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
     prompts = held_out_rows(rows, section.held_out_prompts)
     answers: dict[str, Any] = {}
     with (
-        run.story.bar("held-out answers", len(prompts) * len(folders)) as bar,
+        run.progress.bar("held-out answers", len(prompts) * len(folders)) as bar,
         run.policy_engines(folders["base"], "base", run.plan.engines.dtype) as pool,
     ):
         for name, folder in folders.items():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.cluster.placement import Placement
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers, policy_engines
 from rldf_ray.models.base import Usage
 from rldf_ray.plan import Plan
@@ -37,7 +37,7 @@ class Run:
     plan: Plan
     folder: RunFolder
     placement: Placement
-    story: Story
+    progress: Progress
     run_id: str
     speakers: Speakers
     statements: Path | None = None
@@ -48,7 +48,7 @@ class Run:
     ) -> Iterator[Any]:
         """The plan's vLLM engines on a model folder, which start while other work is done."""
         with policy_engines(
-            self.plan, self.placement, self.story, folder, revision, dtype, lora_rank
+            self.plan, self.placement, self.progress, folder, revision, dtype, lora_rank
         ) as pool:
             yield pool
 

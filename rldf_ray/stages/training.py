@@ -26,7 +26,7 @@ def train_in_folder(
 
     ended = f"{name}/trained.json"
     if run.folder.fetched(ended).exists():
-        run.story.say(f"  {name}: trained before")
+        run.progress.say(f"  {name}: trained before")
         return dict(run.folder.read_json(ended))
     if run.plan.train.checkpoint_every is None:
         run.folder.fresh_folder(name)
@@ -37,7 +37,7 @@ def train_in_folder(
         {"data": run.folder.address("data"), **folders, "out": run.folder.address(name)},
         extra or {},
     )
-    with run.story.bar(f"{name} steps", 1) as bar:
+    with run.progress.bar(f"{name} steps", 1) as bar:
         history = train(job, on_progress=bar.update)
     for scrap in ("trainer", "ray_train"):
         run.folder.remove(f"{name}/{scrap}")

@@ -16,7 +16,7 @@ from rldf_ray.cluster.placement import Placement, Resources
 from rldf_ray.compare import answers, free_answers, general_ability, runs, work
 from rldf_ray.compare.answers import Put
 from rldf_ray.compare.settings import Settings
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.dataset.preference_data import prompts_table
 from rldf_ray.evaluate.bbq.items import BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
@@ -46,7 +46,7 @@ class Machine:
         self.read: list[str] = []
         self.by_place = False
 
-    def run(self, plan: Plan, out: Path, story: Story, only: Any, stages_of: Any) -> None:
+    def run(self, plan: Plan, out: Path, progress: Progress, only: Any, stages_of: Any) -> None:
         folder = RunFolder(out)
         for stage in only:
             if folder.manifest(stage) is None:
@@ -122,4 +122,4 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def compare(out: Path, plan: Plan | None = None, **settings: Any) -> Any:
-    return work.compare(plan or plan_with(), Settings(**settings), out, Story())
+    return work.compare(plan or plan_with(), Settings(**settings), out, Progress())

@@ -17,7 +17,7 @@ from rldf_ray.compare.runs import (
     fewest_pairs,
     training_runs,
 )
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.plan import Plan
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from tests.fakes import plan_with
@@ -30,7 +30,7 @@ class Pipeline:
         self.done: list[tuple[str, str]] = []
         self.die_at = die_at
 
-    def run(self, plan: Plan, out: Path, story: Story, only: Any, stages_of: Any) -> None:
+    def run(self, plan: Plan, out: Path, progress: Progress, only: Any, stages_of: Any) -> None:
         folder = RunFolder(out)
         for stage in only:
             if folder.manifest(stage) is not None:
@@ -61,9 +61,9 @@ def methods() -> list[Method]:
 
 def everything(methods: list[Method], out: Path, repeats: int = 3) -> None:
     for planned in (*debate_runs(methods, out), *data_runs(methods)):
-        carry_out(planned, out, Story())
+        carry_out(planned, out, Progress())
     for planned in training_runs(methods, repeats, fewest_pairs(methods, out)):
-        carry_out(planned, out, Story())
+        carry_out(planned, out, Progress())
 
 
 def test_shared_stages_are_computed_once(

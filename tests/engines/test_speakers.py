@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from rldf_ray.cluster.placement import Resources, place
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers, at_once
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message
 from rldf_ray.plan import Plan
@@ -37,7 +37,7 @@ def speakers_of(plan: Plan, folder: Path) -> Speakers:
         plan=plan,
         folder=RunFolder(folder),
         placement=place(plan, MANY),
-        story=Story(Console(quiet=True)),
+        progress=Progress(Console(quiet=True)),
     )
 
 

@@ -30,7 +30,7 @@ from rldf_ray.compare import answers
 from rldf_ray.compare.answers import Put
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.results import RESULT_SCHEMA
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.evaluate.bbq.items import BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
@@ -238,7 +238,7 @@ def test_a_run(case: str, spoken: Spoken, here: Path, known: dict[str, str]) -> 
         pipeline.run(
             plan,
             "run",
-            Story(),
+            Progress(),
             only=STAGES,
             stages_of={**pipeline.STAGES, "referee": fitted},
         )
@@ -256,7 +256,7 @@ def test_answers_that_a_judge_labels(spoken: Spoken, here: Path, known: dict[str
     assert method.training is not None
     source = method.training.source.model_copy(update={"teacher": "scripted:0"})
     with spoken(False) as requests:
-        pipeline.run(source, "run", Story(), only=STAGES, stages_of=method.training.stages_of)
+        pipeline.run(source, "run", Progress(), only=STAGES, stages_of=method.training.stages_of)
     check("rlaif", {**hashes_of(here / "run", "rlaif"), **asked("rlaif", requests)}, known)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rldf_ray.cluster.placement import Placement
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.dataset.preference_data import prompts_table
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.stages import referee as referee_stage
@@ -58,7 +58,7 @@ def test_a_referee_in_a_bucket_is_fitted_to_pairs_that_workers_find(
             plan=plan_with("referee.kind=trained"),
             folder=folder,
             placement=PLACEMENT,
-            story=Story(),
+            progress=Progress(),
             run_id="id",
             speakers=SPEAKERS,
         )
@@ -95,7 +95,12 @@ def test_the_reward_model_begins_as_the_plan_says(
     folder.write_table("data/prompts.parquet", prompts_table([]))
     plan = plan_with("model=embedded", *overrides)
     run = Run(
-        plan=plan, folder=folder, placement=PLACEMENT, story=Story(), run_id="id", speakers=SPEAKERS
+        plan=plan,
+        folder=folder,
+        placement=PLACEMENT,
+        progress=Progress(),
+        run_id="id",
+        speakers=SPEAKERS,
     )
     assert reward_stage.reward(run)["pairs"] == 2
     inside = {name: found.removeprefix(f"{tmp_path}/") for name, found in given[0].items()}
@@ -123,7 +128,7 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
                     plan=plan_with(),
                     folder=folder,
                     placement=PLACEMENT,
-                    story=Story(),
+                    progress=Progress(),
                     run_id="id",
                     speakers=SPEAKERS,
                 )

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rldf_ray.cluster.placement import Placement
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.dataset.preference_data import prompts_table
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.plan import Plan
@@ -89,10 +89,15 @@ def test_all_three_trainers_run_on_cuda(tmp_path: Path, dtype: str, rank: int) -
     folder = RunFolder(tmp_path)
     write_data(folder)
     with ray_cluster(tmp_path / "logs"):
-        plan, story = gpu_plan(dtype, rank), Story()
-        speakers = Speakers(plan=plan, folder=folder, placement=HALF, story=story)
+        plan, progress = gpu_plan(dtype, rank), Progress()
+        speakers = Speakers(plan=plan, folder=folder, placement=HALF, progress=progress)
         run = Run(
-            plan=plan, folder=folder, placement=HALF, story=story, run_id="gpu", speakers=speakers
+            plan=plan,
+            folder=folder,
+            placement=HALF,
+            progress=progress,
+            run_id="gpu",
+            speakers=speakers,
         )
         sft_history = sft(run)["history"]
         facts = reward(run)

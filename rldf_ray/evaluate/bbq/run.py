@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.console import Story, table_console
+from rldf_ray.console import Progress, table_console
 from rldf_ray.engines.endpoint_answers import ENDPOINT, remembering
 from rldf_ray.evaluate.bbq.ask import (
     DType,
@@ -116,10 +116,10 @@ def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
 
     check_mode(request.model, request.mode)
     asked = asked_items(items.items, request.mode, request.permute, request.seed)
-    story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
-    with story.bar("BBQ items", len(items.items)) as bar:
+    progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
+    with progress.bar("BBQ items", len(items.items)) as bar:
         if request.model.startswith(ENDPOINT):
-            answers = _from_endpoint(request, items, asked, out, story, bar.advance)
+            answers = _from_endpoint(request, items, asked, out, progress, bar.advance)
         else:
             answers = _from_folder(request, items, asked, bar.advance)
     return Evaluation(
@@ -152,11 +152,11 @@ def _from_endpoint(
     items: BBQSet,
     asked: Sequence[Asked],
     out: RunFolder,
-    story: Story,
+    progress: Progress,
     on_answers: OnAnswers,
 ) -> Mapping[Key, Answer]:
 
-    with remembering(request.model, request.endpoint, out, story) as model:
+    with remembering(request.model, request.endpoint, out, progress) as model:
         return asyncio.run(
             ask_endpoint(model, items.items, asked, request.mode, request.seed, on_answers)
         )

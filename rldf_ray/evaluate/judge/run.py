@@ -13,7 +13,7 @@ from rich.console import Console
 
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.checks import check_endpoint, check_model
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.evaluate.judge.answers import AnswersError, FreeAnswer, read_answers, sampled
@@ -233,7 +233,7 @@ def speaking_placement(plan: Plan, resources: Resources) -> Placement:
 @contextmanager
 def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
     """The judge, with Ray where it runs on engines."""
-    story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
+    progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
     judge = plan.speaker_of("referee")
     behind = _behind(judge, plan)
     if judge.startswith("openai:"):
@@ -248,7 +248,7 @@ def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
             threads=1,
         )
         speakers = Speakers(
-            plan=plan, folder=folder, placement=nowhere, story=story, weights=behind
+            plan=plan, folder=folder, placement=nowhere, progress=progress, weights=behind
         )
         try:
             yield speakers
@@ -258,7 +258,7 @@ def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
     with ray_cluster(folder.root / "logs") as resources:
         placement = speaking_placement(plan, resources)
         speakers = Speakers(
-            plan=plan, folder=folder, placement=placement, story=story, weights=behind
+            plan=plan, folder=folder, placement=placement, progress=progress, weights=behind
         )
         try:
             yield speakers
@@ -284,7 +284,7 @@ def _ask(
         compared = await compare_answers(judge, pairs, measures, seats, bar.advance)
         return Found(judged, compared, given, audited)
 
-    with speakers.story.bar("judgements", number) as bar:
+    with speakers.progress.bar("judgements", number) as bar:
         return speakers.run(whole())
 
 

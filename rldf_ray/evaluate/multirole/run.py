@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.console import Story, table_console
+from rldf_ray.console import Progress, table_console
 from rldf_ray.engines.endpoint_answers import ENDPOINT, remembering
 from rldf_ray.evaluate.bbq.ask import DType, check_mode
 from rldf_ray.evaluate.bbq.prompt import Mode
@@ -78,8 +78,8 @@ def evaluate(request: Request, data: Path, number: int, out: RunFolder) -> Multi
     """Ask the model; what an endpoint has answered is kept in `out` and not asked again."""
     check_mode(request.model, request.mode)
     queries = load_multirole(data, number, request.seed)
-    story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
-    with story.bar("queries", len(queries.queries)) as bar:
+    progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
+    with progress.bar("queries", len(queries.queries)) as bar:
         if not request.model.startswith(ENDPOINT):
             return evaluate_folder(
                 request.model,
@@ -91,7 +91,7 @@ def evaluate(request: Request, data: Path, number: int, out: RunFolder) -> Multi
                 tokens=request.tokens,
                 on_answers=bar.advance,
             )
-        with remembering(request.model, request.endpoint, out, story) as model:
+        with remembering(request.model, request.endpoint, out, progress) as model:
             return asyncio.run(
                 evaluate_model(
                     model,

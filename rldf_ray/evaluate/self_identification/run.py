@@ -19,7 +19,7 @@ from rich.table import Table
 from rldf_ray.cluster.environment import machine, versions
 from rldf_ray.cluster.placement import Placement, place
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.console import Story
+from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.evaluate.bbq.ask import model_folder
 from rldf_ray.evaluate.self_identification.attention_summary import attention_summary, mean_masses
@@ -74,9 +74,9 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
     weights = None if endpoint else model_folder(request.model)
     revision = None if weights is None else weights_revision(weights)
     plan = _plan(request, weights)
-    story = Story(Console(stderr=True, highlight=False, soft_wrap=True))
+    progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
     with folder.locked():
-        namings = _namings(plan, revision, folder, pairs, request.samples, story)
+        namings = _namings(plan, revision, folder, pairs, request.samples, progress)
         found: dict[str, Any] = {
             "model": request.model,
             "source": "our own writing" if request.source == OWN_WRITING else str(request.source),
@@ -91,7 +91,7 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
         folder.write_table(f"eval/{NAME}.parquet", namings_table(namings))
         draw_named(found, folder.root / f"figures/{NAME}")
         if weights is not None and request.attention:
-            found["attention"] = _attention(weights, revision, folder, pairs, plan.seed, story)
+            found["attention"] = _attention(weights, revision, folder, pairs, plan.seed, progress)
         folder.write_json(f"eval/{NAME}.json", found)
     return {**found, "written": str(folder.root)}
 
@@ -119,11 +119,11 @@ def _namings(
     folder: RunFolder,
     pairs: Sequence[QuestionAnswer],
     samples: int,
-    story: Story,
+    progress: Progress,
 ) -> list[Naming]:
     with (
-        _speakers(plan, revision, folder, story) as speakers,
-        story.bar("replies", len(pairs) * len(FRAMINGS)) as bar,
+        _speakers(plan, revision, folder, progress) as speakers,
+        progress.bar("replies", len(pairs) * len(FRAMINGS)) as bar,
     ):
         work = name_biases(
             speakers.of("referee"), pairs, samples=samples, seed=plan.seed, on_reply=bar.advance
@@ -133,7 +133,7 @@ def _namings(
 
 @contextmanager
 def _speakers(
-    plan: Plan, revision: str | None, folder: RunFolder, story: Story
+    plan: Plan, revision: str | None, folder: RunFolder, progress: Progress
 ) -> Iterator[Speakers]:
     """The model asked, on Ray where it runs on engines."""
     with ExitStack() as opened:
@@ -151,7 +151,7 @@ def _speakers(
         else:
             placement = place(plan, opened.enter_context(ray_cluster(folder.root / "logs")))
         speakers = Speakers(
-            plan=plan, folder=folder, placement=placement, story=story, weights=revision
+            plan=plan, folder=folder, placement=placement, progress=progress, weights=revision
         )
         opened.callback(speakers.end)
         yield speakers
@@ -163,13 +163,13 @@ def _attention(
     folder: RunFolder,
     pairs: Sequence[QuestionAnswer],
     seed: int,
-    story: Story,
+    progress: Progress,
 ) -> dict[str, Any]:
     from rldf_ray.evaluate.self_identification.attention import SPANS, attention_table
 
     threads = len(os.sched_getaffinity(0))
     journal = Journal(folder.path("journal/attention.jsonl"))
-    with closing(journal), story.bar("prompts read", len(pairs) * len(FRAMINGS)) as bar:
+    with closing(journal), progress.bar("prompts read", len(pairs) * len(FRAMINGS)) as bar:
         table = attention_table(
             weights,
             revision,

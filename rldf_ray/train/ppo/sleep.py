@@ -6,7 +6,7 @@ import gc
 
 import torch
 
-from rldf_ray.cluster.memory import give_back_freed
+from rldf_ray.cluster.memory import trim_heap
 from rldf_ray.engines.pool import EnginePool
 from rldf_ray.train.collectives import barrier
 
@@ -38,4 +38,4 @@ def release_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    give_back_freed()
+    trim_heap()
