@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.prompt import LETTERS, Asked
-from rldf_ray.models.base import ChatModel, ChatRequest, Message, seed_of
+from rldf_ray.models.agent import Agent
+from rldf_ray.models.base import ChatModel, Message
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.protocols.multirole.debate import whole_sentences
@@ -73,16 +74,13 @@ class Thinker:
         """One sampled answer, without a torn last sentence."""
         address = f"{self.scope}/{scene.group}/{scene.name}/{part}"
         section = self.plan.debate
-        (completion,) = await self.model.complete(
-            ChatRequest(
-                messages=tuple(messages),
-                max_tokens=section.max_tokens,
-                temperature=section.temperature,
-                top_p=section.top_p,
-                seed=seed_of(self.seed, address),
-                affinity=f"{scene.group}/{scene.family}",
-                address=address,
-            )
+        completion = await Agent(model=self.model, seed=self.seed).say(
+            messages,
+            address,
+            max_tokens=section.max_tokens,
+            temperature=section.temperature,
+            top_p=section.top_p,
+            affinity=f"{scene.group}/{scene.family}",
         )
         return whole_sentences(completion)
 

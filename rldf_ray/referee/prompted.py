@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, Usage, seed_of
+from rldf_ray.models.agent import Agent, Choice
+from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.records import Conclusion, Context
 from rldf_ray.referee.verdict import SCORES, Verdict, expected_score, known_score, ranks_of
@@ -69,25 +70,25 @@ class PromptedReferee:
     async def _checked(
         self, conclusion: Conclusion, texts: Sequence[str], address: str, affinity: str
     ) -> list[Verdict]:
-        answers = await asyncio.gather(
+        choices = await asyncio.gather(
             *(
-                self._ask(
+                self._choose(
                     render("check", conclusion=conclusion, text=text),
                     SAME_OR_NOT,
                     f"{address}/check/{i}",
                     affinity,
-                    choice_probabilities=True,
+                    probabilities=True,
                 )
                 for i, text in enumerate(texts)
             )
         )
-        verdicts = [_check_verdict(answer) for answer in answers]
+        verdicts = [_check_verdict(choice) for choice in choices]
         ranks = ranks_of([known_score(verdict) for verdict in verdicts])
         return [replace(v, rank=rank) for v, rank in zip(verdicts, ranks, strict=True)]
 
-    async def _score(self, context: Context, text: str, address: str, affinity: str) -> Completion:
+    async def _score(self, context: Context, text: str, address: str, affinity: str) -> Choice:
         prompt = render("score", context=context.text, text=text)
-        return await self._ask(prompt, SCORES, address, affinity, choice_probabilities=True)
+        return await self._choose(prompt, SCORES, address, affinity, probabilities=True)
 
     async def _rank(
         self, context: Context, texts: Sequence[str], address: str, affinity: str
@@ -99,61 +100,51 @@ class PromptedReferee:
             for order in itertools.permutations(range(1, len(texts) + 1))
         }
         prompt = render("rank", context=context.text, texts=texts)
-        completion = await self._ask(prompt, tuple(orders), address, affinity)
-        order = orders.get(completion.text.strip())
-        if order is None:
-            failure = f"the referee's ranking did not parse: {completion.text.strip()!r}"
-            return Ranking([None] * len(texts), failure, completion.usage)
+        choice = await self._choose(prompt, tuple(orders), address, affinity)
+        usage = choice.completion.usage
+        if choice.value is None:
+            return Ranking([None] * len(texts), choice.failure("the referee's ranking"), usage)
+        order = orders[choice.value]
         ranks = [order.index(number) + 1 for number in range(1, len(texts) + 1)]
-        return Ranking(ranks, None, completion.usage)
+        return Ranking(ranks, None, usage)
 
-    async def _ask(
+    async def _choose(
         self,
         prompt: str,
         choices: tuple[str, ...],
         address: str,
         affinity: str,
-        choice_probabilities: bool = False,
-    ) -> Completion:
-        request = ChatRequest(
-            messages=(Message("system", render("system")), Message("user", prompt)),
-            max_tokens=16,
-            temperature=0.0,
-            seed=seed_of(self.seed, address),
-            choices=choices,
-            choice_probabilities=choice_probabilities,
-            affinity=affinity,
-            address=address,
+        probabilities: bool = False,
+    ) -> Choice:
+        referee = Agent(model=self.model, seed=self.seed, system=render("system"))
+        return await referee.choose(
+            prompt, choices, address, probabilities=probabilities, affinity=affinity
         )
-        (completion,) = await self.model.complete(request)
-        return completion
 
 
-def _verdict(completion: Completion, rank: int | None, ranking_failure: str | None) -> Verdict:
-    said = completion.text.strip()
-    parsed = said in SCORES
-    probabilities = completion.choice_probabilities
-    failure = ranking_failure if parsed else f"the referee's score did not parse: {said!r}"
+def _verdict(score: Choice, rank: int | None, ranking_failure: str | None) -> Verdict:
+    expected = None if score.probabilities is None else expected_score(score.probabilities)
     return Verdict(
-        score=float(said) if parsed else None,
-        expected_score=None if probabilities is None else expected_score(probabilities),
+        score=None if score.value is None else float(score.value),
+        expected_score=expected,
         rank=rank,
-        failure=failure,
-        model=completion.model,
-        revision=completion.revision,
-        usage=completion.usage,
+        # A score that did not parse hides what went wrong with the ranking.
+        failure=score.failure("the referee's score") or ranking_failure,
+        model=score.completion.model,
+        revision=score.completion.revision,
+        usage=score.completion.usage,
     )
 
 
-def _check_verdict(completion: Completion) -> Verdict:
-    said = completion.text.strip()
-    probabilities = completion.choice_probabilities
+def _check_verdict(same: Choice) -> Verdict:
+    """The score is ten times the probability that the statement does not say the conclusion."""
+    expected = None if same.probabilities is None else 10.0 * same.probabilities["no"]
     return Verdict(
-        score=10.0 * SAME_OR_NOT.index(said) if said in SAME_OR_NOT else None,
-        expected_score=None if probabilities is None else 10.0 * probabilities["no"],
+        score=None if same.value is None else 10.0 * SAME_OR_NOT.index(same.value),
+        expected_score=expected,
         rank=None,
-        failure=None if said in SAME_OR_NOT else f"the referee's answer did not parse: {said!r}",
-        model=completion.model,
-        revision=completion.revision,
-        usage=completion.usage,
+        failure=same.failure("the referee's answer"),
+        model=same.completion.model,
+        revision=same.completion.revision,
+        usage=same.completion.usage,
     )

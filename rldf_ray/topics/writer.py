@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
 
-from rldf_ray.models.base import ChatModel, ChatRequest, Message, seed_of
+from rldf_ray.models.agent import Agent
+from rldf_ray.models.base import ChatModel, Completion, seed_of
 from rldf_ray.plan import Plan, Topics
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.records import Split, Topic, TopicKind, topic_id
@@ -114,25 +115,26 @@ class TopicWriter:
     ) -> list[Topic]:
         """One round of requests for `missing` topics of a kind, all at once."""
         batch = self.plan.topics.batch if kind == "opinion" else 1
-        requests = [
-            self._request(about, kind, min(batch, missing - done), f"{attempt}/{done}")
-            for done in range(0, missing, batch)
-        ]
-        answers = await asyncio.gather(*(self.model.complete(request) for request in requests))
+        replies = await asyncio.gather(
+            *(
+                self._ask(about, kind, min(batch, missing - done), f"{attempt}/{done}")
+                for done in range(0, missing, batch)
+            )
+        )
         parse = opinion_topics if kind == "opinion" else judgement_topics
         topics = []
-        for (completion,) in answers:
-            for found in parse(completion.text, about.name, self.plan.topics):
-                if isinstance(found, Topic):
-                    topics.append(found)
+        for reply in replies:
+            for topic_or_reason in parse(reply.text, about.name, self.plan.topics):
+                if isinstance(topic_or_reason, Topic):
+                    topics.append(topic_or_reason)
                 else:
-                    counts.rejected[found] += 1
+                    counts.rejected[topic_or_reason] += 1
         return topics
 
-    def _request(self, about: BiasType, kind: TopicKind, count: int, place: str) -> ChatRequest:
+    async def _ask(self, about: BiasType, kind: TopicKind, count: int, place: str) -> Completion:
         address = f"topics/{about.name}/{kind}/{place}"
-        seed = seed_of(self.plan.seed, address)
-        chance = random.Random(seed)
+        # Which seed topics are shown is drawn by the request's own seed.
+        chance = random.Random(seed_of(self.plan.seed, address))
         schema: dict[str, object]
         if kind == "opinion":
             examples = chance.sample(about.opinion_topics, min(4, len(about.opinion_topics)))
@@ -142,17 +144,14 @@ class TopicWriter:
             example = chance.choice(about.judgement_topics).model_dump_json()
             prompt = render("judgement", example=example)
             schema = JUDGEMENT_SCHEMA
-        return ChatRequest(
-            messages=(
-                Message("system", render("system", about=about.about)),
-                Message("user", prompt),
-            ),
+        system = render("system", about=about.about)
+        return await Agent(model=self.model, seed=self.plan.seed, system=system).say(
+            prompt,
+            address,
             max_tokens=40 * count if kind == "opinion" else 240,
             temperature=1.0,
             top_p=0.95,
-            seed=seed,
             json_schema=schema,
-            address=address,
         )
 
 
