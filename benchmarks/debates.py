@@ -51,7 +51,9 @@ from rldf_ray.models.base import ChatModel, ChatRequest, Completion
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan, load_plan
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Debate
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.topics.bias_type import bias_type
@@ -124,7 +126,7 @@ def debates_of(plan: Plan) -> list[Debate]:
         for kind in ("opinion", "judgement")
         for topic in seed_topics(bias_type(name), kind, plan)
     ]
-    return plan_debates(topics, plan)
+    return multirole.items(topics, plan)
 
 
 def settings_of(plan: Plan) -> EngineSettings:
@@ -166,14 +168,14 @@ def held(
         async def hold() -> float:
             model = Lockstep(pool, len(debates), referee_here) if barrier else pool
             judge = model if referee_here else ScriptedModel()
-            collector = Collector(
+            cast = Cast(
                 plan=plan,
                 run_id="benchmark",
-                speaker=model,
+                models={"debater": model},
                 referee=PromptedReferee(judge, plan.seed),
             )
             began = time.monotonic()
-            await collector.collect(debates, lambda place, statements: None)
+            await hold_all(multirole, debates, cast, lambda place, statements: None)
             return time.monotonic() - began
 
         seconds = asyncio.run(hold())

@@ -44,7 +44,9 @@ from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan, load_plan
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.protocols.transcripts import Transcripts
 from rldf_ray.records import Debate, Statement
 from rldf_ray.referee.prompted import PromptedReferee
@@ -88,7 +90,7 @@ def debates_of(plan: Plan) -> list[Debate]:
         for kind in ("opinion", "judgement")
         for topic in seed_topics(bias_type(name), kind, plan)
     ]
-    return plan_debates(topics, plan)
+    return multirole.items(topics, plan)
 
 
 @contextlib.asynccontextmanager
@@ -109,10 +111,14 @@ async def holding(
     def count(statements: int) -> None:
         progress.statements += statements
 
-    collector = Collector(
-        plan=plan, run_id="benchmark", speaker=model, referee=PromptedReferee(model, plan.seed)
+    cast = Cast(
+        plan=plan,
+        run_id="benchmark",
+        models={"debater": model},
+        referee=PromptedReferee(model, plan.seed),
+        on_statements=count,
     )
-    work = asyncio.create_task(collector.collect(debates, keep, count))
+    work = asyncio.create_task(hold_all(multirole, debates, cast, keep))
     try:
         yield work
     finally:

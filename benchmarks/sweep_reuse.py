@@ -32,7 +32,9 @@ from benchmarks.goals import goal, write_results
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Debate, Topic, TopicKind, topic_id
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.storage.journal import Journal
@@ -94,7 +96,7 @@ def _topic(name: str, kind: TopicKind, number: int, plan: Plan) -> Topic:
 
 
 def debates_of(plan: Plan, topics: Sequence[Topic]) -> list[Debate]:
-    return plan_debates(first_topics(topics, plan), plan)
+    return multirole.items(first_topics(topics, plan), plan)
 
 
 def counted(plans: Sequence[Plan], topics: Sequence[Topic]) -> Cost:
@@ -137,10 +139,13 @@ def executed(sweep: Sweep, folder: Path) -> tuple[Cost, dict[str, int]]:
 
 
 async def _hold(plan: Plan, debates: Sequence[Debate], model: JournaledModel) -> None:
-    collector = Collector(
-        plan=plan, run_id="benchmark", speaker=model, referee=PromptedReferee(model, plan.seed)
+    cast = Cast(
+        plan=plan,
+        run_id="benchmark",
+        models={"debater": model},
+        referee=PromptedReferee(model, plan.seed),
     )
-    await collector.collect(debates, lambda place, statements: None)
+    await hold_all(multirole, debates, cast, lambda place, statements: None)
 
 
 def of_paper(bias_types: str) -> dict[str, Any]:

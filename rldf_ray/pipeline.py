@@ -169,7 +169,7 @@ def _settle_plan(plan: Plan, folder: RunFolder) -> None:
     """The folder's plan is this plan; a folder of another plan is refused, not overwritten."""
     path = folder.root / "plan.yaml"
     if path.exists():
-        theirs = yaml.safe_load(path.read_text())
+        theirs = Plan.with_added_fields(yaml.safe_load(path.read_text()))
         differing = set(_differences(theirs, plan.model_dump(mode="json"))) - set(RUNTIME_FIELDS)
         if differing:
             raise RunFolderError(

@@ -93,6 +93,11 @@ class Debate:
     clue_shown: bool
     identities: tuple[Identity, ...]
 
+    @property
+    def address(self) -> str:
+        """What the addresses of all its requests begin with."""
+        return self.debate_id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:

@@ -93,6 +93,11 @@ class Topics(Section):
 
 
 class DebateSection(Section):
+    protocol: str = described(
+        "multirole",
+        "how statements come about: a folder of rldf_ray/protocols (docs/extending.md)",
+        source="paper 3.1 (multirole)",
+    )
     model: Backend = part_model("who plays the debaters")
     layout: Literal["shared", "paper"] = described(
         "shared",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import Field, field_validator, model_validator
@@ -44,6 +45,12 @@ RUNTIME_FIELDS = (
     "train.loggers",
     "train.max_failures",
 )
+
+ADDED_FIELDS: Mapping[str, object] = {"debate.protocol": "multirole"}
+"""Fields that plans of earlier versions lack, with what those plans meant.
+
+With these values a plan's digest is what it was, so runs and stores begun before go on.
+"""
 
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
@@ -217,7 +224,21 @@ class Plan(Section):
         for path in RUNTIME_FIELDS:
             section, _, field = path.partition(".")
             del values[section][field]
+        for path, value in ADDED_FIELDS.items():
+            section, _, field = path.partition(".")
+            if values[section][field] == value:
+                del values[section][field]
         return digest(values)
+
+    @staticmethod
+    def with_added_fields(values: dict[str, Any]) -> dict[str, Any]:
+        """The values of a plan as an earlier version wrote it, with the fields it lacks."""
+        filled = {**values}
+        for path, value in ADDED_FIELDS.items():
+            section, _, field = path.partition(".")
+            if isinstance(filled.get(section), dict):
+                filled[section] = {field: value, **filled[section]}
+        return filled
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)

@@ -1,17 +1,15 @@
-"""The debates stage: statements, refereed."""
+"""The debates stage: a protocol's statements, refereed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
 
-from rldf_ray.protocols.multirole.collect import Collector, Seating, debaters_of, plan_debates
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.known import protocol_named
+from rldf_ray.protocols.seam import Cast, StatementProtocol
 from rldf_ray.protocols.transcripts import StatementCounts, Transcripts
-from rldf_ray.records import (
-    STATEMENT_SCHEMA,
-    Statement,
-    topics_of,
-)
+from rldf_ray.records import STATEMENT_SCHEMA, Statement, topics_of
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.trained import TrainedReferee
@@ -19,43 +17,44 @@ from rldf_ray.referee.verdict import Referee
 from rldf_ray.stages.run import Facts, Run, StageError, tokens_since
 
 
-def debates(run: Run, seated: Seating = debaters_of) -> Facts:
-    """Multi-role debates, refereed -> data/transcripts.parquet.
+def debates(run: Run, protocol: StatementProtocol | None = None) -> Facts:
+    """Every item of the plan's protocol, refereed -> data/transcripts.parquet.
 
     Args:
-        seated: who takes part, where it is not the debaters of the paper.
+        protocol: instead of the plan's own.
+
+    Raises:
+        StageError: the topics do not suffice for the protocol.
     """
     before = run.speakers.usage, run.speakers.paid_usage
+    protocol = protocol or protocol_named(run.plan.debate.protocol)
     try:
-        planned = plan_debates(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
+        items = protocol.items(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
     except ValueError as error:
         raise StageError(str(error)) from error
-    section = run.plan.debate
-    number = len(planned) * section.debaters * section.rounds
-    collector = Collector(
-        plan=run.plan,
-        run_id=run.run_id,
-        speaker=run.speakers.of("debate"),
-        referee=referee(run),
-        seated=seated,
-    )
     counts = StatementCounts()
 
     def keep(place: int, statements: Sequence[Statement]) -> None:
         transcripts.keep(place, statements)
         counts.add(statements)
-        run.speakers.journal.forget(planned[place].debate_id)
+        run.speakers.journal.forget(items[place].address)
 
-    with closing(
-        Transcripts(run.folder.path("journal/debates.jsonl"), len(planned))
-    ) as transcripts:
+    with closing(Transcripts(run.folder.path("journal/debates.jsonl"), len(items))) as transcripts:
+        number = len(items) * protocol.statements_per_item(run.plan)
         with run.progress.bar("statements", number) as bar:
-            run.speakers.run(collector.collect(planned, keep, bar.advance))
+            cast = Cast(
+                plan=run.plan,
+                run_id=run.run_id,
+                models={role: run.speakers.of(part) for role, part in protocol.ROLES.items()},
+                referee=referee(run),
+                on_statements=bar.advance,
+            )
+            run.speakers.run(hold_all(protocol, items, cast, keep))
         run.folder.write_batches(
             "data/transcripts.parquet", STATEMENT_SCHEMA, transcripts.batches()
         )
     return {
-        "debates": len(planned),
+        "debates": len(items),
         "statements": counts.statements,
         "failures": dict(counts.failures),
         "label_sources": dict(counts.label_sources),

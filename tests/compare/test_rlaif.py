@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from rldf_ray.compare.method import methods_of
-from rldf_ray.compare.methods.rlaif import answerers_of
+from rldf_ray.compare.methods.rlaif import SampledAnswers
 from rldf_ray.dataset.preference_data import preference_data, prompt_of
 from rldf_ray.plan import Plan
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, Statement
 from rldf_ray.referee.prompted import PromptedReferee, render
 from tests.fakes import RecordingModel, judgement, opinion, plan_with
@@ -29,15 +31,14 @@ def source(*overrides: str) -> Plan:
 
 def collected(plan: Plan, model: RecordingModel) -> list[Statement]:
     kept: dict[int, list[Statement]] = {}
-    collector = Collector(
+    cast = Cast(
         plan=plan,
         run_id="r",
-        speaker=model,
+        models={"debater": model},
         referee=PromptedReferee(model, plan.seed),
-        seated=answerers_of,
     )
-    debates = plan_debates(TOPICS, plan)
-    asyncio.run(collector.collect(debates, kept.__setitem__))
+    debates = multirole.items(TOPICS, plan)
+    asyncio.run(hold_all(SampledAnswers(), debates, cast, kept.__setitem__))
     return [statement for place in sorted(kept) for statement in kept[place]]
 
 

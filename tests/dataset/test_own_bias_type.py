@@ -9,7 +9,9 @@ import pytest
 
 from rldf_ray.dataset.preference_data import preference_data
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Statement
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.topics.bias_type import SHIPPED
@@ -29,9 +31,9 @@ def test_a_file_of_ones_own_gives_debates_and_pairs(pairing: str, tmp_path: Path
     )
     model = ScriptedModel()
     topics, _ = asyncio.run(TopicWriter(plan, model).gather())
-    collector = Collector(plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, 0))
+    cast = Cast(plan=plan, run_id="r", models={"debater": model}, referee=PromptedReferee(model, 0))
     held: dict[int, list[Statement]] = {}
-    asyncio.run(collector.collect(plan_debates(topics, plan), held.__setitem__))
+    asyncio.run(hold_all(multirole, multirole.items(topics, plan), cast, held.__setitem__))
     statements = [statement for place in sorted(held) for statement in held[place]]
     made = preference_data(statements, {topic.topic_id: topic for topic in topics}, plan.data)
     mine = [row for row in made.pairs.to_pylist() if row["bias_type"] == str(path)]

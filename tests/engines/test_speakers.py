@@ -15,7 +15,9 @@ from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers, at_once
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message
 from rldf_ray.plan import Plan
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Statement
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.storage.run_folder import RunFolder
@@ -103,15 +105,15 @@ def test_what_other_weights_said_under_the_same_name_is_asked_anew(
 def collect(plan: Plan, folder: Path) -> list[Statement]:
     speakers, found = speakers_of(plan, folder), dict[int, list[Statement]]()
     model = speakers.of("debate")
-    collector = Collector(
+    cast = Cast(
         plan=plan,
         run_id="r",
-        speaker=model,
+        models={"debater": model},
         referee=PromptedReferee(speakers.of("referee"), plan.seed),
     )
-    debates = plan_debates([opinion(1), opinion(2), opinion(3)], plan)
+    debates = multirole.items([opinion(1), opinion(2), opinion(3)], plan)
     try:
-        speakers.run(collector.collect(debates, found.__setitem__))
+        speakers.run(hold_all(multirole, debates, cast, found.__setitem__))
     finally:
         speakers.end()
     return [statement for place in sorted(found) for statement in found[place]]

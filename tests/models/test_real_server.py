@@ -22,7 +22,9 @@ from rldf_ray.models.embedded import embedded_model_folder
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.openai_http import OpenAIModel
 from rldf_ray.plan import Endpoint
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Statement
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.verdict import SCORES
@@ -156,7 +158,7 @@ def test_debates_through_a_proxy_that_makes_trouble_have_every_statement_once(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     plan = plan_with("debate={debates: 6, debaters: 3, rounds: 2, max_tokens: 24}")
-    debates = plan_debates(
+    debates = multirole.items(
         [
             make(i, name)
             for name in plan.bias_types
@@ -172,10 +174,13 @@ def test_debates_through_a_proxy_that_makes_trouble_have_every_statement_once(
         async with Proxy(server, TROUBLES, share=0.3).running() as proxy:
             inner = OpenAIModel("small", endpoint_of(proxy.url))
             model = JournaledModel(inner, journal)
-            collector = Collector(
-                plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, plan.seed)
+            cast = Cast(
+                plan=plan,
+                run_id="r",
+                models={"debater": model},
+                referee=PromptedReferee(model, plan.seed),
             )
-            await collector.collect(debates, found.__setitem__)
+            await hold_all(multirole, debates, cast, found.__setitem__)
             await inner.close()
             return proxy.made
 

@@ -10,7 +10,9 @@ import pytest
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.plan import Plan
 from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.trained import TrainedReferee
@@ -31,13 +33,13 @@ def held(plan: Plan) -> list[ChatRequest]:
     """The requests of the real debates on a scripted model."""
     model = RecordingModel()
     topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
-    collector = Collector(
+    cast = Cast(
         plan=plan,
         run_id="r",
-        speaker=model,
+        models={"debater": model},
         referee=PromptedReferee(model, 0, plan.referee.judgements == "checked"),
     )
-    asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
+    asyncio.run(hold_all(multirole, multirole.items(topics, plan), cast, lambda *_: None))
     return model.requests
 
 
@@ -59,8 +61,8 @@ def test_a_trained_referee_is_asked_for_scores_alone_and_generates_nothing() -> 
     model = RecordingModel()
     topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
     referee = TrainedReferee(RecordingModel(lambda request: "1.0"), Calibration(1.0, 0.0, 10))
-    collector = Collector(plan=plan, run_id="r", speaker=model, referee=referee)
-    asyncio.run(collector.collect(plan_debates(topics, plan), lambda *_: None))
+    cast = Cast(plan=plan, run_id="r", models={"debater": model}, referee=referee)
+    asyncio.run(hold_all(multirole, multirole.items(topics, plan), cast, lambda *_: None))
     assert isinstance(referee.model, RecordingModel)
     asked = len(model.requests) + len(referee.model.requests)
     assert stage(plan, "debates").calls == asked == 6 * 2 * (3 + 3)

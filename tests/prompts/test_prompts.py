@@ -59,7 +59,7 @@ def test_debate_examples_are_short_differ_and_show_both_ends_of_the_scale() -> N
     found = debate_examples(6)
     assert len({e.text for e in found}) == len({e.identity for e in found}) == len(found)
     assert all(2 <= len(re.findall(r"[.?!](?: |$)", e.text)) <= 3 for e in found)
-    assert min(e.mark for e in found[:2]) <= 3 < max(e.mark for e in found[:2])
+    assert min(e.score for e in found[:2]) <= 3 < max(e.score for e in found[:2])
 
 
 @all_types

@@ -8,17 +8,20 @@ identity. So topics, number of answers, their greatest length and the judge's ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import sampling
 from rldf_ray.dataset.preference_data import prompt_of
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
+from rldf_ray.models.agent import Agent
+from rldf_ray.models.base import ChatModel, Completion, Message
 from rldf_ray.pipeline import STAGES
-from rldf_ray.plan import Plan
-from rldf_ray.records import Debate, Identity
+from rldf_ray.plan import Part, Plan
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.seam import Cast
+from rldf_ray.records import Debate, Identity, Statement, Topic
 from rldf_ray.stages.debates import debates
 
 PLACE = 4
@@ -27,8 +30,26 @@ NOBODY = Identity("policy", "the", "")
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     """One row."""
-    made = dict(STAGES) | {"debates": partial(debates, seated=answerers_of)}
+    made = dict(STAGES) | {"debates": partial(debates, protocol=SampledAnswers())}
     return [Method("rlaif", "RLAIF", Training(sampling(plan), "ppo", made))]
+
+
+class SampledAnswers:
+    """The multi-role debate's items, rounds and referee, with answers instead of debaters."""
+
+    ROLES: Mapping[str, Part] = multirole.ROLES
+
+    def items(self, topics: Sequence[Topic], plan: Plan) -> list[Debate]:
+        """The same instances as the debates'."""
+        return multirole.items(topics, plan)
+
+    def statements_per_item(self, plan: Plan) -> int:
+        """As many answers as the debates have statements."""
+        return multirole.statements_per_item(plan)
+
+    async def hold(self, item: Debate, cast: Cast) -> list[Statement]:
+        """Sample the answers of one item and have them refereed, round by round."""
+        return await multirole.hold(item, cast, seated=answerers_of)
 
 
 @dataclass(frozen=True)
@@ -41,20 +62,16 @@ class Answerer:
     identity: Identity = NOBODY
 
     async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
-        """An answer of its own; `discussion` and `number` are not told to the model."""
+        """An answer of its own; the model sees neither `discussion` nor `number`."""
         section = self.plan.debate
-        (completion,) = await self.model.complete(
-            ChatRequest(
-                messages=self.messages,
-                max_tokens=section.max_tokens,
-                temperature=section.temperature,
-                top_p=section.top_p,
-                seed=seed_of(self.plan.seed, address),
-                affinity=affinity,
-                address=address,
-            )
+        return await Agent(model=self.model, seed=self.plan.seed).say(
+            self.messages,
+            address,
+            max_tokens=section.max_tokens,
+            temperature=section.temperature,
+            top_p=section.top_p,
+            affinity=affinity,
         )
-        return completion
 
 
 def answerers_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Answerer]:

@@ -1,7 +1,7 @@
 """The multi-role debate (METHOD 1; paper section 3.1).
 
     topic -> round 1: every debater speaks -> the referee scores and ranks
-          -> round 2: every debater has read round 1 and its marks, speaks again -> ...
+          -> round 2: every debater has read round 1 and its scores, speaks again -> ...
 
 A debate is a coroutine that knows nothing of other debates, so thousands run at once and the
 engines batch their requests; no debate waits for another one's round.
@@ -24,14 +24,19 @@ from rldf_ray.referee.verdict import Referee, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One statement and what the referee made of it."""
+    """One statement and the referee's verdict on it.
+
+    Attributes:
+        score: the score of the verdict that the debaters are shown and that labels the statement.
+        score_source: which of the verdict's two scores that is.
+    """
 
     identity: str
     text: str
     completion: Completion
     verdict: Verdict
-    mark: float | None
-    mark_source: LabelSource
+    score: float | None
+    score_source: LabelSource
 
     @property
     def rank(self) -> int | None:
@@ -43,7 +48,7 @@ Round = tuple[Turn, ...]
 
 @dataclass(frozen=True)
 class MultiRoleDebate:
-    """How a debate is held: its rounds, its order of speaking, the mark the debaters are shown."""
+    """How a debate is held: its rounds, its order of speaking, the score the debaters are shown."""
 
     rounds: int
     order: Literal["simultaneous", "sequential"]
@@ -60,7 +65,7 @@ class MultiRoleDebate:
         """Debate `context` to the end; returns the rounds in order, turns in seating order.
 
         Args:
-            on_round: told the number of statements of every round that has been judged.
+            on_round: called with the number of statements of every round that has been judged.
         """
         discussion = render("opening", topic=context.account, question=context.question)
         transcript: list[Round] = []
@@ -76,8 +81,8 @@ class MultiRoleDebate:
                     text=text,
                     completion=completion,
                     verdict=verdict,
-                    mark=verdict.expected_score if source == "expected" else verdict.score,
-                    mark_source=source,
+                    score=verdict.expected_score if source == "expected" else verdict.score,
+                    score_source=source,
                 )
                 for debater, text, completion, verdict in zip(
                     debaters, texts, spoken, verdicts, strict=True
@@ -105,19 +110,19 @@ class MultiRoleDebate:
             )
         spoken: list[Completion] = []
         for seat, debater in enumerate(debaters):
-            said = await debater.speak(discussion, number, f"{address}/role/{seat}", affinity)
-            discussion += f"\n\n{debater.identity.name}: {whole_sentences(said)}"
-            spoken.append(said)
+            completion = await debater.speak(discussion, number, f"{address}/role/{seat}", affinity)
+            discussion += f"\n\n{debater.identity.name}: {whole_sentences(completion)}"
+            spoken.append(completion)
         return spoken
 
     def _source(self, verdicts: Sequence[Verdict]) -> LabelSource:
-        """An endpoint that tells no probabilities has said scores only; never both in a round."""
-        told = any(verdict.expected_score is not None for verdict in verdicts)
-        return self.shown_score if told else "said"
+        """One for the whole round: a backend that reports no probabilities has said scores."""
+        expected = any(verdict.expected_score is not None for verdict in verdicts)
+        return self.shown_score if expected else "said"
 
 
 def whole_sentences(completion: Completion) -> str:
-    """The statement as the others hear it: an answer cut by length ends with its last sentence.
+    """The statement as the others read it: an answer cut by length ends with its last sentence.
 
     An answer without a single whole sentence stays as it is. Small models go on in the form of the
     transcript that they read, with a mark and the next speaker; that is not part of the statement.

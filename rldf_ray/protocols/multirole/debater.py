@@ -1,13 +1,16 @@
-"""Agents: a prompt plus a `ChatModel`. The debater speaks, the referee scores and ranks."""
+"""Who speaks in a debate."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, seed_of
-from rldf_ray.protocols.multirole.layouts import Layout, laid_out, render, system_prompt
-from rldf_ray.records import Identity, TopicKind
+from rldf_ray.models.agent import Agent
+from rldf_ray.models.base import ChatModel, Completion, seed_of
+from rldf_ray.plan import Plan
+from rldf_ray.protocols.multirole.layouts import Layout, render, system_prompt, turn_prompt
+from rldf_ray.records import Debate, Identity, TopicKind
+from rldf_ray.topics.bias_type import bias_type
 
 
 class Participant(Protocol):
@@ -26,10 +29,10 @@ class Debater:
     """Argues from an identity's position (METHOD 1.3).
 
     Attributes:
-        table: everybody who may sit in the debate, itself included; empty if it knows of nobody.
+        table: everybody who may sit in the debate, itself included; empty if it knows nobody.
         examples: statements of other debates on opinions that it is shown.
         kind: of the topic: an opinion is argued for and against, a judgement is concluded.
-        wording: which ways to say that something is not known it is told of.
+        wording: which ways to say that something is not known its prompt names.
     """
 
     identity: Identity
@@ -49,14 +52,32 @@ class Debater:
         table = self.table or (self.identity,)
         system = system_prompt(table, self.examples, self.kind, self.wording)
         turn = render("turn", number=number, identity=self.identity, kind=self.kind)
-        request = ChatRequest(
-            messages=laid_out(self.layout, system, discussion, turn),
+        return await Agent(model=self.model, seed=self.seed, system=system).say(
+            turn_prompt(self.layout, discussion, turn),
+            address,
             max_tokens=self.max_tokens,
             temperature=self.temperature,
             top_p=self.top_p,
-            seed=seed_of(self.seed, address),
             affinity=affinity,
-            address=address,
         )
-        (completion,) = await self.model.complete(request)
-        return completion
+
+
+def debaters_of(debate: Debate, plan: Plan, model: ChatModel) -> list[Debater]:
+    """The debaters of one instance, in their seating order; `model` plays all of them."""
+    section = plan.debate
+    return [
+        Debater(
+            identity=identity,
+            model=model,
+            max_tokens=section.max_tokens,
+            temperature=section.temperature,
+            top_p=section.top_p,
+            seed=plan.seed,
+            layout=section.layout,
+            table=bias_type(debate.topic.bias_type).identities,
+            examples=section.examples,
+            kind=debate.topic.kind,
+            wording=seed_of(plan.seed, f"{debate.debate_id}/wording"),
+        )
+        for identity in debate.identities
+    ]

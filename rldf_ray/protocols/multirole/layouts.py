@@ -22,7 +22,6 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from rldf_ray.models.base import Message
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.records import Identity, TopicKind
 from rldf_ray.topics.unknown import UNKNOWN
@@ -32,10 +31,9 @@ render = prompts_beside(__file__)
 Layout = Literal["shared", "paper"]
 
 
-def laid_out(layout: Layout, system: str, discussion: str, turn: str) -> tuple[Message, ...]:
-    """The messages of one turn, after `discussion`: topic and transcript so far."""
-    parts = (discussion, turn) if layout == "shared" else (turn, discussion)
-    return (Message("system", system), Message("user", "\n\n".join(parts)))
+def turn_prompt(layout: Layout, discussion: str, turn: str) -> str:
+    """The prompt of one turn after `discussion`, which is the topic and the transcript so far."""
+    return "\n\n".join((discussion, turn) if layout == "shared" else (turn, discussion))
 
 
 def system_prompt(
@@ -54,18 +52,18 @@ def system_prompt(
 
 
 class DebateExample(BaseModel):
-    """A statement on a topic of no bias type, with the mark it deserves."""
+    """A statement on a topic of no bias type, with the score it deserves."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     identity: str
     topic: str
     text: str
-    mark: float = Field(ge=0, le=10)
+    score: float = Field(ge=0, le=10)
 
 
 @cache
 def debate_examples(number: int) -> tuple[DebateExample, ...]:
     """The first `number` statements of prompts/examples.yaml; fewer where it has fewer."""
-    found = yaml.safe_load((Path(__file__).parent / "prompts" / "examples.yaml").read_text())
-    return tuple(DebateExample.model_validate(example) for example in found[:number])
+    listed = yaml.safe_load((Path(__file__).parent / "prompts" / "examples.yaml").read_text())
+    return tuple(DebateExample.model_validate(example) for example in listed[:number])

@@ -258,7 +258,7 @@ def test_a_mark_that_was_not_given_is_not_shown() -> None:
     for request in turns_of(model, 2):
         assert "[mark" not in flat(request) and "None" not in flat(request)
         assert all(turn.text in flat(request) for turn in transcript[0])
-    assert {turn.mark for turn in transcript[0]} == {None}
+    assert {turn.score for turn in transcript[0]} == {None}
     assert {turn.rank for turn in transcript[0]} == {None}
 
 
@@ -347,7 +347,7 @@ def test_another_referee_can_judge_without_a_model() -> None:
     ]
     protocol = MultiRoleDebate(2, "simultaneous", "said")
     transcript = asyncio.run(protocol.hold(Context(TOPIC), speakers, FixedReferee(rounds), "d"))
-    assert [[turn.mark for turn in turns] for turns in transcript] == [[1.0, 9.0]] * 2
+    assert [[turn.score for turn in turns] for turns in transcript] == [[1.0, 9.0]] * 2
     assert len(model.requests) == 4
 
 

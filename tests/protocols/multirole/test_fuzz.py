@@ -10,7 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.models.base import ChatRequest, Completion
-from rldf_ray.protocols.multirole.collect import Collector, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Statement, Topic
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.verdict import SCORES
@@ -50,11 +52,16 @@ def refereed(score: str, rank: str, probabilities: dict[str, float] | None) -> l
     plan = plan_with("debate.rounds=1", "debate.debates=2")
     model = RecordingModel(answer)
     found: list[Statement] = []
-    collector = Collector(
-        plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, plan.seed)
+    cast = Cast(
+        plan=plan,
+        run_id="r",
+        models={"debater": model},
+        referee=PromptedReferee(model, plan.seed),
     )
-    debates = plan_debates([opinion(1), judgement(1, "profession")], plan)
-    asyncio.run(collector.collect(debates, lambda place, statements: found.extend(statements)))
+    debates = multirole.items([opinion(1), judgement(1, "profession")], plan)
+    asyncio.run(
+        hold_all(multirole, debates, cast, lambda place, statements: found.extend(statements))
+    )
     return found
 
 

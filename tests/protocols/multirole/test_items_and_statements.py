@@ -12,7 +12,10 @@ import pytest
 from rldf_ray.dataset.preference_data import pairs_table, sft_table
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, seed_of
 from rldf_ray.plan import Plan
-from rldf_ray.protocols.multirole.collect import Collector, debaters_of, plan_debates
+from rldf_ray.protocols import multirole
+from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.multirole.debater import debaters_of
+from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Debate, Statement, Topic, context_of
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.verdict import Verdict
@@ -40,21 +43,24 @@ def mixed_topics(number: int = 6, names: Sequence[str] = TYPES) -> list[Topic]:
 
 def debates_of(number: int, topics: list[Topic], *overrides: str) -> list[Debate]:
     plan = plan_with("bias_types=[age, profession]", f"debate.debates={number}", *overrides)
-    return plan_debates(topics, plan)
+    return multirole.items(topics, plan)
 
 
 def collected(model: RecordingModel, debates: list[Debate], *overrides: str) -> list[Statement]:
     plan = plan_with("debate.debates=1", *overrides)
-    collector = Collector(
-        plan=plan, run_id="run-1", speaker=model, referee=PromptedReferee(model, plan.seed)
+    cast = Cast(
+        plan=plan,
+        run_id="run-1",
+        models={"debater": model},
+        referee=PromptedReferee(model, plan.seed),
     )
-    return kept(collector, debates)
+    return kept(cast, debates)
 
 
-def kept(collector: Collector, debates: list[Debate]) -> list[Statement]:
+def kept(cast: Cast, debates: list[Debate]) -> list[Statement]:
     """All statements, in the debates' order."""
     found: dict[int, list[Statement]] = {}
-    asyncio.run(collector.collect(debates, found.__setitem__))
+    asyncio.run(hold_all(multirole, debates, cast, found.__setitem__))
     return [statement for place in sorted(found) for statement in found[place]]
 
 
@@ -62,9 +68,14 @@ def one_round(verdicts: list[Verdict], *overrides: str, said: str = "Cats.") -> 
     """The statements of a single debate of one round, judged as given."""
     plan = plan_with("debate.rounds=1", f"debate.debaters={len(verdicts)}", *overrides)
     model = RecordingModel(lambda request: f"{said}{request.address[-1]}" if said else "")
-    (debate,) = plan_debates([opinion(1), opinion(1, "profession")], plan_of_one(plan))
+    (debate,) = multirole.items([opinion(1), opinion(1, "profession")], plan_of_one(plan))
     return kept(
-        Collector(plan=plan, run_id="run-1", speaker=model, referee=FixedReferee([verdicts])),
+        Cast(
+            plan=plan,
+            run_id="run-1",
+            models={"debater": model},
+            referee=FixedReferee([verdicts]),
+        ),
         [debate],
     )
 
@@ -179,13 +190,16 @@ def test_a_bias_type_given_as_a_file_can_be_debated_and_made_into_data(tmp_path:
     path.write_text((SHIPPED / "age.yaml").read_text())
     plan = plan_with(f"bias_types=['{path}']", "data.pairing=same_role", *SAID)
     topics = seed_topics(bias_type(str(path)), "opinion", plan)
-    debates = plan_debates(topics, plan)
+    debates = multirole.items(topics, plan)
     assert len(debates) == plan.debate.debates
     model = RecordingModel()
-    collector = Collector(
-        plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, plan.seed)
+    cast = Cast(
+        plan=plan,
+        run_id="r",
+        models={"debater": model},
+        referee=PromptedReferee(model, plan.seed),
     )
-    rows = kept(collector, debates)
+    rows = kept(cast, debates)
     low = sum(row.label == "low" for row in rows)
     assert sft_table(rows, {t.topic_id: t for t in topics}, plan.data).num_rows == low > 0
 
@@ -296,8 +310,14 @@ def test_progress_counts_every_statement_once() -> None:
     counted: list[int] = []
     plan = plan_with("debate.rounds=2")
     model = RecordingModel()
-    collector = Collector(plan=plan, run_id="r", speaker=model, referee=PromptedReferee(model, 0))
-    asyncio.run(collector.collect(debates_of(5, mixed_topics()), lambda *_: None, counted.append))
+    cast = Cast(
+        plan=plan,
+        run_id="r",
+        models={"debater": model},
+        referee=PromptedReferee(model, 0),
+        on_statements=counted.append,
+    )
+    asyncio.run(hold_all(multirole, debates_of(5, mixed_topics()), cast, lambda *_: None))
     assert sum(counted) == 5 * 2 * 3
 
 

@@ -108,7 +108,7 @@ def test_examples_stand_before_all_that_differs_between_debates(
     table = "People who may sit at the table:"
     for address, text in asked.items():
         for example in shown:
-            words = f"{example.topic}: {example.text} [mark {example.mark:.1f}]"
+            words = f"{example.topic}: {example.text} [mark {example.score:.1f}]"
             assert text.index(words) < text.index(table)
         assert not any(example.text in text for example in hidden)
         # The rest of the prompt is as it is without them.
