@@ -15,35 +15,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rldf_ray.models.base import Completion
-from rldf_ray.protocols.multirole.debater import Participant
+from rldf_ray.models.base import ChatModel, Completion
+from rldf_ray.plan import Plan
+from rldf_ray.protocols.multirole.debater import Participant, debaters_of
 from rldf_ray.protocols.multirole.layouts import render
-from rldf_ray.records import Context, LabelSource
-from rldf_ray.referee.verdict import Referee, Verdict
+from rldf_ray.protocols.seam import Cast
+from rldf_ray.protocols.turns import Round, Spoken, refereed, statements_of
+from rldf_ray.records import Context, Debate, LabelSource, Statement, context_of
+from rldf_ray.referee.verdict import Referee
+
+Seating = Callable[[Debate, Plan, ChatModel], Sequence[Participant]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One statement and the referee's verdict on it.
+async def hold(debate: Debate, cast: Cast, seated: Seating = debaters_of) -> list[Statement]:
+    """Hold one debate as the plan says; returns its statements by round and seat.
 
-    Attributes:
-        score: the score of the verdict that the debaters are shown and that labels the statement.
-        score_source: which of the verdict's two scores that is.
+    Args:
+        seated: who takes part, where it is not the debaters of the paper.
     """
-
-    identity: str
-    text: str
-    completion: Completion
-    verdict: Verdict
-    score: float | None
-    score_source: LabelSource
-
-    @property
-    def rank(self) -> int | None:
-        return self.verdict.rank
-
-
-Round = tuple[Turn, ...]
+    section = cast.plan.debate
+    context = context_of(debate.topic, debate.clue_shown)
+    transcript = await MultiRoleDebate(
+        section.rounds, section.order, cast.plan.referee.label_source
+    ).hold(
+        context,
+        seated(debate, cast.plan, cast.models["debater"]),
+        cast.referee,
+        debate.debate_id,
+        cast.on_statements,
+    )
+    return statements_of(transcript, debate, context, cast)
 
 
 @dataclass(frozen=True)
@@ -72,21 +73,20 @@ class MultiRoleDebate:
         for number in range(1, self.rounds + 1):
             address = f"{debate_id}/round/{number}"
             spoken = await self._round(discussion, number, debaters, address, debate_id)
-            texts = [whole_sentences(completion) for completion in spoken]
-            verdicts = await referee.judge(context, texts, address, affinity=debate_id)
-            source = self._source(verdicts)
-            turns = tuple(
-                Turn(
-                    identity=debater.identity.name,
-                    text=text,
-                    completion=completion,
-                    verdict=verdict,
-                    score=verdict.expected_score if source == "expected" else verdict.score,
-                    score_source=source,
-                )
-                for debater, text, completion, verdict in zip(
-                    debaters, texts, spoken, verdicts, strict=True
-                )
+            turns = await refereed(
+                [
+                    Spoken(
+                        identity=debater.identity.name,
+                        text=whole_sentences(completion),
+                        completion=completion,
+                    )
+                    for debater, completion in zip(debaters, spoken, strict=True)
+                ],
+                referee,
+                context,
+                address,
+                affinity=debate_id,
+                score_source=self.shown_score,
             )
             transcript.append(turns)
             on_round(len(turns))
@@ -114,11 +114,6 @@ class MultiRoleDebate:
             discussion += f"\n\n{debater.identity.name}: {whole_sentences(completion)}"
             spoken.append(completion)
         return spoken
-
-    def _source(self, verdicts: Sequence[Verdict]) -> LabelSource:
-        """One for the whole round: a backend that reports no probabilities has said scores."""
-        expected = any(verdict.expected_score is not None for verdict in verdicts)
-        return self.shown_score if expected else "said"
 
 
 def whole_sentences(completion: Completion) -> str:

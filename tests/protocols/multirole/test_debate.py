@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, seed_of
-from rldf_ray.protocols.multirole.debate import MultiRoleDebate, Round, whole_sentences
+from rldf_ray.protocols.multirole.debate import MultiRoleDebate, whole_sentences
 from rldf_ray.protocols.multirole.debater import Debater
 from rldf_ray.protocols.multirole.layouts import system_prompt
+from rldf_ray.protocols.turns import Round
 from rldf_ray.records import Conclusion, Context, context_of
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.topics.bias_type import bias_type
