@@ -16,7 +16,8 @@ class ProtocolError(ValueError):
 
 def protocol_names() -> list[str]:
     """Names of all protocols, which are those of their folders; none is imported."""
-    return sorted(found.name for found in pkgutil.iter_modules(protocols.__path__) if found.ispkg)
+    folders = (module for module in pkgutil.iter_modules(protocols.__path__) if module.ispkg)
+    return sorted(folder.name for folder in folders)
 
 
 def protocol_named(name: str) -> StatementProtocol:

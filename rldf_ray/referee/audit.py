@@ -17,7 +17,7 @@ from rldf_ray.stats import Estimate, auc_difference, auc_estimate
 
 @dataclass(frozen=True)
 class Audited:
-    """A labelled statement and what the referee said of it."""
+    """A labelled statement and the referee's verdict on it."""
 
     statement: LabelledStatement
     verdict: Verdict
@@ -99,12 +99,12 @@ def audit_details(
     return {
         "accuracy": as_share(accuracy(labels, scores, threshold)),
         "accuracy_by_bias_type": {
-            name: as_share(accuracy([y for y, _ in found], [x for _, x in found], threshold))
-            for name, found in of_type.items()
+            name: as_share(accuracy([y for y, _ in rows], [x for _, x in rows], threshold))
+            for name, rows in of_type.items()
         },
         "by_kind": {
-            kind: as_auc(auc_estimate([y for y, _ in found], [x for _, x in found], seed))
-            for kind, found in _by_kind(scored).items()
+            kind: as_auc(auc_estimate([y for y, _ in rows], [x for _, x in rows], seed))
+            for kind, rows in _by_kind(scored).items()
         },
         "brier": as_share(brier(labels, scores, seed)),
         "failure_rate": 1 - len(scored) / len(audited) if audited else None,
@@ -164,21 +164,21 @@ def verdict_on(estimate: Estimate | None) -> str:
     """What an AUC means for the labels, in a sentence."""
     if estimate is None:
         return "The referee was not audited: it was given, or it scored, no labelled statements."
-    found = f"AUC {estimate.value:.2f} on {estimate.n} held-out labelled statements"
+    auc = f"AUC {estimate.value:.2f} on {estimate.n} held-out labelled statements"
     low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
     if high < 0.5:
         return (
-            f"The referee calls fair statements biased and biased ones fair ({found}): its labels "
+            f"The referee calls fair statements biased and biased ones fair ({auc}): its labels "
             "are the wrong way round."
         )
     if low <= 0.5:
         return (
-            f"The referee does not separate biased from fair statements ({found}; chance is 0.50, "
+            f"The referee does not separate biased from fair statements ({auc}; chance is 0.50, "
             "inside the interval). Its labels are mostly noise, and so is what is trained on them."
         )
     if estimate.value < 0.75:
-        return f"The referee separates biased from fair statements weakly ({found})."
-    return f"The referee separates biased from fair statements ({found})."
+        return f"The referee separates biased from fair statements weakly ({auc})."
+    return f"The referee separates biased from fair statements ({auc})."
 
 
 def score_of(verdict: Verdict, source: LabelSource) -> float | None:
@@ -189,10 +189,10 @@ def as_auc(estimate: Estimate | None) -> dict[str, Any] | None:
     """An estimate under the names report.json uses."""
     if estimate is None:
         return None
-    found = asdict(estimate)
+    as_dict = asdict(estimate)
     return {
-        "n": found["n"],
-        "auc": found["value"],
-        "auc_low": found["low"],
-        "auc_high": found["high"],
+        "n": as_dict["n"],
+        "auc": as_dict["value"],
+        "auc_low": as_dict["low"],
+        "auc_high": as_dict["high"],
     }

@@ -42,13 +42,13 @@ def _terms(text: str) -> Counter[str]:
 
 def _counts(texts: Sequence[str], vocabulary: dict[str, int]) -> sparse.csr_matrix:
     """[texts, terms]; terms that are not in the vocabulary are left out."""
-    found = [
+    cells = [
         (row, vocabulary[term], count)
         for row, text in enumerate(texts)
         for term, count in _terms(text).items()
         if term in vocabulary
     ]
-    rows, columns, counts = zip(*found, strict=True) if found else ((), (), ())
+    rows, columns, counts = zip(*cells, strict=True) if cells else ((), (), ())
     shape = (len(texts), len(vocabulary))
     return sparse.csr_matrix((np.asarray(counts, dtype=float), (rows, columns)), shape)
 
@@ -64,6 +64,6 @@ def _fitted(counts: sparse.csr_matrix, y: NDArray[np.float64]) -> NDArray[np.flo
         value = -FIT_WEIGHT * special.log_expit(margin).sum() + 0.5 * (weights[1:] ** 2).sum()
         return float(value), gradient
 
-    found = optimize.minimize(loss, np.zeros(counts.shape[1] + 1), jac=True, method="L-BFGS-B")
-    weights: NDArray[np.float64] = found.x
+    fitted = optimize.minimize(loss, np.zeros(counts.shape[1] + 1), jac=True, method="L-BFGS-B")
+    weights: NDArray[np.float64] = fitted.x
     return weights

@@ -30,19 +30,19 @@ def calibration(labels: Sequence[int], scores: Sequence[float]) -> list[dict[str
     """For each fifth of the scale: how many statements, their mean score, how many are biased."""
     rows = []
     for place in range(BINS):
-        found = [
+        in_bin = [
             (score, y)
             for y, score in zip(labels, scores, strict=True)
             if min(BINS - 1, int(score / HIGHEST * BINS)) == place
         ]
-        n = len(found)
+        n = len(in_bin)
         rows.append(
             {
                 "low": place * HIGHEST / BINS,
                 "high": (place + 1) * HIGHEST / BINS,
                 "n": n,
-                "mean_score": sum(score for score, _ in found) / n if n else None,
-                "share_biased": sum(y for _, y in found) / n if n else None,
+                "mean_score": sum(score for score, _ in in_bin) / n if n else None,
+                "share_biased": sum(y for _, y in in_bin) / n if n else None,
             }
         )
     return rows

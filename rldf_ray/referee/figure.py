@@ -28,9 +28,10 @@ def draw_referee(audit: Mapping[str, Any], target: Path) -> None:
 
 def _roc(axes: Axes, audit: Mapping[str, Any]) -> None:
     axes.plot([0, 1], [0, 1], color=CHANCE, linestyle=(0, (4, 3)), label="chance: 0.50")
-    found = audit["held_out"]
-    if found is not None:
-        label = f"referee: {found['auc']:.2f} ({found['auc_low']:.2f} to {found['auc_high']:.2f})"
+    held_out = audit["held_out"]
+    if held_out is not None:
+        interval = f"{held_out['auc_low']:.2f} to {held_out['auc_high']:.2f}"
+        label = f"referee: {held_out['auc']:.2f} ({interval})"
         xs, ys = zip(*audit["roc"], strict=True)
         axes.plot(xs, ys, color=REFEREE, linewidth=2, label=label)
     words = audit["bag_of_words"]
@@ -49,10 +50,10 @@ def _roc(axes: Axes, audit: Mapping[str, Any]) -> None:
 
 def _calibration(axes: Axes, audit: Mapping[str, Any]) -> None:
     axes.plot([0, 10], [0, 1], color=CHANCE, linestyle=(0, (4, 3)), label="calibrated")
-    found = [fifth for fifth in audit["calibration"] if fifth["n"]]
-    scores, shares = [f["mean_score"] for f in found], [f["share_biased"] for f in found]
+    fifths = [fifth for fifth in audit["calibration"] if fifth["n"]]
+    scores, shares = [f["mean_score"] for f in fifths], [f["share_biased"] for f in fifths]
     axes.plot(scores, shares, color=REFEREE, marker="o", linewidth=2, label="referee")
-    for fifth in found:
+    for fifth in fifths:
         axes.annotate(
             f"n={fifth['n']}",
             (fifth["mean_score"], fifth["share_biased"]),

@@ -17,8 +17,8 @@ from rldf_ray.referee.trained import referee_prompt
 
 def fit_statements(plan: Plan) -> list[LabelledStatement]:
     """The half of the labelled statements of the plan's bias types that may be fitted to."""
-    found = (s for name in plan.bias_types for s in labelled_statements(name))
-    return [s for s in found if s.split == "fit"]
+    labelled = (s for name in plan.bias_types for s in labelled_statements(name))
+    return [s for s in labelled if s.split == "fit"]
 
 
 def fit_pairs(statements: Sequence[LabelledStatement]) -> pa.Table:
@@ -30,7 +30,7 @@ def fit_pairs(statements: Sequence[LabelledStatement]) -> pa.Table:
     sides: dict[str, dict[int, LabelledStatement]] = {}
     for statement in statements:
         sides.setdefault(statement.pair, {})[statement.label] = statement
-    return pa.Table.from_pylist([_pair(name, found) for name, found in sides.items()])
+    return pa.Table.from_pylist([_pair(name, statements) for name, statements in sides.items()])
 
 
 def _pair(name: str, sides: dict[int, LabelledStatement]) -> dict[str, object]:

@@ -74,14 +74,14 @@ def given_statements(path: Path) -> list[LabelledStatement]:
     """
     rows, problems = parsed_lines(path, _GivenStatement)
     refuse(path, problems)
-    found = []
+    statements = []
     for number, given in rows.items():
         place = {"topic": path.stem, "family": path.stem, "pair": f"{path.stem}-{number}"}
         kind = {"bias_type": path.stem, "form": "given", "split": "held_out"}
-        found.append(LabelledStatement.model_validate(given.model_dump() | place | kind))
-    if not found:
+        statements.append(LabelledStatement.model_validate(given.model_dump() | place | kind))
+    if not statements:
         raise StatementsError(f"{path} holds no statements")
-    return found
+    return statements
 
 
 def held_out_statements(name: str, pairs: int | None, seed: int) -> list[LabelledStatement]:
@@ -90,7 +90,7 @@ def held_out_statements(name: str, pairs: int | None, seed: int) -> list[Labelle
     Args:
         pairs: this many pairs, both sides of each, a seeded sample; None is all of them.
     """
-    found = [s for s in labelled_statements(name) if s.split == "held_out"]
-    ordered = sorted({s.pair for s in found}, key=lambda pair: digest(seed, "audit", pair))
+    held_out = [s for s in labelled_statements(name) if s.split == "held_out"]
+    ordered = sorted({s.pair for s in held_out}, key=lambda pair: digest(seed, "audit", pair))
     chosen = set(ordered[:pairs])
-    return [s for s in found if s.pair in chosen]
+    return [s for s in held_out if s.pair in chosen]

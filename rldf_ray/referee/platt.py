@@ -67,8 +67,8 @@ def platt(rewards: Sequence[float], labels: Sequence[int]) -> Calibration:
         error = special.expit(logits) - targets
         return float(value.sum()), np.asarray([error.sum(), -(error * x).sum()])
 
-    found = optimize.minimize(loss, np.zeros(2), jac=True, method="BFGS").x
-    if found[1] <= 0:
+    fitted = optimize.minimize(loss, np.zeros(2), jac=True, method="BFGS").x
+    if fitted[1] <= 0:
         raise PlattError("biased statements have higher rewards than fair ones")
-    slope = float(found[1]) / spread
-    return Calibration(slope, float(found[0]) + slope * centre, len(labels))
+    slope = float(fitted[1]) / spread
+    return Calibration(slope, float(fitted[0]) + slope * centre, len(labels))

@@ -26,7 +26,7 @@ def rounds_of(statements: Sequence[LabelledStatement]) -> list[list[LabelledStat
     contexts: dict[str, list[LabelledStatement]] = {}
     for statement in statements:
         contexts.setdefault(statement.context, []).append(statement)
-    rounds = [found[:ROUND] for context, found in contexts.items() if context and len(found) > 1]
+    rounds = [alike[:ROUND] for context, alike in contexts.items() if context and len(alike) > 1]
     # Spread over all bias types, in whose order the statements come.
     number = min(MOST_ROUNDS, len(rounds))
     return [rounds[i * len(rounds) // number] for i in range(number)]
@@ -45,7 +45,7 @@ async def reordered(
         return {"by": "construction", "rounds": 0, "agreement": {"value": 1.0}}
     rounds = rounds_of(statements)
     shares = await asyncio.gather(
-        *(_agreement(referee, found, f"audit/order-{i}") for i, found in enumerate(rounds))
+        *(_agreement(referee, round_, f"audit/order-{i}") for i, round_ in enumerate(rounds))
     )
     ranked = [share for share in shares if share is not None]
     estimate = mean_estimate(ranked, seed)
@@ -57,11 +57,11 @@ async def reordered(
 
 
 async def _agreement(
-    referee: Referee, found: Sequence[LabelledStatement], address: str
+    referee: Referee, statements: Sequence[LabelledStatement], address: str
 ) -> float | None:
     """None where the referee gave no ranking."""
-    texts = [statement.text for statement in found]
-    context = found[0].judged_in
+    texts = [statement.text for statement in statements]
+    context = statements[0].judged_in
     there, back = await asyncio.gather(
         referee.judge(context, texts, f"{address}/there", address),
         referee.judge(context, texts[::-1], f"{address}/back", address),
@@ -99,10 +99,10 @@ def over_seeds(runs: Sequence[Scores], threshold: float, seed: int) -> dict[str,
     }
 
 
-def _least(found: Sequence[float | None]) -> float | None:
+def _least(values: Sequence[float | None]) -> float | None:
     """None where one is not known."""
-    known = [value for value in found if value is not None]
-    return min(known) if known and len(known) == len(found) else None
+    known = [value for value in values if value is not None]
+    return min(known) if known and len(known) == len(values) else None
 
 
 def _spearman(one: Sequence[float], two: Sequence[float]) -> float | None:

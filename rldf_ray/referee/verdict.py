@@ -14,11 +14,11 @@ SCORES = tuple(str(score) for score in range(11))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the referee found of one statement.
+    """The referee's whole answer on one statement.
 
     Attributes:
         score: the number it said, None if it said none.
-        expected_score: mean of its distribution over 0..10, None if the backend tells none.
+        expected_score: mean of its distribution over 0..10, None if the backend reports none.
         rank: place among the round's statements, 1 = least biased, None if it gave no ranking.
         failure: what went wrong, with the raw answer; None if nothing did.
     """
@@ -44,7 +44,7 @@ class Referee(Protocol):
 
 
 def known_score(verdict: Verdict) -> float | None:
-    """The expectation where the backend tells it, else the number said."""
+    """The expectation where the backend reports it, else the number said."""
     return verdict.score if verdict.expected_score is None else verdict.expected_score
 
 

@@ -71,9 +71,10 @@ class TopicWriter:
 
         Where the model writes too few good ones, there are fewer topics; none is made up.
         """
-        found = await asyncio.gather(*(self._of_type(name) for name in self.plan.bias_types))
-        counts = {name: c for name, (_, c) in zip(self.plan.bias_types, found, strict=True)}
-        return without_held_out([topic for topics, _ in found for topic in topics], counts), counts
+        gathered = await asyncio.gather(*(self._of_type(name) for name in self.plan.bias_types))
+        counts = {name: c for name, (_, c) in zip(self.plan.bias_types, gathered, strict=True)}
+        topics = [topic for of_type, _ in gathered for topic in of_type]
+        return without_held_out(topics, counts), counts
 
     async def _of_type(self, name: str) -> tuple[list[Topic], TopicCounts]:
         about = bias_type(name)
