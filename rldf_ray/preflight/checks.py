@@ -16,6 +16,7 @@ from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
+from rldf_ray.protocols.known import ProtocolError, protocol_named
 from rldf_ray.referee.labelled_statements import LABELLED, labelled_statements
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
@@ -34,6 +35,7 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] = MODEL_STAGES) 
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
     """
     for check in (
+        check_protocol,
         check_bias_types,
         check_language,
         check_model,
@@ -44,6 +46,15 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] = MODEL_STAGES) 
     ):
         check(plan)
     check_disk(plan, out, stages)
+
+
+def check_protocol(plan: Plan) -> str:
+    """The plan's protocol is a folder of `protocols/`."""
+    try:
+        protocol_named(plan.debate.protocol)
+    except ProtocolError as error:
+        raise PreflightError(str(error)) from error
+    return plan.debate.protocol
 
 
 def check_bias_types(plan: Plan) -> str:

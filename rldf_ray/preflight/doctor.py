@@ -20,6 +20,7 @@ from rldf_ray.preflight.checks import (
     check_language,
     check_loggers,
     check_ppo_memory,
+    check_protocol,
     check_referee,
 )
 
@@ -40,6 +41,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
     resources = reported_resources()
     return [
         _check("packages", _packages),
+        _check("protocol", lambda: check_protocol(plan)),
         _check("bias types", lambda: check_bias_types(plan)),
         _check("language", lambda: check_language(plan)),
         _check("model", lambda: check_model(plan)),

@@ -51,6 +51,7 @@ def test_parameters_are_counted_from_the_weights(model_folder: Path) -> None:
     [
         ("model=/nowhere/model", "/nowhere/model"),
         ("teacher=vllm:/nowhere/teacher", "/nowhere/teacher"),
+        ("debate.protocol=duel", "debate.protocol=duel: .*multirole"),
         ("bias_types=[shoes]", "shoes"),
         ("data.language=xx", "data.language='xx'"),
         ("evaluate.bbq=/nowhere/bbq", "/nowhere/bbq"),
