@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from rldf_ray.dataset.statistics import Quality
 from rldf_ray.plan import Plan
-from rldf_ray.prompts import prompts_beside
+from rldf_ray.prompts import templates
 
-render = prompts_beside(__file__)
+render = templates(Path(__file__).parent)
 
 
 def dataset_card(sizes: Mapping[str, int], quality: Quality, plan: Plan) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from rldf_ray.cluster.environment import versions
 from rldf_ray.plan import Plan
-from rldf_ray.prompts import prompts_beside
+from rldf_ray.prompts import templates
 from rldf_ray.storage.digest import file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
-render = prompts_beside(__file__)
+render = templates(Path(__file__).parent)
 
 
 def export_model(folder: RunFolder, plan: Plan) -> None:
