@@ -10,8 +10,10 @@ from typing import Any
 
 import yaml
 
+from rldf_ray.errors import UserError
 
-class CostsError(RuntimeError):
+
+class CostsError(UserError):
     """A file with measurements is missing or lacks what is needed."""
 
 

@@ -27,9 +27,9 @@ from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.commands.summary import print_summary
 from rldf_ray.console import Progress
+from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
-from rldf_ray.storage.object_store import ObjectStoreError
-from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.run_folder import RunFolder
 
 app = typer.Typer(
     help="Less biased language models from multi-role debates.",
@@ -58,9 +58,6 @@ app.add_typer(serves, name="serve")
 app.command("publish")(publish)
 
 progress = Progress()
-
-# The budget is spent: nothing is wrong, and the same command with a higher one continues.
-SPENT_STATUS = 3
 
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
 Folder = Annotated[
@@ -207,61 +204,16 @@ def fields(as_json: AsJSON = False) -> None:
         progress.say("    " + "; ".join(filter(None, about)))
 
 
-def _expected_errors() -> tuple[type[Exception], ...]:
-    """The errors whose message is the whole story; imported late, as they bring Ray with them."""
-    from rldf_ray.cluster.placement import PlacementError
-    from rldf_ray.models.base import ModelError
-    from rldf_ray.referee.labelled_statements import StatementsError
-    from rldf_ray.storage.json_lines import LinesError
-    from rldf_ray.storage.parquet import ParquetError
-    from rldf_ray.topics.bias_type import BiasTypeError
-
-    found: list[type[Exception]] = [
-        PlanError,
-        ModelError,
-        PlacementError,
-        BiasTypeError,
-        StatementsError,
-        LinesError,
-        ParquetError,
-        RunFolderError,
-        ObjectStoreError,
-    ]
-    for module, name in (
-        ("rldf_ray.dataset", "DatasetError"),
-        ("rldf_ray.evaluate.bbq.items", "BBQError"),
-        ("rldf_ray.evaluate.judge.answers", "AnswersError"),
-        ("rldf_ray.evaluate.people.sheet", "SheetError"),
-        ("rldf_ray.evaluate.multirole.data", "MultiroleError"),
-        ("rldf_ray.evaluate.self_identification.pairs", "QuestionAnswersError"),
-        ("rldf_ray.stages.run", "StageError"),
-        ("rldf_ray.preflight.checks", "PreflightError"),
-        ("rldf_ray.train.worker", "TrainingError"),
-        ("serve.keys", "KeyFileError"),
-        ("serve.launch", "ServingError"),
-        ("serve.settings", "SettingsError"),
-        ("serve.store", "StoreError"),
-    ):
-        if module in sys.modules:
-            found.append(getattr(sys.modules[module], name))
-    return tuple(found)
-
-
 def main(command: Callable[[], None] = app) -> None:
-    """Entry point: an expected error is one message on stderr, status 1; a spent budget, 3."""
+    """Entry point: an expected error is one message on stderr, and its own exit status."""
     try:
         command()
     except KeyboardInterrupt:
         print("interrupted; the same command continues from what was finished", file=sys.stderr)
         sys.exit(130)
+    except UserError as error:
+        print(f"{error.heading}: {error}", file=sys.stderr)
+        sys.exit(error.exit_status)
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
-    except Exception as error:
-        if not isinstance(error, _expected_errors()):
-            raise
-        from rldf_ray.models.base import BudgetSpentError
-
-        spent = isinstance(error, BudgetSpentError)
-        print(f"{'stopped' if spent else 'error'}: {error}", file=sys.stderr)
-        sys.exit(SPENT_STATUS if spent else 1)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from rldf_ray.errors import UserError
 from serve.output_forms import OutputFormError, check_form
 from serve.settings import Limits
 
@@ -20,7 +21,7 @@ IGNORED = ("user", "metadata", "store", "service_tier", "safety_identifier", "pr
 Text = Annotated[str, StringConstraints(max_length=1_000_000)]
 
 
-class BodyError(ValueError):
+class BodyError(UserError, ValueError):
     """A request that is well-formed and goes too far; `param` is the field."""
 
     def __init__(self, message: str, param: str | None = None) -> None:

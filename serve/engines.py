@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from rldf_ray.errors import UserError
 from serve.settings import Settings
 from serve.store import ModelStore, Traffic
 
@@ -26,11 +27,11 @@ Piece = list[str] | dict[str, Any]
 Stream = AsyncGenerator[Piece, None]
 
 
-class EngineGoneError(RuntimeError):
+class EngineGoneError(UserError):
     """The engine died, or there is none; nothing says that the request itself is wrong."""
 
 
-class EngineRefusedError(RuntimeError):
+class EngineRefusedError(UserError):
     """The engine says the request is wrong (status 400 to 499)."""
 
     def __init__(self, status: int, message: str, param: str | None = None) -> None:
@@ -39,7 +40,7 @@ class EngineRefusedError(RuntimeError):
         self.param = param
 
 
-class UnknownModelError(ValueError):
+class UnknownModelError(UserError, ValueError):
     """No model of that name is served."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rldf_ray.errors import UserError
 from serve.keys import Key, KeyRing
 from serve.limits import Allowances
 from serve.metrics import Metrics
@@ -26,7 +27,7 @@ OPEN_FOLDERS = ("/page/",)
 log = logging.getLogger("rldf.serve")
 
 
-class RefusedError(Exception):
+class RefusedError(UserError):
     """An answer that ends a request here, in OpenAI's error format."""
 
     def __init__(

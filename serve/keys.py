@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from rldf_ray.errors import UserError
 from rldf_ray.plan.section import Section
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -27,7 +28,7 @@ LOOK_EVERY_S = 1.0
 log = logging.getLogger("rldf.serve")
 
 
-class KeyFileError(RuntimeError):
+class KeyFileError(UserError):
     """The key file cannot be used; the message names it and what is wrong."""
 
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.errors import UserError
 from serve.settings import Settings, check_address
 
 START_DEADLINE_S = 900.0
 Say = Callable[[str], None]
 
 
-class ServingError(RuntimeError):
+class ServingError(UserError):
     """The server did not come up; the message says what was missing."""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from rldf_ray.errors import UserError
 from serve.settings import Limits
 
 MAX_DEPTH = 32
@@ -25,7 +26,7 @@ SAME_VALUE = ("allOf", "anyOf", "oneOf", "if", "then", "else", "not")
 REPEATS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 
 
-class OutputFormError(ValueError):
+class OutputFormError(UserError):
     """The output form goes too far, or is no JSON schema; the message is for the client."""
 
 

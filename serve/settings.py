@@ -10,10 +10,11 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
+from rldf_ray.errors import UserError
 from rldf_ray.plan.section import Section, described
 
 
-class SettingsError(ValueError):
+class SettingsError(UserError):
     """Settings that cannot be served; the message names the field and what is allowed."""
 
 

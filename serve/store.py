@@ -16,13 +16,14 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
 MANIFEST = "MANIFEST.json"
 
 
-class StoreError(RuntimeError):
+class StoreError(UserError):
     """The store has not what is asked for, or it is damaged; the message says where."""
 
 

@@ -17,13 +17,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.cli import SPENT_STATUS
+from rldf_ray.errors import UserError
+from rldf_ray.models.base import BudgetSpentError
 from rldf_ray.plan import PlanError
 from rldf_ray.storage.run_folder import RunFolder
 from tune.figures import write_pages
 from tune.grids import Sweep, sweep_of
 from tune.outcome import best_plan, names_of, outcome
-from tune.sweep import Scheduler, SweepError, SweepSettings, carry_out
+from tune.sweep import Scheduler, SweepSettings, carry_out
 from tune.trial import result_of
 
 # What a trial is compared by, and the stage after which it is known.
@@ -85,12 +86,12 @@ def main(
             budget_trials=budget_trials,
         )
         carry_out(sweep, settings)
-    except (PlanError, SweepError) as error:
+    except UserError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
     report = _report(plan, given, sweep, settings, metric)
     if report["not_run"]:
-        raise typer.Exit(SPENT_STATUS)
+        raise typer.Exit(BudgetSpentError.exit_status)
 
 
 def _place_of_store(store: str | None, out: Path) -> str:

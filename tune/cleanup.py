@@ -21,11 +21,13 @@ from ray.util import placement_group_table, remove_placement_group
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from rldf_ray.errors import UserError
+
 PROGRAM = "tune.trial"
 PATIENCE_S = 30.0
 
 
-class LeftoversError(RuntimeError):
+class LeftoversError(UserError):
     """A trial's actors or placement groups could not be removed."""
 
 

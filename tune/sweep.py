@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.run_folder import RunFolder
 from tune.cleanup import clear_ended_trials
@@ -28,7 +29,7 @@ Scheduler = Literal["none", "asha"]
 METRIC = "overall"
 
 
-class SweepError(RuntimeError):
+class SweepError(UserError):
     """A trial failed; the message says which, and where its output is."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rldf_ray.errors import UserError
 from rldf_ray.plan import TRAINED, EnginesSection, Plan
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -16,7 +17,7 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 CPU_BLOCK = 32
 
 
-class PlacementError(RuntimeError):
+class PlacementError(UserError):
     """The plan does not fit; the message names the missing resource and the field to change."""
 
 

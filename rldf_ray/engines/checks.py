@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
+from rldf_ray.errors import UserError
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import TRAINED, Plan
 
 
-class PreflightError(RuntimeError):
+class PreflightError(UserError):
     """An input is missing or wrong; the message names it and says what to do."""
 
 

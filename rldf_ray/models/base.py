@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import digest
 
 FinishReason = Literal["stop", "length"]
 
 
-class ModelError(RuntimeError):
+class ModelError(UserError):
     """A model could not answer; the message says which model, what happened and what to do."""
 
 
@@ -24,7 +25,13 @@ class EngineDiedError(ModelError):
 
 
 class BudgetSpentError(ModelError):
-    """The plan's budget allows no further request; what was finished is kept."""
+    """The plan's budget allows no further request; what was finished is kept.
+
+    Nothing is wrong, and the same command with a higher budget continues: hence its own status.
+    """
+
+    exit_status = 3
+    heading = "stopped"
 
 
 @dataclass(frozen=True, slots=True)

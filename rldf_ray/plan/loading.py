@@ -11,11 +11,12 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from rldf_ray.errors import UserError
 from rldf_ray.plan.plan import Plan
 from rldf_ray.plan.section import Section
 
 
-class PlanError(ValueError):
+class PlanError(UserError):
     """A plan that cannot run; the message names every wrong field, its value, what is allowed."""
 
 

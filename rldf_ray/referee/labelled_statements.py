@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rldf_ray.errors import UserError
 from rldf_ray.records import Conclusion, Context
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.json_lines import parsed_lines, refuse
@@ -52,7 +53,7 @@ def labelled_statements(name: str) -> list[LabelledStatement]:
     return list(rows.values())
 
 
-class StatementsError(ValueError):
+class StatementsError(UserError):
     """A file holds no labelled statements; the message names it."""
 
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
+from rldf_ray.errors import UserError
+
 HIGHEST = 10.0
 
 
-class PlattError(ValueError):
+class PlattError(UserError):
     """No probability can be read off the rewards; the message says why."""
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers, policy_engines
+from rldf_ray.errors import UserError
 from rldf_ray.models.base import Usage
 from rldf_ray.plan import Plan
 from rldf_ray.storage.run_folder import RunFolder
@@ -23,7 +24,7 @@ from rldf_ray.storage.run_folder import RunFolder
 Facts = dict[str, Any]
 
 
-class StageError(RuntimeError):
+class StageError(UserError):
     """A stage cannot go on; the message says why and what to change."""
 
 

@@ -11,13 +11,15 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from rldf_ray.errors import UserError
+
 LISTED = 10
 """Most wrong lines an error names; the rest are counted."""
 
 Row = TypeVar("Row", bound=BaseModel)
 
 
-class LinesError(ValueError):
+class LinesError(UserError, ValueError):
     """Lines are not what they should be; the message names file, line, field and what it holds."""
 
 

@@ -16,11 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from rldf_ray.errors import UserError
+
 # By default three seconds without a byte end a request; a store or a node that is busy is slower.
 REQUEST_TIMEOUT_S = 60.0
 
 
-class ObjectStoreError(RuntimeError):
+class ObjectStoreError(UserError):
     """The store does not do what was asked; the message says what to check."""
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rldf_ray.errors import UserError
 
-class ParquetError(ValueError):
+
+class ParquetError(UserError):
     """A file is not the Parquet file it should be; the message names it and what is missing."""
 
 

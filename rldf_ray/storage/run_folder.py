@@ -21,11 +21,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rldf_ray.errors import UserError
 from rldf_ray.storage.mirror import Mirror
 from rldf_ray.storage.object_store import is_address
 
 
-class RunFolderError(RuntimeError):
+class RunFolderError(UserError):
     """The run folder cannot be used as asked; the message says what to do."""
 
 

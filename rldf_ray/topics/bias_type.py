@@ -8,12 +8,13 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rldf_ray.errors import UserError
 from rldf_ray.records import Identity
 
 SHIPPED = Path(__file__).parent / "bias_types"
 
 
-class BiasTypeError(ValueError):
+class BiasTypeError(UserError, ValueError):
     """A bias type's file is missing or wrong; the message names the file and the field."""
 
 

@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from rldf_ray.errors import UserError
 from rldf_ray.train.collectives import barrier, gathered
 
 FOLDER = "checkpoints"
 MANIFEST = "manifest.json"
 
 
-class CheckpointError(RuntimeError):
+class CheckpointError(UserError):
     """A checkpoint does not fit the job; the message says what differs."""
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from rldf_ray.cluster.placement import Placement
+from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PPOSection, TrainSection
 from rldf_ray.storage.mirror import Mirror, copy_of
 from rldf_ray.storage.object_store import ObjectStore, is_address
@@ -34,7 +35,7 @@ RAY_TRAIN = "ray_train"
 OUT_OF_MEMORY = re.compile(r"Memory on the node \(IP: ([^,]+),[^)]*\) was (\S+) used / (\S+) limit")
 
 
-class TrainingError(RuntimeError):
+class TrainingError(UserError):
     """A training job failed; the message has the worker's own reason."""
 
 

@@ -10,12 +10,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from rldf_ray.errors import UserError
+
 Condition = Literal["ambig", "disambig"]
 Polarity = Literal["neg", "nonneg"]
 Key: TypeAlias = tuple[str, int]
 
 
-class BBQError(ValueError):
+class BBQError(UserError, ValueError):
     """Items, predictions or a request about them are wrong; the message says where and how."""
 
 

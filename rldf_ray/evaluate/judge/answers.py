@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.dataset.preference_data import topic_of_prompt
+from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.json_lines import parsed_lines, problems_of, refuse
 from rldf_ray.storage.parquet import given_table
@@ -25,7 +26,7 @@ COMPARED_ANSWERS = "compare/free_answers.parquet"
 """Where a run and a comparison leave their answers, below their own folders."""
 
 
-class AnswersError(ValueError):
+class AnswersError(UserError):
     """Answers cannot be judged as given; the message names the file, the row and the field."""
 
 

@@ -22,6 +22,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rldf_ray.errors import UserError
 from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.storage.json_lines import problems_of
@@ -55,7 +56,7 @@ KIND_AT: tuple[Kind, ...] = ("anti_biased", "biased", "impartial")
 """What an option is, by its published index: the order of the file's columns."""
 
 
-class MultiroleError(ValueError):
+class MultiroleError(UserError, ValueError):
     """The set, or predictions for it, are wrong; the message says where, and what is needed."""
 
 

@@ -18,6 +18,7 @@ import jinja2
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rldf_ray.errors import UserError
 from rldf_ray.evaluate.judge.answers import FreeAnswer
 from rldf_ray.evaluate.judge.rubrics import MEASURES, rubric
 from rldf_ray.storage.digest import digest
@@ -50,7 +51,7 @@ _templates = jinja2.Environment(
 )
 
 
-class SheetError(ValueError):
+class SheetError(UserError):
     """A sheet or its key is wrong; the message names the file, the row and the field."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.json_lines import parsed_lines, problems_of, refuse
 from rldf_ray.storage.parquet import given_table
@@ -15,7 +16,7 @@ OWN_WRITING = Path(__file__).parent / "own_writing.jsonl"
 ANSWERS = "eval/answers.parquet"
 
 
-class QuestionAnswersError(ValueError):
+class QuestionAnswersError(UserError):
     """The pairs cannot be read; the message names file, line or column, and what is allowed."""
 
 
