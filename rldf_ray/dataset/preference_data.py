@@ -11,9 +11,11 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+from more_itertools import interleave_longest
 
 from rldf_ray.dataset.card import dataset_card
 from rldf_ray.dataset.filters import filtered
@@ -242,9 +244,8 @@ def _first_in_turn(
     for _, prompt in sorted(places):
         first = by_prompt[prompt][0]
         columns.setdefault((first["kind"], first["clue_shown"]), []).append(prompt)
-    turns = itertools.zip_longest(*(columns[key] for key in sorted(columns)))
-    in_turn = [prompt for turn in turns for prompt in turn if prompt is not None]
-    kept = Counter(in_turn[:most])
+    in_turn = interleave_longest(*(columns[key] for key in sorted(columns)))
+    kept = Counter(islice(in_turn, most))
     return [pairs[: kept[prompt]] for prompt, pairs in enumerate(by_prompt)]
 
 
@@ -253,8 +254,7 @@ def _in_turn(statements: Sequence[Statement]) -> list[Statement]:
     columns: dict[tuple[str, str, bool], list[Statement]] = {}
     for s in sorted(statements, key=lambda s: s.label_score or 0.0):
         columns.setdefault((s.bias_type, s.kind, s.clue_shown), []).append(s)
-    turns = itertools.zip_longest(*(columns[key] for key in sorted(columns)))
-    return [s for turn in turns for s in turn if s is not None]
+    return list(interleave_longest(*(columns[key] for key in sorted(columns))))
 
 
 def _identity(statement: Statement, section: DataSection) -> Identity | None:

@@ -6,7 +6,8 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+
+from more_itertools import interleave_longest
 
 from rldf_ray.evaluate.bbq.items import BBQItem, Polarity
 
@@ -74,4 +75,4 @@ def _shuffled_scenes(pairs: Sequence[_Pair], rng: random.Random) -> list[list[_P
     rng.shuffle(columns)
     for column in columns:
         rng.shuffle(column)
-    return [scene for turn in zip_longest(*columns) for scene in turn if scene is not None]
+    return list(interleave_longest(*columns))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+from more_itertools import interleave_longest
 
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
 from rldf_ray.models.embedded import resolve_model
@@ -39,8 +40,7 @@ def held_out_rows(rows: Iterable[dict[str, Any]], most: int | None) -> list[dict
     by_type: dict[str, list[dict[str, Any]]] = {}
     for row in sorted(kept, key=lambda row: (row["bias_type"], row["prompt_id"].partition("-")[2])):
         by_type.setdefault(row["bias_type"], []).append(row)
-    turns = zip_longest(*by_type.values())
-    return [row for turn in turns for row in turn if row is not None][:most]
+    return list(islice(interleave_longest(*by_type.values()), most))
 
 
 async def answer_prompts(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import zip_longest
+from itertools import islice
 from typing import Any
+
+from more_itertools import interleave_longest
 
 from rldf_ray.models.reward_score import RewardModel, chat_ids, reward_model
 from rldf_ray.records import Topic
@@ -45,8 +47,8 @@ def undebated_scenes(prompts: Iterable[Row], topics: Iterable[Topic]) -> list[di
     by_type: dict[str, list[str]] = {}
     for topic_id in sorted(asked, key=lambda name: name.rpartition("-")[2]):
         by_type.setdefault(scenes[topic_id].bias_type, []).append(topic_id)
-    turns = zip_longest(*(by_type[name] for name in sorted(by_type)))
-    ids = [topic_id for turn in turns for topic_id in turn if topic_id is not None][:MOST]
+    in_turn = interleave_longest(*(by_type[name] for name in sorted(by_type)))
+    ids = islice(in_turn, MOST)
     return [
         {**asked[topic_id], **_answers(scenes[topic_id], UNKNOWN[i % len(UNKNOWN)])}
         for i, topic_id in enumerate(ids)
