@@ -13,16 +13,25 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+# A client that never brings about what an answer is held back for is to fail, not to hang.
+HELD_S = 120.0
+
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server does with one request."""
+    """What the server does with one request.
+
+    Attributes:
+        once: the answer is held back until this is set, and at most for `HELD_S`.
+        delay_s: and for so long after it.
+    """
 
     status: int = 200
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     drop: bool = False
+    once: threading.Event | None = None
 
 
 def ok(body: dict[str, Any], **changes: Any) -> Answer:
@@ -104,6 +113,8 @@ class Server:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
             answer = self.script.pop(0) if self.script else self.otherwise(request.body)
+        if answer.once is not None:
+            answer.once.wait(HELD_S)
         self.ended.wait(answer.delay_s)
         with self.lock:
             self.at_once -= 1

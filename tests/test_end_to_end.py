@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.e2e
 
 RLDF = str(Path(sys.executable).with_name("rldf"))
 
@@ -25,7 +25,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=out.parent,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=2000,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     print(done.stdout)
@@ -153,7 +153,7 @@ def test_same_command_again_does_nothing_twice(run_folder: Path) -> None:
         [RLDF, "run", "smoke", "--out", str(run_folder)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "ppo: finished before" in done.stdout
@@ -165,7 +165,7 @@ def test_another_plan_is_refused_in_the_same_folder(run_folder: Path) -> None:
         [RLDF, "run", "smoke", "--out", str(run_folder), "--set", "debate.rounds=3"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 1
     assert "debate.rounds" in done.stderr

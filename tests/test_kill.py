@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -46,11 +47,11 @@ class Cluster:
 
     def kill_engine(self, chance: random.Random) -> bool:
         """Kill one of the engine actors there are; whether there was one."""
-        engines = [
-            process
-            for process in psutil.Process().children(recursive=True)
-            if "ScriptedActor" in " ".join(process.cmdline()[:1])
-        ]
+        engines = []
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if "ScriptedActor" in " ".join(process.cmdline()[:1]):
+                    engines.append(process)
         if engines:
             chance.choice(engines).kill()
         return bool(engines)
@@ -60,7 +61,7 @@ class Cluster:
 
 
 def _wait_for_calls(
-    out: Path, calls: int, process: subprocess.Popen[bytes], timeout_s: float = 100
+    out: Path, calls: int, process: subprocess.Popen[bytes], timeout_s: float = 900
 ) -> bool:
     """Wait until the journal has grown by `calls`; False if the run ended first."""
     target, deadline = len(_journal(out)) + calls, time.monotonic() + timeout_s
@@ -82,14 +83,13 @@ def _assert_same(whole: Path, killed: Path) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(400)
 def test_kills_of_drivers_engines_and_raylets_lose_and_repeat_nothing(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     settings = [
         "--plan", "smoke", "--set", "debate.rounds=4", "--set", "debate.debates=72",
         "--set", "referee.kind=prompted",
     ]  # fmt: skip
-    _finish([RLDF, "debate", str(whole), *settings, "--set", "teacher=scripted:0"], 200)
+    _finish([RLDF, "debate", str(whole), *settings, "--set", "teacher=scripted:0"], 900)
     command = [
         RLDF, "debate", str(killed), *settings, "--set", "teacher=scripted:0.4",
         "--set", "engines.count=2", "--set", "engines.restarts=99",
@@ -120,10 +120,13 @@ def test_kills_of_drivers_engines_and_raylets_lose_and_repeat_nothing(tmp_path: 
                 process = started()
             elif victim == "raylet":
                 cluster.kill_raylet()
-            elif not cluster.kill_engine(chance):
-                continue
+            else:
+                # Those that were killed before may still be on their way up.
+                while not cluster.kill_engine(chance):
+                    assert process.poll() is None, "the run ended"
+                    time.sleep(0.1)
             done[victim] += 1
-        assert process.wait(200) == 0
+        assert process.wait(900) == 0
     finally:
         process.kill()
         cluster.end()
@@ -134,7 +137,7 @@ def test_kills_of_drivers_engines_and_raylets_lose_and_repeat_nothing(tmp_path: 
 
 def _kill_below(process: subprocess.Popen[bytes], name: str) -> None:
     """Kill the first process below `process` whose title has `name`; waits until there is one."""
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 900
     while time.monotonic() < deadline:
         for child in psutil.Process(process.pid).children(recursive=True):
             try:
@@ -149,7 +152,6 @@ def _kill_below(process: subprocess.Popen[bytes], name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_real_engines_killed_under_way_leave_every_statement_once(tmp_path: Path) -> None:
     """The driver, the engine's actor and the core inside it, each while debates are held."""
     out, chance = tmp_path / "run", random.Random(3)
@@ -160,14 +162,14 @@ def test_real_engines_killed_under_way_leave_every_statement_once(tmp_path: Path
     log = (tmp_path / "log").open("wb")
     process = subprocess.Popen(command, stdout=log, stderr=log)
     for victim in ("ray::VllmActor", "driver", "VLLM::EngineCore"):
-        assert _wait_for_calls(out, chance.randrange(5, 40), process, 250), "nothing left to kill"
+        assert _wait_for_calls(out, chance.randrange(5, 40), process), "nothing left to kill"
         if victim == "driver":
             process.kill()
             process.wait()
             process = subprocess.Popen(command, stdout=log, stderr=log)
         else:
             _kill_below(process, victim)
-    assert process.wait(300) == 0, (tmp_path / "log").read_text()[-3000:]
+    assert process.wait(900) == 0, (tmp_path / "log").read_text()[-3000:]
     assert (tmp_path / "log").read_text().count("died, starting it again") >= 2
     rows = pq.read_table(out / "data/transcripts.parquet").to_pylist()
     places = [(row["debate_id"], row["round"], row["role"]) for row in rows]

@@ -20,7 +20,7 @@ from rldf_ray.storage.mirror import JOURNAL, copy_of
 from rldf_ray.storage.run_folder import RunFolder
 from tests.s3_server import as_environment, s3_server
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.cluster
 
 RUN = "s3://bucket/run"
 DEBATES, ROLES, ROUNDS = 24, 3, 4
@@ -53,13 +53,13 @@ def test_a_node_is_lost_in_the_middle_of_debates(
             COMMAND, env=os.environ | {"RAY_ADDRESS": cluster.address}, stdout=log, stderr=log
         )
         try:
-            deadline = time.monotonic() + 200
+            deadline = time.monotonic() + 900
             while calls(copy_of(RUN)) < 100 and process.poll() is None:
                 assert time.monotonic() < deadline, "the run made no progress"
                 time.sleep(0.05)
             assert process.poll() is None, "the run ended before a node could be lost"
             cluster.remove_node(nodes[0], allow_graceful=False)
-            assert process.wait(300) == 0, (tmp_path / "log").read_text()[-3000:]
+            assert process.wait(900) == 0, (tmp_path / "log").read_text()[-3000:]
         finally:
             process.kill()
             cluster.shutdown()

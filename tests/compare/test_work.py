@@ -274,19 +274,22 @@ def test_thinking_that_was_cut_off_keeps_its_seconds(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     complete, left = machine.said.complete, 20
+    calls = tmp_path / "compare/journal/calls.jsonl"
 
     async def until_killed(request: ChatRequest) -> Any:
         nonlocal left
         left -= 1
         if left < 0:
-            await asyncio.sleep(0.1)  # what has been said before is thought about
+            # What has been said before is thought about; the journal sets no event.
+            while '"seconds"' not in calls.read_text():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
             raise KeyboardInterrupt
         return await complete(request)
 
     monkeypatch.setattr(machine.said, "complete", until_killed)
     with pytest.raises(KeyboardInterrupt):
         compare(tmp_path, methods=("cot",), repeats=1)
-    journal = Journal(tmp_path / "compare/journal/calls.jsonl")
+    journal = Journal(calls)
     (address,) = {e["address"] for e in journal.entries() if "samples" not in e}
     journal.append(address, {"seconds": 100.0})
     journal.close()

@@ -98,15 +98,19 @@ async def test_what_went_wrong_is_told(error: Exception, kind: type, told: str) 
 
 
 async def test_requests_to_an_engine_that_goes_away_fail_at_once() -> None:
+    arrived = asyncio.Semaphore(0)
+
     async def never(request: ChatRequest) -> tuple[Completion, ...]:
+        arrived.release()
         await asyncio.sleep(3600)
         return ()
 
     async with connected(never) as (line, _):
         waiting = [asyncio.create_task(line.ask(REQUEST)) for _ in range(5)]
-        await asyncio.sleep(0.05)
+        for _ in waiting:
+            await arrived.acquire()
         line.transport.abort()
-        results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
+        results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 60)
         assert [type(result) for result in results] == [EngineDiedError] * 5
         with pytest.raises(EngineDiedError):
             await line.ask(REQUEST)
@@ -132,7 +136,7 @@ async def test_whoever_does_not_know_the_secret_is_not_answered() -> None:
         address = await desk.open(b"another")
         stranger = await Line.to(*address, b"guess")
         with pytest.raises(EngineDiedError):
-            await asyncio.wait_for(stranger.ask(REQUEST), 5)
+            await asyncio.wait_for(stranger.ask(REQUEST), 60)
         second = await Line.to(*address, b"another")
         assert await second.ask(REQUEST) == ()
         second.transport.close()

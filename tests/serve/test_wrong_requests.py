@@ -75,7 +75,7 @@ def test_any_bytes_are_answered(start: Start) -> None:
 def on_a_socket(start: Start, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """A server on a real socket, and a key for it."""
     key = add_key(tmp_path / "keys.json", "ann")
-    server = start(keys=str(tmp_path / "keys.json"), limits={"body_timeout_s": 1})
+    server = start(keys=str(tmp_path / "keys.json"), limits={"body_timeout_s": 4})
     web = uvicorn.Server(uvicorn.Config(server.guard, port=0, log_level="critical"))
     thread = threading.Thread(target=web.run)
     thread.start()

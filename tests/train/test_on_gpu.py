@@ -23,7 +23,7 @@ from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import judgement, plan_with
 from tests.train.tiny import WORDS
 
-pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 HALF = Placement(
     device="cuda",
     engines=1,

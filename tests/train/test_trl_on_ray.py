@@ -25,7 +25,7 @@ from tests.train.cluster_jobs import weights_in
 from tests.train.conftest import with_adapters
 from tests.train.tiny import CPU, WORDS, tiny_job
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.cluster
 SIZES = (
     "sft={batch_size: 4, micro_batch: 2, max_length: 64, learning_rate: 0.003}",
     "reward={batch_size: 4, micro_batch: 2, max_length: 64, learning_rate: 0.003}",

@@ -46,7 +46,7 @@ engine = Holder.options(num_cpus=1).remote()
 helper = Holder.options(num_cpus=0, lifetime="detached").remote()
 pids = ray.get([engine.here.remote(), helper.here.remote()])
 open(sys.argv[1], "w").write(" ".join(map(str, [os.getpid(), *pids])))
-time.sleep(600)
+time.sleep(7200)
 """
 TRAINER = """
 import os, sys, time
@@ -60,7 +60,7 @@ ray.init(address=os.environ["RAY_ADDRESS"], log_to_driver=False)
 
 def loop(config):
     open(config["path"], "w").write(" ".join(map(str, [config["driver"], os.getpid()])))
-    time.sleep(600)
+    time.sleep(7200)
 
 TorchTrainer(
     loop,
@@ -76,12 +76,11 @@ CUT_OFF = (HOLDER, HOLDER, TRAINER, HOLDER, HOLDER)
 def _ablations(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tune.ablations", *arguments],
-        check=False, capture_output=True, text=True, cwd=ROOT, timeout=300,
+        check=False, capture_output=True, text=True, cwd=ROOT, timeout=1200,
     )  # fmt: skip
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(400)
 def test_a_sweep_shares_stops_at_its_budget_and_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "sweep"
     command = [*SMALL, "--over", "rounds=1,2", "--over", "roles=2,3", "--out", str(out)]
@@ -106,7 +105,6 @@ def test_a_sweep_shares_stops_at_its_budget_and_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(500)
 def test_trials_that_are_cut_off_leave_no_group_actor_or_process(tmp_path: Path) -> None:
     import ray
 
@@ -138,7 +136,7 @@ def _wait_for(path: Path) -> list[int]:
     return [int(pid) for pid in path.read_text().split()]
 
 
-def _wait_until(condition: Any, seconds: float = 60.0) -> None:
+def _wait_until(condition: Any, seconds: float = 600.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"

@@ -67,7 +67,7 @@ def test_the_harness_runs_on_an_exported_policy(
     command += ["--model_args", f"pretrained={policy},dtype=bfloat16", "--apply_chat_template"]
     command += ["--tasks", TASK, "--include_path", str(tmp_path)]
     command += ["--output_path", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2000)
     assert done.returncode == 0, done.stderr[-2000:]
     (written,) = (tmp_path / "out").rglob("results*.json")
     found = json.loads(written.read_text())

@@ -218,7 +218,7 @@ def test_debaters_speaking_at_once_do_not_wait_for_each_other() -> None:
                 started.append(request.address)
                 if len(started) == 3:
                     all_started.set()
-                await asyncio.wait_for(all_started.wait(), timeout=5)
+                await asyncio.wait_for(all_started.wait(), timeout=60)
             return await super().complete(request)
 
     hold(Waiting(), 1)

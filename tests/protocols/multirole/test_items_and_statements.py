@@ -297,7 +297,7 @@ def test_debates_do_not_wait_for_each_others_rounds() -> None:
     class Uneven(RecordingModel):
         async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
             if request.affinity == slow.debate_id:
-                await asyncio.wait_for(almost_over.wait(), timeout=5)
+                await asyncio.wait_for(almost_over.wait(), timeout=60)
             if request.address == f"{quick.debate_id}/round/3/rank":
                 almost_over.set()
             return await super().complete(request)

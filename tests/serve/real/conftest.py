@@ -24,7 +24,7 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         "reward": str(write_reward_model(folder / "reward/model")),
         "runs": [str(write_run(folder / "small"))],
         "engine": {"max_model_len": 1024, "max_num_seqs": 32, "cpus": 0.5},
-        "limits": {"request_timeout_s": 300, "max_tokens": 512},
+        "limits": {"request_timeout_s": 1200, "max_tokens": 512},
     }
     config = folder / "application.yaml"
     config.write_text(yaml.safe_dump({"applications": [{"args": settings}]}, sort_keys=False))

@@ -15,7 +15,7 @@ from openai import OpenAI
 
 from benchmarks.running_server import Running
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.slow
 
 QUESTION: list[Any] = [{"role": "user", "content": "What do you think of working from home?"}]
 BOTH = pytest.mark.parametrize("model", ["base", "policy"])
@@ -28,7 +28,7 @@ def client(real_server: Running) -> OpenAI:
 
 @pytest.fixture
 def http(real_server: Running) -> httpx.Client:
-    return httpx.Client(base_url=real_server.address, timeout=300)
+    return httpx.Client(base_url=real_server.address, timeout=1200)
 
 
 def say(client: OpenAI, model: str = "base", **settings: Any) -> Any:
@@ -159,7 +159,7 @@ def test_a_client_that_goes_cancels_the_generation_in_the_engine(http: httpx.Cli
         lines = reply.iter_lines()  # kept: httpx closes the connection with it
         assert next(lines).startswith("data: ")
         assert generating(http) > 0
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while cancelled(http) == before or generating(http) > 0:
         assert time.monotonic() < deadline, "the engine goes on generating for nobody"
         time.sleep(0.1)

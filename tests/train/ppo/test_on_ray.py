@@ -16,7 +16,7 @@ from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.train.ppo.loop import train_ppo
 from tests.train.cluster_jobs import cluster_job, weights_in
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 QUESTIONS = (
     "Who usually forgets appointments, and why?",
@@ -88,7 +88,7 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
         settings = EngineSettings(
             model=str(folder), revision="start", dtype="float32", max_model_len=512, block_size=32
         )
-        return engines(settings, name="t", count=1, num_cpus=1, num_gpus=0, timeout_s=300)
+        return engines(settings, name="t", count=1, num_cpus=1, num_gpus=0, timeout_s=1200)
 
     with ray_cluster(tmp_path / "logs"):
         with pool_of(changed_model) as fresh:
@@ -157,7 +157,7 @@ def test_synced_adapter_equals_a_fresh_engine_on_the_merged_model(tmp_path: Path
             block_size=32,
             lora_rank=rank,
         )
-        return engines(settings, name="t", count=1, num_cpus=1, num_gpus=0, timeout_s=300)
+        return engines(settings, name="t", count=1, num_cpus=1, num_gpus=0, timeout_s=1200)
 
     policies = {seed: adapted(seed) for seed in (1, 2)}
     with ray_cluster(tmp_path / "logs"):
