@@ -7,10 +7,11 @@ import pkgutil
 from typing import cast
 
 from rldf_ray import protocols
+from rldf_ray.errors import UserError
 from rldf_ray.protocols.seam import StatementProtocol
 
 
-class ProtocolError(ValueError):
+class ProtocolError(UserError, ValueError):
     """A plan names a protocol that is not there; the message lists those that are."""
 
 
