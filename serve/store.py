@@ -89,6 +89,7 @@ class ModelStore:
             raise StoreError(f"{source} is no model folder: no config.json, no adapter_config.json")
         versions = self._folder.path("versions/new").parent
         versions.mkdir(parents=True, exist_ok=True)
+        # Not `whole_folder`: the number is free only once the finished folder has taken it.
         scratch = Path(tempfile.mkdtemp(dir=versions, prefix=".publishing-"))
         try:
             shutil.copytree(source, scratch, dirs_exist_ok=True)

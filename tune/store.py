@@ -19,6 +19,7 @@ from typing import Any
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.whole_files import whole_file
 
 # Where the files of a stage lie in a run folder. PPO's model stays in its own run folder.
 FILES = {
@@ -98,9 +99,8 @@ class Store:
         path = cache / f"{key}.jsonl"
         if not path.exists():
             cache.mkdir(parents=True, exist_ok=True)
-            scratch = path.with_suffix(".part")
-            self.objects.download(f"calls/{key}.jsonl", scratch)
-            scratch.replace(path)
+            with whole_file(path) as scratch:
+                self.objects.download(f"calls/{key}.jsonl", scratch)
         return path
 
     def _read(self, name: str) -> dict[str, Any] | None:

@@ -8,16 +8,15 @@ other model.
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.mirror import at_hand, cache_root
 from rldf_ray.storage.object_store import is_address
+from rldf_ray.storage.whole_files import whole_folder
 
 EMBEDDED = "embedded"
 NAME = "SmolLM2-135M-Instruct"
@@ -44,23 +43,10 @@ def embedded_model_folder() -> Path:
     """The embedded model as a Hugging Face folder (float32 safetensors), converted on first use."""
     folder = cache_root() / NAME.lower()
     if not (folder / "model.safetensors").exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".converting-"))
-        try:
+        # Two programs may convert at once: both results are equal.
+        with whole_folder(folder) as scratch:
             _convert_apart(gguf_file(), scratch)
-            _move_into_place(scratch, folder)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
     return folder
-
-
-def _move_into_place(scratch: Path, folder: Path) -> None:
-    """Two programs may convert at once; the first one to finish wins, both results are equal."""
-    try:
-        scratch.rename(folder)
-    except OSError:
-        if not (folder / "model.safetensors").exists():
-            raise
 
 
 def _convert_apart(gguf: Path, folder: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rldf_ray.storage.lock import RunInUseError, StoreLock
 from rldf_ray.storage.object_store import Found, ObjectStore, ObjectStoreError, is_address
+from rldf_ray.storage.whole_files import whole_file
 
 JOURNAL = "journal/calls.jsonl"
 # Models and logs are fetched where they are used, not where a program starts.
@@ -166,13 +167,9 @@ class Mirror:
             if _hidden(name) or name.startswith(f"{JOURNAL}/") or _current(path, found):
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            scratch = path.with_name(f".{path.name}.{os.getpid()}")
-            try:
+            with whole_file(path) as scratch:
                 self.store.download(name, scratch)
                 os.utime(scratch, (found.written_s, found.written_s))
-                scratch.replace(path)
-            finally:
-                scratch.unlink(missing_ok=True)
 
     def _upload(self, path: Path, name: str) -> None:
         before = path.stat()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from rldf_ray.errors import UserError
 from rldf_ray.storage.mirror import Mirror
 from rldf_ray.storage.object_store import is_address
+from rldf_ray.storage.whole_files import whole_file
 
 
 class RunFolderError(UserError):
@@ -77,7 +77,10 @@ class RunFolder:
         return path
 
     def write_text(self, name: str, text: str) -> Path:
-        return _replace_whole(self.path(name), lambda scratch: scratch.write_text(text))
+        path = self.path(name)
+        with whole_file(path) as scratch:
+            scratch.write_text(text)
+        return path
 
     def write_json(self, name: str, value: object) -> Path:
         return self.write_text(name, json.dumps(value, indent=2) + "\n")
@@ -86,19 +89,20 @@ class RunFolder:
         return json.loads((self.root / name).read_text())
 
     def write_table(self, name: str, table: pa.Table) -> Path:
-        return _replace_whole(self.path(name), lambda scratch: pq.write_table(table, scratch))
+        path = self.path(name)
+        with whole_file(path) as scratch:
+            pq.write_table(table, scratch)
+        return path
 
     def write_batches(
         self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     ) -> Path:
         """A table that need not fit in memory."""
-
-        def write(scratch: Path) -> None:
-            with pq.ParquetWriter(scratch, schema) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-
-        return _replace_whole(self.path(name), write)
+        path = self.path(name)
+        with whole_file(path) as scratch, pq.ParquetWriter(scratch, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        return path
 
     def read_table(self, name: str) -> pa.Table:
         path = self.root / name
@@ -154,15 +158,3 @@ class RunFolder:
                 ) from None
             with self.mirror.held() if self.mirror else nullcontext():
                 yield
-
-
-def _replace_whole(path: Path, write: Any) -> Path:
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(scratch)
-        with scratch.open("rb") as file:
-            os.fsync(file.fileno())
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
-    return path

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from rldf_ray.errors import UserError
+from rldf_ray.storage.whole_files import whole_file
 from rldf_ray.train.collectives import barrier, gathered
 
 FOLDER = "checkpoints"
@@ -61,6 +62,7 @@ def save_checkpoint(
         export: writes the policy's own folder into the one it is given; called on rank 0.
     """
     final = Path(out) / FOLDER / f"step-{step:06d}"
+    # `whole_file` moves a file that one process wrote; every rank writes into this folder.
     scratch = final.with_name(f".{final.name}")
     if rank == 0:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -157,9 +159,8 @@ def rewind(files: Sequence[Path], step: int) -> None:
             continue
         text = path.read_text()
         lines = text[: text.rfind("\n") + 1].splitlines(keepends=True)
-        scratch = path.with_name(f".{path.name}")
-        scratch.write_text("".join(line for line in lines if json.loads(line)["step"] <= step))
-        scratch.replace(path)
+        with whole_file(path) as scratch:
+            scratch.write_text("".join(line for line in lines if json.loads(line)["step"] <= step))
 
 
 def rng_state() -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rldf_ray.evaluate.bbq.data import METADATA, METADATA_FOLDERS
 from rldf_ray.evaluate.bbq.items import BBQError
 from rldf_ray.storage.mirror import cache_root
+from rldf_ray.storage.whole_files import whole_folder
 
 if TYPE_CHECKING:
     from datasets import DownloadManager
@@ -56,12 +57,10 @@ def downloaded(repository: str) -> Path:
             f"BBQ could not be downloaded from {repository}: {error}. Without a network, or where "
             "the authors have moved their files, give a checkout of that repository as --bbq DIR"
         ) from error
-    scratch = folder.with_name(f".bbq-{id(paths)}")
-    scratch.mkdir(parents=True)
-    for name, path in paths.items():
-        shutil.copyfile(path, scratch / name)
     # Whole or not at all: a folder with some of the categories would be taken for all of them.
-    scratch.rename(folder)
+    with whole_folder(folder) as scratch:
+        for name, path in paths.items():
+            shutil.copyfile(path, scratch / name)
     return folder
 
 
