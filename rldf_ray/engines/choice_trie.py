@@ -50,6 +50,8 @@ class ChoiceTrie:
             choice: math.prod(
                 normalised[ids[:depth]][token]
                 for depth, token in enumerate(ids)
+                # A prefix with one continuation is forced: guided decoding takes it with
+                # certainty, however unlikely the model thinks it.
                 if ids[:depth] in normalised
             )
             for choice, ids in self.sequences.items()
@@ -62,6 +64,7 @@ class ChoiceTrie:
             prefix = next(iter(candidates.values()))[:depth]
             if prefix in next_logprobs:
                 options = next_logprobs[prefix]
+                # Sorted, so that of equally likely tokens the lowest id wins, as in an argmax.
                 best = max(sorted(options), key=lambda token: options[token])
                 candidates = {c: ids for c, ids in candidates.items() if ids[depth] == best}
             if len(candidates) == 1:

@@ -84,11 +84,13 @@ def packed(ids: Tensor, attention: Tensor, together: Tensor) -> Packed | None:
             :, None
         ]
 
+    # Answers are numbered from 1, as 0 (PROMPT) is what all of a group's answers see.
     number = torch.arange(1, together.shape[1] + 1, device=ids.device).expand_as(together)
     column = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
     in_answer = column >= by_row(prompt[:, None].expand_as(together))
     segment = by_row(number) * in_answer
     shift = by_row(answers.cumsum(dim=1) - answers)
+    # Padding goes to one column too many, which `put` cuts off: a scatter has to put it somewhere.
     places = torch.where(there, column + shift * in_answer, width)
 
     def put(values: Tensor, padding: int) -> Tensor:
@@ -97,6 +99,8 @@ def packed(ids: Tensor, attention: Tensor, together: Tensor) -> Packed | None:
             rows.scatter_(1, places[member], values[member])
         return rows[:, :width]
 
+    # Padding is a segment of its own (-1) and so sees itself: a row of the mask without any token
+    # would make its softmax NaN.
     segments = put(segment, -1)
     own = segments[:, :, None] == segments[:, None, :]
     sees = (own | (segments == PROMPT)[:, None, :]).tril()
@@ -106,6 +110,7 @@ def packed(ids: Tensor, attention: Tensor, together: Tensor) -> Packed | None:
         positions=put(column, 0),
         sees=sees[:, None],
         groups=by_row(groups)[:, 0],
+        # `unpacked` reads a token for padding as well; any will do, column 0 is always there.
         places=places * there,
     )
 

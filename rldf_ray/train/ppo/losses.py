@@ -133,6 +133,8 @@ def bandit_rewards(score: Tensor, kl: Tensor, mask: Tensor, beta: float) -> Tens
     """
     _check(mask, kl)
     _check(mask.any(1), score)
+    # Counted from the right, the last unmasked token is 1; masked ones behind it are 0, and masked
+    # ones before it are zeroed below.
     is_last = mask.flip(1).cumsum(1).flip(1) == 1
     at_last = torch.where(is_last, _wide(score.detach()).unsqueeze(1), 0.0)
     return _zero_masked(at_last - beta * _wide(kl.detach()), mask)
@@ -200,6 +202,7 @@ def policy_loss(
     ratio = log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     plain, clipped = ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages
     loss = -masked_sum(torch.minimum(plain, clipped) * _wide(weight.detach()), mask)
+    # The tokens are the old policy's, so old takes the policy's place and new the reference's.
     k3 = kl_estimate(torch.zeros_like(log_ratio), log_ratio, "k3")
     stats = _token_sums(mask, clipped=clipped < plain, kl_k1=-log_ratio, kl_k3=k3, ratio=ratio)
     # A ratio is above 0, so a 0 can stand for "no token".
@@ -217,6 +220,7 @@ def value_loss(
     as in `policy_loss`; `squared_error` is unclipped and lacks the 1/2.
     """
     _check(mask, values, old_values, returns)
+    # Before any arithmetic: 0 * NaN in the backward pass would let a masked NaN reach a gradient.
     values = _zero_masked(_wide(values), mask)
     old, target = _wide(old_values.detach()), _wide(returns.detach())
     plain = (values - target).square()

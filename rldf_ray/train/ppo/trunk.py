@@ -49,6 +49,7 @@ class Trunk:
         if batch is None:
             return forward(hidden, *args, **options)
         if batch in self._kept:
+            # The decoder still calls every layer; those before the last hand on what they get.
             return self._kept[batch] if last else hidden
         output = forward(hidden, *args, **options)
         if last:
