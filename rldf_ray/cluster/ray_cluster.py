@@ -19,6 +19,11 @@ from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 # A cloud's node has to be found, started and set up.
 NODE_DEADLINE_S = 1800.0
 WORKERS_END_S = 10.0
+# Ray gives its own processes thirty seconds to come up, which a busy machine may exceed.
+RAY_TOO_SLOW = "The current node timed out during startup"
+STARTS = 3
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -38,7 +43,8 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     os.environ.setdefault("RAY_worker_niceness", "0")
     import ray
 
-    ray.init(
+    _patiently(
+        ray.init,
         # Without an address Ray would also join whatever was started on this machine.
         address=os.environ.get("RAY_ADDRESS", "local"),
         include_dashboard=False,
@@ -57,6 +63,19 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
         ray.shutdown()
         _end_those_left(workers)
         _keep(source, target)
+
+
+def _patiently(init: Callable[..., Any], **options: Any) -> None:
+    """Start Ray, again where its processes took longer than it waits for them."""
+    for start in range(1, STARTS + 1):
+        try:
+            init(**options)
+            return
+        except Exception as error:
+            # Ray has no class of its own for it.
+            if start == STARTS or RAY_TOO_SLOW not in str(error):
+                raise
+            log.warning("Ray took too long to start on this machine: starting it again")
 
 
 def remote(function: Callable[..., Any], placement: Placement, **options: Any) -> Any:

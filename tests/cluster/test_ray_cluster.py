@@ -1,4 +1,4 @@
-"""A local cluster leaves no process behind."""
+"""A local cluster comes up on a busy machine, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from rldf_ray.cluster.ray_cluster import RAY_TOO_SLOW, STARTS, _patiently
 
 # Ray lets go of an actor that nobody holds; this one never comes to the end of its own exit.
 STUCK = """
@@ -40,3 +42,31 @@ def test_a_worker_that_does_not_end_by_itself_is_ended_with_its_cluster(tmp_path
         [sys.executable, "-c", STUCK, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert not psutil.pid_exists(int(done.stdout))
+
+
+class Init:
+    """Stands for `ray.init` on a machine that is too busy for its first starts."""
+
+    def __init__(self, failures: int, message: str = f"{RAY_TOO_SLOW}. This could happen") -> None:
+        self.failures, self.message = failures, message
+        self.options: list[dict[str, str]] = []
+
+    def __call__(self, **options: str) -> None:
+        self.options.append(options)
+        if len(self.options) <= self.failures:
+            raise Exception(self.message)
+
+
+def test_ray_is_started_again_where_the_machine_was_too_busy() -> None:
+    init = Init(failures=STARTS - 1)
+    _patiently(init, address="local")
+    assert init.options == [{"address": "local"}] * STARTS
+
+
+@pytest.mark.parametrize(
+    ("init", "starts"), [(Init(STARTS), STARTS), (Init(1, "no such address"), 1)]
+)
+def test_other_trouble_and_a_start_that_never_comes_about_end_it(init: Init, starts: int) -> None:
+    with pytest.raises(Exception, match=init.message):
+        _patiently(init)
+    assert len(init.options) == starts
