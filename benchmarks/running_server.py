@@ -26,7 +26,7 @@ class Running:
     process: subprocess.Popen[str]
     log: Path
 
-    def replica(self, app: str, deadline_s: float = 120) -> psutil.Process:
+    def replica(self, app: str, deadline_s: float = 600) -> psutil.Process:
         """The process of an application's replica; ask before the load begins.
 
         Ray writes the method that runs into a process's title at every call, so a title read
@@ -45,14 +45,14 @@ class Running:
             time.sleep(0.1)
         raise LookupError(f"no process {title} among {[found[:80] for found in titles]}")
 
-    def stop(self, timeout_s: float = 180) -> int:
+    def stop(self, timeout_s: float = 600) -> int:
         """SIGTERM, and how it ended."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout_s)
 
 
 @contextmanager
-def running(*arguments: str, log: Path, deadline_s: float = 600) -> Iterator[Running]:
+def running(*arguments: str, log: Path, deadline_s: float = 1800) -> Iterator[Running]:
     """`rldf serve ARGUMENTS`, once it says that it is up."""
     call = "from rldf_ray.cli import main; main()"
     command = [sys.executable, "-c", call, "serve", *arguments, "--port", "0"]
@@ -85,7 +85,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(180)
+            process.wait(600)
         finally:
             process.kill()
 
