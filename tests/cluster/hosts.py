@@ -206,7 +206,7 @@ def connect(host: Host) -> None:
 
 def wait_for_sshd(hosts: Hosts) -> None:
     for host in hosts.hosts:
-        for _ in range(50):
+        for _ in range(300):
             asked = [*hosts.ssh, f"root@{host.address}", "true"]
             if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
                 break

@@ -33,7 +33,7 @@ from tests.cluster.hosts import (
 )
 from tests.s3_server import Buckets, as_environment, s3_server
 
-pytestmark = [pytest.mark.cluster, pytest.mark.hosts, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.cluster, pytest.mark.hosts, pytest.mark.timeout(4800)]
 
 RAY = str(Path(sys.executable).with_name("ray"))
 RUN = "s3://bucket/run"
@@ -95,7 +95,7 @@ class Job:
 
     def _ray(self, *command: str) -> subprocess.CompletedProcess[str]:
         return self._hosts.client(
-            RAY, "job", command[0], "--address", DASHBOARD, *command[1:], timeout_s=60
+            RAY, "job", command[0], "--address", DASHBOARD, *command[1:], timeout_s=240
         )
 
     def status(self) -> str:
@@ -144,7 +144,7 @@ def left(hosts: Hosts) -> list[Host]:
 def workers(hosts: Hosts) -> int:
     """Nodes that `ray status` calls active, without the head."""
     said = hosts.client(
-        *hosts.on_head, "RAY_AUTH_MODE=token ~/rldf-ray/.venv/bin/ray status", timeout_s=60
+        *hosts.on_head, "RAY_AUTH_MODE=token ~/rldf-ray/.venv/bin/ray status", timeout_s=240
     )
     active = said.stdout.partition("Active:")[2].partition("Pending:")[0].partition("Idle:")[0]
     counts = [line.split()[0] for line in active.splitlines() if line.strip()]
@@ -168,17 +168,17 @@ def cluster(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Hos
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("RLDF_CACHE", str(folder / "mine"))
         file = cluster_file(hosts, cpus=2)
-        up = hosts.client(RAY, "up", "-y", "--no-config-cache", str(file), timeout_s=200)
+        up = hosts.client(RAY, "up", "-y", "--no-config-cache", str(file), timeout_s=800)
         assert up.returncode == 0, up.stdout[-3000:] + up.stderr[-3000:]
         with dashboard(hosts):
-            wait_until(lambda: workers(hosts) == 2, 150, "the workers did not join")
+            wait_until(lambda: workers(hosts) == 2, 600, "the workers did not join")
             print("ray up, and both workers have joined", flush=True)
             yield hosts, buckets
-        down = hosts.client(RAY, "down", "-y", str(file), timeout_s=150)
+        down = hosts.client(RAY, "down", "-y", str(file), timeout_s=600)
         assert down.returncode == 0, down.stdout[-2000:] + down.stderr[-2000:]
         # It stops the head; workers end by themselves a while after.
         assert not runs(hosts, hosts.hosts[0], "raylet"), down.stdout[-2000:] + down.stderr[-2000:]
-        wait_until(lambda: not left(hosts), 150, "Ray goes on without a head")
+        wait_until(lambda: not left(hosts), 600, "Ray goes on without a head")
         print("ray down", flush=True)
 
 
@@ -187,16 +187,16 @@ def test_debates_survive_the_loss_of_a_host(
 ) -> None:
     with cluster(tmp_path, monkeypatch) as (hosts, buckets):
         job = Job(hosts, f"{RLDF} debate {DEBATES}")
-        job.wait_until(lambda: debated(buckets) > 0, 120)
+        job.wait_until(lambda: debated(buckets) > 0, 480)
         host = busy(hosts, "ScriptedActor")
         assert host is not None, job.log()[-3000:]
         host.kill()
         print(f"{host.name} killed, {debated(buckets)} calls of debates uploaded", flush=True)
         host.start()
-        assert job.wait(200) == "succeeded", job.log()[-3000:]
+        assert job.wait(800) == "succeeded", job.log()[-3000:]
         assert "died, starting it again" in job.log()
-        wait_until(lambda: runs(hosts, host, "raylet"), 150, "Ray did not start again on the host")
-        wait_until(lambda: workers(hosts) == 2, 60, "the host did not join")
+        wait_until(lambda: runs(hosts, host, "raylet"), 600, "Ray did not start again on the host")
+        wait_until(lambda: workers(hosts) == 2, 240, "the host did not join")
         every_statement_is_there_once()
 
 
@@ -205,19 +205,19 @@ def test_training_survives_the_loss_of_a_host(
 ) -> None:
     with cluster(tmp_path, monkeypatch) as (hosts, buckets):
         job = Job(hosts, f"{RLDF} run {WHOLE}")
-        job.wait_until(lambda: checkpoint(buckets) > 0, 400)
+        job.wait_until(lambda: checkpoint(buckets) > 0, 1600)
         host = busy(hosts, "RayTrainWorker")
         assert host is not None, job.log()[-3000:]
         reached = checkpoint(buckets)
         host.cut_off()
         print(f"{host.name} cut off, the last checkpoint is of step {reached}", flush=True)
         seen = [logged(buckets)]
-        job.wait_until(lambda: seen.append(logged(buckets)) or is_trained(buckets), 400)
+        job.wait_until(lambda: seen.append(logged(buckets)) or is_trained(buckets), 1600)
         # A job that began anew would have logged its first steps again.
         assert min(seen) >= reached
         print("the reward model is trained", flush=True)
         host.reconnect()
-        assert job.wait(600) == "succeeded", job.log()[-3000:]
+        assert job.wait(2400) == "succeeded", job.log()[-3000:]
         the_run_is_whole()
 
 
