@@ -116,11 +116,15 @@ test: install
 	$(BIN)/python -m pytest -m "not slow and not cluster and not browser and not gpu"
 
 # A process for each file: Ray, its environment and what it left behind begin anew. The files of
-# tests/serve/real share a server, and so a process.
+# some folders share one, and with it a server, a Ray or what takes long to import.
+TOGETHER := tests/commands tests/serve/real tests/train/on_ray
+ELSEWHERE := mark\.(hosts$(if $(filter gpu,$(HARDWARE)),,|gpu))
+
 test-all: install
 	@status=0
 	for tests in $$(grep -rlE 'mark\.(slow|cluster|browser|gpu)' tests --include='test_*.py' |
-	        sed 's#^\(tests/serve/real\)/.*#\1#' | sort -u); do
+	        xargs grep -LE '$(ELSEWHERE)' |
+	        sed -E 's#^($(subst $() ,|,$(TOGETHER)))/.*#\1#' | sort -u); do
 	    code=0
 	    $(BIN)/python -m pytest -m "$(HERE)" $$tests || code=$$?
 	    # 5 is pytest's word for: nothing was selected.

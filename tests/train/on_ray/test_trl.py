@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train.reward import train_reward
 from rldf_ray.train.sft import train_sft
@@ -33,12 +31,6 @@ SIZES = (
     "reward.held_out_share=0.2",
     "train.dtype=float32",
 )
-
-
-@pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with ray_cluster(tmp_path_factory.mktemp("logs")):
-        yield
 
 
 def job_of(folders: dict[str, str], out: Path, *overrides: str) -> TrainJob:

@@ -6,23 +6,15 @@ Tiny random models, and recorded answers in the engine's place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.train.ppo.loop import train_ppo
 from tests.train.cluster_jobs import cluster_job, weights_in
 
 pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with ray_cluster(tmp_path_factory.mktemp("logs")):
-        yield
 
 
 def run(folders: dict[str, str], out: Path, *overrides: str, kill_at: Path | None = None):  # type: ignore[no-untyped-def]
