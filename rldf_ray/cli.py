@@ -11,18 +11,12 @@ from typing import Annotated
 
 import typer
 
-from rldf_ray.commands.bbq import bbq as bbq_command
-from rldf_ray.commands.bbq import bbq_hard
-from rldf_ray.commands.compare import compare
+from rldf_ray.commands import compare, figures
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
-from rldf_ray.commands.figures import figures as figures_command
+from rldf_ray.commands.evaluations import add_evaluations
 from rldf_ray.commands.groups import DefaultCommandGroup
-from rldf_ray.commands.human import app as human
-from rldf_ray.commands.judge import judge
-from rldf_ray.commands.multirole import multirole
 from rldf_ray.commands.referee import app as referees
-from rldf_ray.commands.self_identification import self_identification
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.commands.summary import print_summary
@@ -151,14 +145,7 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     print_summary(out, progress, as_json)
 
 
-evals.command("bbq")(bbq_command)
-evals.command("bbq-hard")(bbq_hard)
-evals.command("multirole")(multirole)
-evals.command("judge")(judge)
-evals.command("compare")(compare)
-evals.command("self-identification")(self_identification)
-evals.command("figures")(figures_command)
-evals.add_typer(human, name="human")
+add_evaluations(evals, others=(compare, figures))
 app.command("show")(show_command)
 
 

@@ -374,7 +374,7 @@ import sys
 from rldf_ray import cli, plan, prompts, records
 from rldf_ray.cluster import placement
 from rldf_ray.dataset import preference_data
-from rldf_ray.protocols.multirole import collect, debate, debater
+from rldf_ray.protocols.multirole import debate, debater
 from rldf_ray.referee import labels, prompted
 from rldf_ray.topics import writer
 from rldf_ray.report import notes

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 import pytest
+import typer
 
-from rldf_ray import pipeline, protocols
+import rldf_ray
+from rldf_ray import cli, evaluate, pipeline, protocols
 from rldf_ray.cluster.placement import Resources
+from rldf_ray.commands.evaluations import add_evaluations
 from rldf_ray.compare import methods
 from rldf_ray.compare.method import methods_of
 from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
+from rldf_ray.models import openai_http
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.protocols.hold import hold_all
@@ -122,6 +128,33 @@ def test_a_method_is_a_file(files: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (method,) = methods_of(plan_with("debate.rounds=3"), ["one_round"], ())
     assert method.training is not None
     assert method.training.source.debate.rounds == 1
+
+
+def test_an_evaluation_is_a_folder(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    also_in(evaluate, files / "evaluate", monkeypatch)
+    monkeypatch.setattr(openai_http, "OpenAIModel", lambda model, endpoint: ScriptedModel())
+    # The command line is made when its module is imported: here once more, then as it was.
+    monkeypatch.setattr(rldf_ray, "cli", cli)
+    monkeypatch.delitem(sys.modules, "rldf_ray.cli")
+    again = importlib.import_module("rldf_ray.cli")
+    with pytest.raises(SystemExit) as end:
+        again.app(["eval", "first-place", "openai:any", str(tmp_path / "out")], prog_name="rldf")
+    summary = json.loads(capsys.readouterr().out)
+    assert end.value.code == 0
+    assert summary == RunFolder(tmp_path / "out").read_json("eval/first_place.json")
+    assert summary["n"] == 12 and 0 < summary["first"] < 12 and summary["failures"] == []
+
+
+def test_two_evaluations_of_one_name_are_an_error() -> None:
+    class Other:
+        __name__ = "other"
+        PLACE = 0
+        COMMANDS: ClassVar = {"bbq": print}
+
+    with pytest.raises(ValueError, match=r"`rldf eval bbq` is defined by both other and .*bbq"):
+        add_evaluations(typer.Typer(), [Other()])
 
 
 def test_a_bias_type_is_a_file(files: Path, tmp_path: Path, spoken: None) -> None:

@@ -16,6 +16,8 @@ from rich.table import Table
 from rldf_ray.console import Progress
 from rldf_ray.plan import load_plan
 
+PLACE = 4
+
 if TYPE_CHECKING:
     from rldf_ray.compare.comparisons import Comparison
     from rldf_ray.compare.result import Found
@@ -189,3 +191,6 @@ def _difference(comparisons: Sequence[Comparison], method: str, against: str) ->
         if (one.method, one.against, one.condition) == (method, against, "all"):
             return f"{100 * one.value:+.1f} {one.short_verdict}"
     return ""
+
+
+COMMANDS = {"compare": compare}

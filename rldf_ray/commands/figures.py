@@ -13,6 +13,8 @@ from rldf_ray.console import Progress
 from rldf_ray.plan import PlanError
 from rldf_ray.storage.run_folder import RunFolder
 
+PLACE = 6
+
 ITEMS = "compare/eval/items.parquet"
 RESULTS = ("compare/results.parquet", "eval/judge_long.parquet")
 TEXTS = (
@@ -78,3 +80,6 @@ def _titles(folder: RunFolder) -> dict[str, str]:
         return {}
     methods = json.loads((folder.root / SUMMARY).read_text()).get("methods", [])
     return {method["name"]: method["title"] for method in methods}
+
+
+COMMANDS = {"figures": figures}

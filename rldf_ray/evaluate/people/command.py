@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+PLACE = 7
+
 app = typer.Typer(help="BS, CE and LS of free answers by people.", no_args_is_help=True)
 
 
@@ -48,3 +50,6 @@ def import_(
     from rldf_ray.evaluate.people import run as work
 
     work.leave(work.imported(files, key, out or key.parent, seed), as_json)
+
+
+COMMANDS = {"human": app}

@@ -9,6 +9,8 @@ import typer
 
 from rldf_ray.plan import load_plan
 
+PLACE = 5
+
 
 def self_identification(
     model: Annotated[
@@ -57,3 +59,6 @@ def self_identification(
         model=model, plan=loaded, source=source, samples=samples, attention=attention
     )
     work.leave(work.identify(request, pairs, out), as_json)
+
+
+COMMANDS = {"self-identification": self_identification}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rldf_ray.commands.bbq import (
+from rldf_ray.evaluate.bbq.command import (
     DEFAULT_TOKENS,
     BaseURL,
     DTypeName,
@@ -20,6 +20,8 @@ from rldf_ray.commands.bbq import (
     Tokens,
 )
 from rldf_ray.plan import Endpoint, PlanError
+
+PLACE = 2
 
 PER_BIAS_TYPE = 2000
 
@@ -85,3 +87,6 @@ def multirole(
         target = RunFolder(out or work.default_out(request.model, mode.value))
         evaluation = work.evaluate(request, data, queries, target)
         work.leave(evaluation, method, target, as_json)
+
+
+COMMANDS = {"multirole": multirole}

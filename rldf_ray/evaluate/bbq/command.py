@@ -11,6 +11,8 @@ import typer
 
 from rldf_ray.plan import Endpoint, PlanError
 
+PLACE = 1
+
 
 class ModeName(StrEnum):
     rank = "rank"
@@ -169,3 +171,6 @@ def bbq_hard(
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     RunFolder(out.resolve().parent).write_text(out.name, lines)
     print(f"{len(rows)} of {len(found.items)} items are hard for {model}: {out}")
+
+
+COMMANDS = {"bbq": bbq, "bbq-hard": bbq_hard}

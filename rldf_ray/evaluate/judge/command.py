@@ -9,6 +9,8 @@ import typer
 
 from rldf_ray.plan import PlanError, load_plan
 
+PLACE = 3
+
 
 def judge(
     source: Annotated[
@@ -83,3 +85,6 @@ def _run_of(source: Path) -> Path | None:
         return whole
     known = (RUN_ANSWERS, COMPARED_ANSWERS)
     return whole.parents[1] if "/".join(whole.parts[-2:]) in known else None
+
+
+COMMANDS = {"judge": judge}
