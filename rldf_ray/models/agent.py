@@ -60,8 +60,13 @@ class Agent:
         top_p: float = 1.0,
         affinity: str = "",
         json_schema: dict[str, object] | None = None,
+        seed: int | None = None,
     ) -> Completion:
         """One sampled reply to `prompt`: a user's message, or the messages after the system's.
+
+        Args:
+            seed: where requests of several addresses share one, as when only the framing or the
+                model differs; by default the address has its own.
 
         Raises:
             ModelError: the model could not answer.
@@ -75,6 +80,7 @@ class Agent:
             top_p=top_p,
             affinity=affinity,
             json_schema=json_schema,
+            seed=seed,
         )
         return completion
 
@@ -89,6 +95,7 @@ class Agent:
         top_p: float = 1.0,
         affinity: str = "",
         json_schema: dict[str, object] | None = None,
+        seed: int | None = None,
     ) -> tuple[Completion, ...]:
         """`n` samples of what `say` gives."""
         return await self.model.complete(
@@ -97,7 +104,7 @@ class Agent:
                 max_tokens=max_tokens,
                 temperature=temperature,
                 top_p=top_p,
-                seed=seed_of(self.seed, address),
+                seed=self._seed(address, seed),
                 n=n,
                 json_schema=json_schema,
                 affinity=affinity,
@@ -114,6 +121,7 @@ class Agent:
         probabilities: bool = False,
         max_tokens: int = CHOICE_TOKENS,
         affinity: str = "",
+        seed: int | None = None,
     ) -> Choice:
         """One of `choices`, greedily and by guided decoding where the backend has it.
 
@@ -125,7 +133,7 @@ class Agent:
                 messages=self._messages(prompt),
                 max_tokens=max_tokens,
                 temperature=0.0,
-                seed=seed_of(self.seed, address),
+                seed=self._seed(address, seed),
                 choices=tuple(choices),
                 choice_probabilities=probabilities,
                 affinity=affinity,
@@ -136,6 +144,9 @@ class Agent:
         return Choice(
             said if said in choices else None, completion.choice_probabilities, completion
         )
+
+    def _seed(self, address: str, given: int | None) -> int:
+        return seed_of(self.seed, address) if given is None else given
 
     def _messages(self, prompt: str | Sequence[Message]) -> tuple[Message, ...]:
         asked = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)

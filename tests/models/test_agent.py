@@ -62,3 +62,11 @@ def test_a_reply_that_is_no_choice_has_no_value_and_keeps_its_text(text: str) ->
     else:
         assert choice.value is None
         assert choice.failure("the reply") == f"the reply did not parse: {text.strip()!r}"
+
+
+def test_requests_of_several_addresses_can_share_a_seed() -> None:
+    model = RecordingModel()
+    for address in ("a/own", "a/other"):
+        asyncio.run(agent(model).say("Well?", address, max_tokens=8, seed=3))
+    asyncio.run(agent(model).choose("Well?", ("yes", "no"), "a/choice", seed=0))
+    assert [request.seed for request in model.requests] == [3, 3, 0]
