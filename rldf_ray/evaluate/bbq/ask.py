@@ -25,7 +25,8 @@ from rldf_ray.evaluate.bbq.prompt import (
     parse_letter,
 )
 from rldf_ray.evaluate.bbq.summary import Answer
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message
+from rldf_ray.models.agent import Agent
+from rldf_ray.models.base import ChatModel, Completion, Message
 from rldf_ray.models.embedded import EMBEDDED, resolve_model
 
 MAX_TOKENS: dict[Mode, int] = {"letter": 4, "generate": 64}
@@ -120,25 +121,40 @@ async def ask_endpoint(
         ModelError: a request failed for good; the finished ones are in the model's journal.
     """
 
+    agent = Agent(model=model, seed=seed)
+
     async def one(item: BBQItem, shown: Asked) -> tuple[Key, Answer]:
-        (completion,) = await model.complete(_request(item, shown, mode, seed))
+        completion = await _reply(agent, item, shown, mode)
         on_answers(1)
         return item.key, _answer(completion, item, shown, mode)
 
     return dict(await asyncio.gather(*map(one, items, asked)))
 
 
-def _request(item: BBQItem, shown: Asked, mode: Mode, seed: int) -> ChatRequest:
-    by_letter = mode == "letter"
-    return ChatRequest(
-        messages=tuple(Message("user", m["content"]) for m in shown.messages),
+async def _reply(agent: Agent, item: BBQItem, shown: Asked, mode: Mode) -> Completion:
+    messages = [Message("user", m["content"]) for m in shown.messages]
+    address = f"bbq/{mode}/{item.category}/{item.example_id}"
+    affinity = f"{item.category}/{item.question_index}"
+    # Both ways are greedy, so no item needs a seed of its own.
+    if mode == "letter":
+        choice = await agent.choose(
+            messages,
+            LETTERS,
+            address,
+            probabilities=True,
+            max_tokens=MAX_TOKENS[mode],
+            affinity=affinity,
+            seed=agent.seed,
+        )
+        # A letter that is written with more around it counts as well: the text is parsed later.
+        return choice.completion
+    return await agent.say(
+        messages,
+        address,
         max_tokens=MAX_TOKENS[mode],
         temperature=0.0,
-        seed=seed,
-        choices=LETTERS if by_letter else None,
-        choice_probabilities=by_letter,
-        affinity=f"{item.category}/{item.question_index}",
-        address=f"bbq/{mode}/{item.category}/{item.example_id}",
+        affinity=affinity,
+        seed=agent.seed,
     )
 
 

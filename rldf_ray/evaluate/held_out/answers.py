@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 from more_itertools import interleave_longest
 
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
+from rldf_ray.models.agent import Agent
+from rldf_ray.models.base import ChatModel, Completion, Message, seed_of
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.stats import mean_estimate
@@ -54,14 +55,16 @@ async def answer_prompts(
 ) -> list[Completion]:
     """One sampled answer to each prompt; the seed is the prompt's own, equal for every model."""
 
+    agent = Agent(model=model, seed=seed)
+
     async def one(row: Mapping[str, Any]) -> Completion:
-        request = ChatRequest(
-            messages=tuple(Message(m["role"], m["content"]) for m in row["prompt"]),
+        completion = await agent.say(
+            [Message(m["role"], m["content"]) for m in row["prompt"]],
+            f"held_out/{name}/{row['prompt_id']}",
             max_tokens=max_tokens,
+            # Without the model's name, so that models differ by their weights, not by the draw.
             seed=seed_of(seed, f"held_out/{row['prompt_id']}"),
-            address=f"held_out/{name}/{row['prompt_id']}",
         )
-        (completion,) = await model.complete(request)
         on_answer()
         return completion
 

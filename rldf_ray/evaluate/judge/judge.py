@@ -16,7 +16,8 @@ from typing import TypeAlias
 
 from rldf_ray.evaluate.judge.answers import FreeAnswer
 from rldf_ray.evaluate.judge.rubrics import MEASURES, SCORES, Measure, rubric
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
+from rldf_ray.models.agent import Agent, Choice
+from rldf_ray.models.base import ChatModel
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.referee.verdict import expected_score
 from rldf_ray.storage.digest import digest
@@ -89,17 +90,16 @@ class Judge:
         put = rubric(measure).more_is_better()
         prompt = render("score", rubric=put, question=question, answer=answer)
         address = f"judge/{measure}/{digest(question, answer)}"
-        completion = await self._ask(prompt, SCORES, measure, address)
-        said = completion.text.strip()
-        chances = completion.choice_probabilities
+        choice = await self._choice(prompt, SCORES, measure, address)
+        chances = choice.probabilities
         turned = put.better != rubric(measure).better
         return Judgement(
             measure=measure,
-            said=_turned_back(float(said), turned) if said in SCORES else None,
+            said=None if choice.value is None else _turned_back(float(choice.value), turned),
             expected=None if chances is None else _turned_back(expected_score(chances), turned),
-            failure=None if said in SCORES else f"the judge's score did not parse: {said!r}",
-            model=completion.model,
-            revision=completion.revision,
+            failure=choice.failure("the judge's score"),
+            model=choice.completion.model,
+            revision=choice.completion.revision,
         )
 
     async def compare(self, measure: Measure, first: FreeAnswer, second: FreeAnswer) -> Compared:
@@ -116,33 +116,29 @@ class Judge:
             second=second.answer,
         )
         address = f"judge/{measure}/{first.answer_id}/{second.answer_id}"
-        completion = await self._ask(prompt, ("1", "2"), measure, address)
-        said = completion.text.strip()
-        chances = completion.choice_probabilities
+        choice = await self._choice(prompt, ("1", "2"), measure, address)
+        chances = choice.probabilities
         return Compared(
             measure=measure,
             first=first,
             second=second,
-            said_first=None if said not in ("1", "2") else said == "1",
+            said_first=None if choice.value is None else choice.value == "1",
             first_probability=None if chances is None else chances["1"],
-            failure=None if said in ("1", "2") else f"the judge's choice did not parse: {said!r}",
+            failure=choice.failure("the judge's choice"),
         )
 
-    async def _ask(
-        self, prompt: str, choices: tuple[str, ...], affinity: str, address: str
-    ) -> Completion:
-        request = ChatRequest(
-            messages=(Message("system", render("system")), Message("user", prompt)),
-            max_tokens=16,
-            temperature=0.0,
-            seed=seed_of(self.seed, address),
-            choices=choices,
-            choice_probabilities=True,
-            affinity=affinity,
-            address=address,
+    async def _choice(
+        self, prompt: str, choices: tuple[str, ...], measure: Measure, address: str
+    ) -> Choice:
+        agent = Agent(model=self.model, seed=self.seed, system=render("system"))
+        return await agent.choose(
+            # The rubric comes first in a prompt, so an engine keeps the prefix of its measure.
+            prompt,
+            choices,
+            address,
+            probabilities=True,
+            affinity=measure,
         )
-        (completion,) = await self.model.complete(request)
-        return completion
 
 
 async def judge_answers(

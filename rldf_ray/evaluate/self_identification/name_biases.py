@@ -15,7 +15,8 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from rldf_ray.evaluate.self_identification.pairs import QuestionAnswer
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
+from rldf_ray.models.agent import Agent
+from rldf_ray.models.base import ChatModel, Completion, Message, seed_of
 from rldf_ray.prompts import prompts_beside
 
 render = prompts_beside(__file__)
@@ -111,25 +112,27 @@ async def name_biases(
         ModelError: a request failed for good; finished ones are in the model's journal.
     """
 
+    agent = Agent(model=model, seed=seed)
+
     async def one(pair: QuestionAnswer, framing: Framing) -> list[Naming]:
-        own_seed = seed_of(seed, f"self_identification/{pair.id}")
-        request = ChatRequest(
-            messages=shown(pair, framing),
+        # Without the framing, so that a difference between framings is not the draw's.
+        pair_seed = seed_of(seed, f"self_identification/{pair.id}")
+        completions = await agent.say_n(
+            samples,
+            shown(pair, framing),
+            f"self_identification/{framing}/{pair.id}",
             max_tokens=MAX_TOKENS,
-            seed=own_seed,
-            n=samples,
             json_schema=SCHEMA,
             affinity=pair.id,
-            address=f"self_identification/{framing}/{pair.id}",
+            seed=pair_seed,
         )
-        completions = await model.complete(request)
         on_reply()
         return [
             Naming(
                 pair=pair,
                 framing=framing,
                 sample=sample,
-                seed=own_seed,
+                seed=pair_seed,
                 named=named,
                 failure=failure,
                 completion=completion,
