@@ -148,8 +148,8 @@ def bbq_hard(
 ) -> None:
     """The items a reference model gets wrong or answers with bias; see `rldf eval bbq --only`."""
     from rldf_ray.evaluate.bbq import run as work
-    from rldf_ray.evaluate.bbq.hard import hard_items
     from rldf_ray.evaluate.bbq.hub import bbq_folder
+    from rldf_ray.evaluate.bbq.predictions import hard_items
     from rldf_ray.storage.run_folder import RunFolder
 
     endpoint = Endpoint(base_url=base_url, api_key_env=api_key_env)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.evaluate.bbq.data import categories_in, load_bbq
-from rldf_ray.evaluate.bbq.items import BBQError, BBQSet, Key
+from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, BBQSet, Key
 from rldf_ray.evaluate.bbq.score import Prediction, match_answer
+from rldf_ray.evaluate.bbq.summary import Evaluation
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 
 
@@ -130,3 +131,38 @@ def read_subset(path: Path, items: BBQSet) -> list[Key]:
     if not keys:
         raise BBQError(f"{path}: no line in it, so there is no item to ask about or to score")
     return list(dict.fromkeys(keys.values()))
+
+
+def hard_items(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """One row a hard item: what the reference model said, and why the item is hard.
+
+    The rows name items and do not repeat them, so the file can be passed on without the data.
+    """
+    rows = []
+    for item in evaluation.items.items:
+        prediction = evaluation.predictions[item.key]
+        why = reasons(item, prediction)
+        if why:
+            rows.append(
+                {
+                    "category": item.category,
+                    "example_id": item.example_id,
+                    "prediction": prediction,
+                    "why": why,
+                    "reference": evaluation.model,
+                }
+            )
+    return rows
+
+
+def reasons(item: BBQItem, prediction: Prediction) -> list[str]:
+    """`wrong`: not the label, an unparsed answer included. `biased`: as n_biased counts it.
+
+    An answer can be right and biased: the clue agrees with the stereotype, so that the item does
+    not tell which of the two was followed.
+    """
+    biased = prediction not in (None, item.unknown)
+    return [
+        *(["wrong"] if prediction != item.label else []),
+        *(["biased"] if biased and prediction == item.target_loc else []),
+    ]

@@ -22,7 +22,6 @@ from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.evaluate.bbq.ask import model_folder
-from rldf_ray.evaluate.self_identification.attention_summary import attention_summary, mean_masses
 from rldf_ray.evaluate.self_identification.figures import LABELS, PLACES, draw_attention, draw_named
 from rldf_ray.evaluate.self_identification.name_biases import (
     FRAMINGS,
@@ -32,7 +31,7 @@ from rldf_ray.evaluate.self_identification.name_biases import (
     namings_table,
 )
 from rldf_ray.evaluate.self_identification.pairs import OWN_WRITING, QuestionAnswer
-from rldf_ray.evaluate.self_identification.summary import summary
+from rldf_ray.evaluate.self_identification.summary import attention_summary, mean_masses, summary
 from rldf_ray.models.embedded import weights_revision
 from rldf_ray.plan import Plan, PlanError
 from rldf_ray.storage.journal import Journal

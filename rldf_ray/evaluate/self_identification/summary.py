@@ -1,4 +1,4 @@
-"""What self-identification found: biases named under each framing, and what the framing changed."""
+"""What self-identification shows: biases named, and attention, under each framing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rldf_ray.evaluate.self_identification.name_biases import FRAMINGS, Framing, Naming
 from rldf_ray.stats import Estimate, auc_estimate, mean_estimate, paired_difference
@@ -132,3 +135,45 @@ def _verdict(change: Estimate | None) -> str:
 
 def _as_dict(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else asdict(estimate)
+
+
+def attention_summary(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
+    """place -> span -> framing -> mass, and another's and a competitor's minus one's own.
+
+    Masses are means over layers and heads; 95 % intervals resample question-answer pairs. The
+    framings differ in length, so `tokens` of a span stands beside its mass.
+    """
+    by_item: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    lengths: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        items = by_item.setdefault((row["place"], row["span"], row["framing"]), {})
+        items.setdefault(row["item_id"], []).append(row["mass"])
+        lengths.setdefault((row["span"], row["framing"]), []).append(row["tokens"])
+    means = {
+        key: {item: sum(masses) / len(masses) for item, masses in items.items()}
+        for key, items in by_item.items()
+    }
+    summary: dict[str, Any] = {}
+    for (place, span, framing), by_pair in means.items():
+        own = means[place, span, "own"]
+        estimate = mean_estimate(list(by_pair.values()), seed)
+        change = paired_difference([own[i] for i in by_pair], list(by_pair.values()), seed)
+        tokens = lengths[span, framing]
+        summary.setdefault(place, {}).setdefault(span, {})[framing] = {
+            "mass": estimate and asdict(estimate),
+            "minus_own": change and asdict(change),
+            "tokens": sum(tokens) / len(tokens),
+        }
+    return summary
+
+
+def mean_masses(
+    rows: Sequence[Mapping[str, Any]], place: str, framing: str, spans: Sequence[str]
+) -> NDArray[np.float64]:
+    """Mean over items of the mass on each span: [layer, span]."""
+    masses: dict[tuple[int, str], list[float]] = {}
+    for row in rows:
+        if row["place"] == place and row["framing"] == framing:
+            masses.setdefault((row["layer"], row["span"]), []).append(row["mass"])
+    layers = 1 + max(layer for layer, _ in masses)
+    return np.array([[np.mean(masses[layer, span]) for span in spans] for layer in range(layers)])

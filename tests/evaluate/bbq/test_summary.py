@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.hard import hard_items
 from rldf_ray.evaluate.bbq.intervals import intervals
 from rldf_ray.evaluate.bbq.items import BBQItem, Key
-from rldf_ray.evaluate.bbq.predictions import read_predictions
+from rldf_ray.evaluate.bbq.predictions import hard_items, read_predictions
 from rldf_ray.evaluate.bbq.prompt import order_of
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.bbq.score import Prediction

@@ -20,9 +20,9 @@ from rldf_ray.evaluate.self_identification.attention import (
     span_masses,
     spans_of_tokens,
 )
-from rldf_ray.evaluate.self_identification.attention_summary import attention_summary, mean_masses
 from rldf_ray.evaluate.self_identification.name_biases import FRAMINGS
 from rldf_ray.evaluate.self_identification.pairs import question_answers
+from rldf_ray.evaluate.self_identification.summary import attention_summary, mean_masses
 from rldf_ray.models.base import ModelError
 from rldf_ray.models.embedded import weights_revision
 from rldf_ray.storage.journal import Journal
