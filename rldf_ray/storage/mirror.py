@@ -20,10 +20,9 @@ from pathlib import Path
 from rldf_ray.storage.lock import RunInUseError, StoreLock
 from rldf_ray.storage.object_store import Found, ObjectStore, ObjectStoreError, is_address
 from rldf_ray.storage.whole_files import whole_file
+from rldf_ray.storage.stages import is_large
 
 JOURNAL = "journal/calls.jsonl"
-# Models and logs are fetched where they are used, not where a program starts.
-LARGE = ("sft/", "reward/", "ppo/", "model/", "logs/")
 # A file younger than this may still grow.
 SETTLED_S = 5.0
 
@@ -47,13 +46,16 @@ class Mirror:
         self._sent = 0
 
     def open(self) -> None:
-        """Begin with the store's objects: drop what differs, fetch everything but models."""
+        """Begin with the store's objects: drop what differs, fetch everything that is not large.
+
+        Models and logs are fetched where they are used, not where a program starts.
+        """
         self.root.mkdir(parents=True, exist_ok=True)
         objects = self.store.list()
         for name, path in self._local_files():
             if not _current(path, objects.get(name)):
                 path.unlink()
-        self._download({n: o for n, o in objects.items() if not n.startswith(LARGE)})
+        self._download({n: o for n, o in objects.items() if not is_large(n)})
         self._open_journal([n for n in objects if n.startswith(f"{JOURNAL}/")])
 
     def fetch(self, name: str = "", *, beside: bool = False) -> Path:

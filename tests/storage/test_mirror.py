@@ -112,6 +112,24 @@ def test_another_machine_goes_on_with_what_was_finished(
         assert RunFolder.at(RUN).manifest("audit") is not None
 
 
+def test_a_reader_fetches_no_models_and_no_checkpoints(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    large = {f"{stage}/model/model.safetensors" for stage in ("referee", "sft", "reward", "ppo")}
+    large |= {"ppo/checkpoints/step-000004/manifest.json", "model/policy.gguf", "logs/raylet.out"}
+    small = {"referee/calibration.json", "sft/trained.json", "labelled/pairs.parquet", "plan.yaml"}
+    writer = RunFolder.at(RUN)
+    with writer.locked():
+        for name in large | small:
+            writer.path(name).write_text(name)
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "there"))
+    reader = RunFolder.at(RUN)
+    with reader.locked():
+        fetched = {name for name in large | small if (reader.root / name).exists()}
+    assert fetched == small
+    assert large <= names(buckets)
+
+
 def test_a_copy_that_fell_behind_is_brought_up_to_date_not_uploaded(
     buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,0 +1,103 @@
+"""The stages of a run: their order, and what everybody has to know about each.
+
+This is the one table of them. What a stage does is a function in `rldf_ray/stages/`; the table is
+down here because a store, a check or a report has to know a stage without carrying it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A stage of the pipeline.
+
+    Attributes:
+        name: names its manifest, stages/NAME.json.
+        files: the files and folders it writes in the run folder, beside its manifest.
+        needs: stages that have to have finished before it.
+        speaks: the plan's speakers talk in it; their engines stay up from one such stage to the
+            next.
+        asks_referee: a referee that is to be fitted has to be fitted before it.
+        trains: it leaves a model, in a folder that bears its name.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    speaks: bool = False
+    asks_referee: bool = False
+    trains: bool = False
+
+
+# In the order in which a run carries them out. Nothing needs the audit: it is a measurement that
+# the report alone reads. The referee is a stage only where the plan has it fitted.
+PIPELINE: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        Stage(name="referee", files=("labelled", "referee"), trains=True),
+        Stage(name="topics", files=("data/topics.parquet",), speaks=True),
+        Stage(
+            name="audit",
+            files=("eval/referee.parquet", "audit.json"),
+            speaks=True,
+            asks_referee=True,
+        ),
+        Stage(
+            name="debates",
+            files=("data/transcripts.parquet",),
+            needs=("topics",),
+            speaks=True,
+            asks_referee=True,
+        ),
+        Stage(
+            name="data",
+            files=(
+                "data/sft.parquet",
+                "data/pairs.parquet",
+                "data/prompts.parquet",
+                "data/README.md",
+            ),
+            needs=("topics", "debates"),
+        ),
+        Stage(name="sft", files=("sft",), needs=("data",), trains=True),
+        Stage(name="reward", files=("reward",), needs=("data", "sft"), trains=True),
+        Stage(name="ppo", files=("ppo",), needs=("sft", "reward"), trains=True),
+        Stage(
+            name="eval",
+            files=("eval/items.parquet", "eval/answers.parquet"),
+            needs=("sft", "reward", "ppo"),
+        ),
+    )
+}
+SPEAKING = tuple(stage.name for stage in PIPELINE.values() if stage.speaks)
+TRAINING = tuple(stage.name for stage in PIPELINE.values() if stage.trains)
+
+
+def needed_by(name: str) -> list[str]:
+    """All that has to have finished before a stage, in the order of the pipeline."""
+    needed = {*PIPELINE[name].needs}
+    for stage in reversed(PIPELINE.values()):
+        if stage.name in needed:
+            needed |= {*stage.needs}
+    return [other for other in PIPELINE if other in needed]
+
+
+def depending_on(names: Collection[str]) -> list[str]:
+    """These stages and all that has to be done anew after them, in the order of the pipeline."""
+    again = {*names}
+    for stage in PIPELINE.values():
+        if again & {*stage.needs} or (stage.asks_referee and "referee" in again):
+            again.add(stage.name)
+    return [other for other in PIPELINE if other in again]
+
+
+def is_large(name: str) -> bool:
+    """Whether an object of a run is a log, or a part of a model or of a checkpoint.
+
+    What lies directly in the folder of a training stage is small and is read by later stages.
+    """
+    top, _, below = name.partition("/")
+    return top in ("model", "logs") or (top in TRAINING and "/" in below)
