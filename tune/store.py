@@ -19,16 +19,8 @@ from typing import Any
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.stages import PIPELINE
 from rldf_ray.storage.whole_files import whole_file
-
-# Where the files of a stage lie in a run folder. PPO's model stays in its own run folder.
-FILES = {
-    "referee": ("referee", "labelled"),
-    "topics": ("data/topics.parquet",),
-    "debates": ("data/transcripts.parquet",),
-    "sft": ("sft",),
-    "reward": ("reward",),
-}
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class Store:
         manifest = folder.manifest(stage)
         if manifest is None or self._read(f"stages/{stage}-{key}/manifest.json") is not None:
             return
-        for name in FILES[stage]:
+        for name in PIPELINE[stage].files:
             for path in _files(folder.root / name):
                 below = path.relative_to(folder.root)
                 self.objects.upload(path, f"stages/{stage}-{key}/files/{below}")

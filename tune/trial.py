@@ -17,9 +17,10 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 from rldf_ray.console import Progress
-from rldf_ray.pipeline import STAGES, run
+from rldf_ray.pipeline import run
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.stages import PIPELINE, TRAINING
 from tune.keys import debates_key, referee_key, reward_key, sft_key, topics_key
 from tune.measure import pairs_by_type, sft_accuracy, trained_accuracy
 from tune.orphan import end_with_parent
@@ -27,7 +28,6 @@ from tune.prefix import begin_with
 from tune.store import KnownCalls, Store, generated_tokens
 
 Until = Literal["data", "sft", "eval"]
-MODELS = ("referee", "sft", "reward", "ppo", "model")
 
 
 @dataclass(kw_only=True)
@@ -98,13 +98,13 @@ class TrialRun:
     def _run(self, last: str, calls: KnownCalls | None = None) -> None:
         # The audit measures the referee, which is every trial's; `rldf run` does it. A trained one
         # is fitted where debates are held.
-        names = tuple(name for name in STAGES if name not in ("referee", "audit"))
+        names = tuple(name for name in PIPELINE if name not in ("referee", "audit"))
         only = names[: names.index(last) + 1]
         run(self.plan, self.folder.root, self.progress, only=only, earlier=calls)
 
     def drop_models(self) -> None:
         """A sweep keeps figures; `rldf run` of the best plan makes its model again."""
-        for name in MODELS:
+        for name in (*TRAINING, "model"):
             shutil.rmtree(self.folder.root / name, ignore_errors=True)
 
 
@@ -165,7 +165,7 @@ def result_of(folder: RunFolder) -> dict[str, Any] | None:
 
 def _seconds(folder: RunFolder, fetched: list[str]) -> float:
     """Of the stages that were carried out here."""
-    found = {name: folder.manifest(name) for name in STAGES if name not in ("topics", *fetched)}
+    found = {name: folder.manifest(name) for name in PIPELINE if name not in ("topics", *fetched)}
     seconds: list[float] = [manifest["seconds"] for manifest in found.values() if manifest]
     return sum(seconds)
 

@@ -16,12 +16,11 @@ from rldf_ray.plan import Plan, PlanError, load_plan
 from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
 from rldf_ray.preflight.nodes import SYNTAX, arrange, parse_nodes
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.stages import PIPELINE
 from rldf_ray.topics.bias_type import BiasTypeError
 
 if TYPE_CHECKING:
     from rldf_ray.preflight.doctor import Check
-
-STAGES = ("referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")
 
 
 def doctor(
@@ -85,7 +84,7 @@ def measured(run: Path) -> tuple[Plan, dict[str, Any]]:
     saved = run / "plan.yaml"
     if not saved.exists():
         raise PlanError(f"--like {run}: no run folder, as it has no plan.yaml")
-    manifests = {name: RunFolder(run).manifest(name) for name in STAGES}
+    manifests = {name: RunFolder(run).manifest(name) for name in PIPELINE}
     return load_plan(str(saved)), {name: m for name, m in manifests.items() if m is not None}
 
 

@@ -12,9 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from rldf_ray.compare import methods as folder
 from rldf_ray.compare.thinking import Think
-from rldf_ray.pipeline import STAGES, Stage
 from rldf_ray.plan import Plan, PlanError
 from rldf_ray.plan.debating import Backend
+from rldf_ray.stages.run import StageFunction
+from rldf_ray.stages.table import STAGES
 
 Last = Literal["sft", "ppo"]
 
@@ -31,7 +32,7 @@ class Training:
 
     source: Plan
     last: Last
-    stages_of: Mapping[str, Stage] = field(default_factory=lambda: STAGES)
+    stages_of: Mapping[str, StageFunction] = field(default_factory=lambda: STAGES)
 
 
 @dataclass(frozen=True)

@@ -23,21 +23,12 @@ from rldf_ray import pipeline
 from rldf_ray.compare.method import Last, Method, Training
 from rldf_ray.compare.plans import Learning, debated, gathered, trained
 from rldf_ray.console import Progress
-from rldf_ray.pipeline import Stage
 from rldf_ray.plan import Plan
+from rldf_ray.stages.run import StageFunction
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.stages import PIPELINE, SPEAKING
 
-# Where the files and folders of a stage lie that one run takes from another.
-FILES = {
-    "referee": ("labelled", "referee"),
-    "topics": ("data/topics.parquet",),
-    "audit": ("eval/referee.parquet", "audit.json"),
-    "debates": ("data/transcripts.parquet",),
-    "data": ("data/sft.parquet", "data/pairs.parquet", "data/prompts.parquet", "data/README.md"),
-    "sft": ("sft",),
-    "reward": ("reward",),
-}
-DEBATED = ("topics", "audit", "debates")
+DEBATED = SPEAKING
 # What leads to the model that answers, and what the run of each stage carries out itself.
 LEARNING: dict[Last, tuple[Learning, ...]] = {"sft": ("sft",), "ppo": ("sft", "reward", "ppo")}
 CARRIED_OUT: dict[Learning, tuple[str, ...]] = {
@@ -61,7 +52,7 @@ class PlannedRun:
     plan: Plan
     stages: tuple[str, ...]
     taken: Mapping[str, str]
-    stages_of: Mapping[str, Stage] = field(repr=False, compare=False)
+    stages_of: Mapping[str, StageFunction] = field(repr=False, compare=False)
 
 
 def debate_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
@@ -201,7 +192,7 @@ def take(stage: str, source: RunFolder, folder: RunFolder) -> None:
     manifest = source.manifest(stage)
     if manifest is None or folder.manifest(stage) is not None:
         return
-    for name in FILES[stage]:
+    for name in PIPELINE[stage].files:
         if (source.root / name).is_dir():
             folder.remove(name)
             shutil.copytree(source.root / name, folder.path(name), copy_function=_linked)

@@ -18,14 +18,12 @@ from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.known import ProtocolError, protocol_named
 from rldf_ray.referee.labelled_statements import LABELLED, labelled_statements
+from rldf_ray.storage.stages import TRAINING
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
 
-# The stages that leave a model each.
-MODEL_STAGES = ("referee", "sft", "reward", "ppo")
 
-
-def check_inputs(plan: Plan, out: Path, stages: Collection[str] = MODEL_STAGES) -> None:
+def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> None:
     """Everything a run will read, before it starts.
 
     Args:
@@ -126,7 +124,7 @@ def check_items(plan: Plan) -> str:
     return f"{len(items.items)} items of {items.source}{why}"
 
 
-def check_disk(plan: Plan, out: Path, stages: Collection[str] = MODEL_STAGES) -> str:
+def check_disk(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> str:
     """There is room for what these stages of the run write."""
     return check_room(out, kept_gib(plan, stages) + passing_gib(plan, stages))
 
@@ -158,7 +156,7 @@ def check_ppo_memory(plan: Plan, resources: Resources) -> str:
 
 def kept_gib(plan: Plan, stages: Collection[str]) -> float:
     """The models that these stages leave, GiB (at most)."""
-    return sum(_model_gib(plan, stage) for stage in MODEL_STAGES if stage in stages)
+    return sum(_model_gib(plan, stage) for stage in TRAINING if stage in stages)
 
 
 def passing_gib(plan: Plan, stages: Collection[str]) -> float:

@@ -21,9 +21,9 @@ from rldf_ray.report.notes import notes_of
 from rldf_ray.report.page import render_page
 from rldf_ray.report.parts import Manifests, read_parts
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.stages import PIPELINE, TRAINING
 
 SCHEMA = 1
-STAGE_ORDER = ("referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval")
 METRIC_SCHEMA = pa.schema(
     [("stage", pa.string()), ("step", pa.int64()), ("metric", pa.string()), ("value", pa.float64())]
 )
@@ -31,9 +31,7 @@ METRIC_SCHEMA = pa.schema(
 
 def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """Write report.json, metrics.parquet and report.html; returns the report."""
-    manifests = {
-        name: found for name in STAGE_ORDER if (found := folder.manifest(name)) is not None
-    }
+    manifests = {name: found for name in PIPELINE if (found := folder.manifest(name)) is not None}
     statements = _table(folder, "data/transcripts.parquet", STATEMENT_SCHEMA)
     answers = _table(folder, "eval/answers.parquet", ANSWER_SCHEMA)
     items = _table(folder, "eval/items.parquet", ITEM_SCHEMA)
@@ -70,7 +68,7 @@ def metrics_table(manifests: Manifests) -> pa.Table:
     """Every figure logged in training, one row each."""
     rows = [
         {"stage": stage, "step": entry["step"], "metric": metric, "value": float(value)}
-        for stage in ("referee", "sft", "reward", "ppo")
+        for stage in TRAINING
         for entry in manifests.get(stage, {}).get("history", [])
         for metric, value in entry.items()
         if metric not in ("step", "steps")

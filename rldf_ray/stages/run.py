@@ -1,13 +1,12 @@
-"""The stages of a run. Each reads what earlier ones wrote and writes its own objects, whole.
+"""What every stage is handed. It reads what earlier ones wrote and writes its own objects, whole.
 
-topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval. Topics, debates and data are
-here, the audit is in audit_stage.py, training in training_stages.py, the evaluation in
-evaluation_stage.py, and the fit of a trained referee, before all of them, in referee_stage.py.
+A stage is a function in a file of its own (table.py lists them); it returns what its manifest,
+stages/NAME.json, is to record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,6 +51,9 @@ class Run:
             self.plan, self.placement, self.progress, folder, revision, dtype, lora_rank
         ) as pool:
             yield pool
+
+
+StageFunction = Callable[[Run], Facts]
 
 
 def tokens_since(run: Run, before: tuple[Usage, Usage]) -> Facts:

@@ -7,8 +7,6 @@ from typing import Any
 
 from rldf_ray.stages.run import Facts, Run
 
-TRAINING = ("referee", "sft", "reward", "ppo")
-
 
 def train_in_folder(
     run: Run,

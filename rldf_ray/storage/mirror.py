@@ -19,8 +19,8 @@ from pathlib import Path
 
 from rldf_ray.storage.lock import RunInUseError, StoreLock
 from rldf_ray.storage.object_store import Found, ObjectStore, ObjectStoreError, is_address
-from rldf_ray.storage.whole_files import whole_file
 from rldf_ray.storage.stages import is_large
+from rldf_ray.storage.whole_files import whole_file
 
 JOURNAL = "journal/calls.jsonl"
 # A file younger than this may still grow.

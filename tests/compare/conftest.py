@@ -25,6 +25,7 @@ from rldf_ray.evaluate.perplexity.perplexity import Perplexity
 from rldf_ray.plan import Plan
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.stages import PIPELINE
 from tests.fakes import RecordingModel, judgement, opinion, plan_with
 
 TOPICS = [opinion(1, split="eval"), judgement(2, split="eval"), opinion(3, split="ppo")]
@@ -51,7 +52,7 @@ class Machine:
         for stage in only:
             if folder.manifest(stage) is None:
                 self.stages[stage] += 1
-                for name in runs.FILES.get(stage, ()):
+                for name in PIPELINE[stage].files:
                     folder.write_table(name, table_of(TOPICS, TOPIC_SCHEMA))
                 facts = {"seconds": 2.0, "statements": 36, "pairs": 9, "tokens": TOKENS}
                 if stage == "data":

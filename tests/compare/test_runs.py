@@ -20,6 +20,7 @@ from rldf_ray.compare.runs import (
 from rldf_ray.console import Progress
 from rldf_ray.plan import Plan
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.stages import PIPELINE
 from tests.fakes import plan_with
 
 
@@ -38,7 +39,7 @@ class Pipeline:
             if f"{out.parent.name}/{stage}" == self.die_at:
                 raise KeyboardInterrupt
             self.done.append((out.name, stage))
-            for name in runs.FILES.get(stage, ()):
+            for name in PIPELINE[stage].files:
                 folder.write_text(name, f"{out.name} {stage}")
             pairs = 9 if "rlaif" in plan.name else 12
             folder.finish(stage, plan.digest(), {"pairs": pairs, "seconds": 1.0})

@@ -1,0 +1,42 @@
+"""Which stages are carried out, which have to have finished before, and which are done anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rldf_ray.plan import Plan
+from rldf_ray.stages.run import StageError
+from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.stages import PIPELINE, depending_on, needed_by
+
+
+def with_referee(plan: Plan, folder: RunFolder, names: Sequence[str]) -> list[str]:
+    """The stages `names`, and the fit of a trained referee before the first that asks it."""
+    others = [name for name in names if name != "referee"]
+    asking = any(PIPELINE[n].asks_referee and folder.manifest(n) is None for n in others)
+    fitted = plan.referee.kind == "trained" and (asking or "referee" in names)
+    return ["referee", *others] if fitted else others
+
+
+def check_order(folder: RunFolder, names: Sequence[str]) -> None:
+    """All that the stages `names` need has finished or is among them.
+
+    Raises:
+        StageError: something has not, and is not.
+    """
+    for name in names:
+        for earlier in needed_by(name):
+            if earlier not in names and folder.manifest(earlier) is None:
+                raise StageError(
+                    f"{name} needs {earlier}, which has not finished in {folder.where}: "
+                    f"`rldf run` does all stages in order"
+                )
+
+
+def forget(folder: RunFolder, names: Sequence[str]) -> None:
+    """Drop the manifests of the stages `names` and of all that depends on them."""
+    for name in depending_on(names):
+        folder.remove(f"stages/{name}.json")
+        if PIPELINE[name].trains:
+            # Its checkpoints are of what is now to be done anew.
+            folder.fresh_folder(name)
