@@ -12,7 +12,7 @@ from rldf_ray.compare.answers import Asking
 from rldf_ray.compare.settings import Settings
 from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.score import Score, score
-from rldf_ray.evaluate.bbq.unknown import both_right, unknown_auc
+from rldf_ray.evaluate.bbq.unknown import abstention_auroc, accuracy_curve_area
 from rldf_ray.plan import Plan, PlanError
 from rldf_ray.storage.parquet import given_table
 
@@ -114,7 +114,7 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
     ]
     found += [
         {**head, "group": ALL, "measure": measure, "value": value, "n": len(items)}
-        for measure, of in (("unknown_auc", unknown_auc), ("both_right", both_right))
+        for measure, of in (("unknown_auc", abstention_auroc), ("both_right", accuracy_curve_area))
         if (value := of(items, option_scores)) is not None
     ]
     return found

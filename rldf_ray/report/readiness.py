@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rldf_ray.evaluate.bbq.unknown import Margin, accuracies_by_readiness
+from rldf_ray.evaluate.bbq.unknown import Margin, accuracies_by_threshold
 from rldf_ray.figures.files import PALETTE, QUIET, drawn
 from rldf_ray.report.figures import MARKERS
 
@@ -78,7 +78,7 @@ def draw_readiness(methods: Methods, titles: Mapping[str, str], stem: Path) -> N
         for place, (method, found) in enumerate(methods.items()):
             colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
             name = "\n".join(textwrap.wrap(titles.get(method, method), LEGEND_WIDTH))
-            ambiguous, disambiguated = accuracies_by_readiness([a.margin for a in found])
+            ambiguous, disambiguated = accuracies_by_threshold([a.margin for a in found])
             axes.plot(disambiguated, ambiguous, color=colour, linewidth=1.4)
             had = [_accuracy(found, False)], [_accuracy(found, True)]
             axes.plot(*had, color=colour, marker=marker, markersize=8, linestyle="", label=name)

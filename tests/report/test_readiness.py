@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from matplotlib.axes import Axes
 
-from rldf_ray.evaluate.bbq.unknown import accuracies_by_readiness
+from rldf_ray.evaluate.bbq.unknown import accuracies_by_threshold
 from rldf_ray.figures.files import files_of
 from rldf_ray.report.readiness import answered_of, draw_readiness
 
@@ -32,7 +32,7 @@ ROWS = [
 
 def test_a_line_goes_from_never_unknown_to_nothing_else() -> None:
     answered = answered_of(ROWS)["RLDF"]
-    ambiguous, disambiguated = accuracies_by_readiness([a.margin for a in answered])
+    ambiguous, disambiguated = accuracies_by_threshold([a.margin for a in answered])
     # Margins 3 and -1 of ambiguous items, -1 (right) and -2.5 (the wrong name) of the others.
     assert ambiguous.tolist() == [0.0, 0.5, 1.0, 1.0]
     assert disambiguated.tolist() == [0.5, 0.5, 0.0, 0.0]

@@ -232,20 +232,20 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _unknown(summary: Mapping[str, Any]) -> str | None:
-    """Whether the model reads or is silent; None without items whose context tells."""
-    silent, right = (summary["overall"][name] for name in ("unknown_disambig", "accuracy_named"))
-    if silent is None:
+    """How often it abstains, and the abstention AUROC; None without disambiguated items."""
+    abstained, right = (summary["overall"][name] for name in ("unknown_disambig", "accuracy_named"))
+    if abstained is None:
         return None
     auc, both = summary["unknown_auc"], summary["both_right"]
-    found = f'Where the context tells, {silent:.2f} of the answers are "unknown"'
+    text = f'Where the context tells, {abstained:.2f} of the answers are "unknown"'
     if right is not None:
-        found += f", and {right:.2f} of the others right (a guess: 0.50)"
+        text += f", and {right:.2f} of the others right (a guess: 0.50)"
     if auc is not None:
-        found += (
-            f'; AUC of the margin of "unknown" for where it does not: {auc:.2f}; with some '
-            f"readiness to say so, an item of each kind is right in {both:.2f} (a guess: 0.25)"
+        text += (
+            f'; abstention AUROC of the margin of "unknown" for where it does not: {auc:.2f}; at '
+            f"some threshold, an item of each kind is right in {both:.2f} (a guess: 0.25)"
         )
-    return f"{found}."
+    return f"{text}."
 
 
 def _cell(values: Mapping[str, Any], name: str) -> str:

@@ -16,7 +16,7 @@ from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet, Key
 from rldf_ray.evaluate.bbq.positions import positions
 from rldf_ray.evaluate.bbq.prompt import PUBLISHED, Order, is_refusal
 from rldf_ray.evaluate.bbq.score import BBQScores, Prediction, Score, score
-from rldf_ray.evaluate.bbq.unknown import both_right, unknown_auc
+from rldf_ray.evaluate.bbq.unknown import abstention_auroc, accuracy_curve_area
 from rldf_ray.evaluate.bbq.variants import FIGURES, Variant, score_figures
 from rldf_ray.stats import share_estimate
 
@@ -111,8 +111,8 @@ class Evaluation:
             },
             **as_dict(scores, found, self.variant),
             **self._unanswered(),
-            "unknown_auc": unknown_auc(items, option_scores),
-            "both_right": both_right(items, option_scores),
+            "unknown_auc": abstention_auroc(items, option_scores),
+            "both_right": accuracy_curve_area(items, option_scores),
             "positions": positions(
                 items,
                 self.predictions,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.evaluate.bbq.run_models import SCENES
-from rldf_ray.evaluate.bbq.unknown import Scores, both_right, unknown_auc
+from rldf_ray.evaluate.bbq.unknown import Scores, abstention_auroc, accuracy_curve_area
 
 ITEMS = load_bbq(SCENES, None, 8).items
 
@@ -52,7 +52,7 @@ def test_a_model_that_says_unknown_more_readily_has_the_same_auc(shift: float) -
     generator = np.random.default_rng(0)
     margins = [(i.condition == "ambig") + generator.normal() for i in ITEMS]
     found = [
-        unknown_auc(
+        abstention_auroc(
             ITEMS, {i.key: scores_of(i, m + by) for i, m in zip(ITEMS, margins, strict=True)}
         )
         for by in (0.0, shift)
@@ -63,15 +63,17 @@ def test_a_model_that_says_unknown_more_readily_has_the_same_auc(shift: float) -
 
 def test_a_model_that_reads_has_one_and_one_for_which_all_is_alike_a_half() -> None:
     reads = {i.key: scores_of(i, 1.0 if i.condition == "ambig" else -1.0) for i in ITEMS}
-    assert unknown_auc(ITEMS, reads) == 1.0
-    assert unknown_auc(ITEMS, {i.key: scores_of(i, 3.0) for i in ITEMS}) == 0.5
+    assert abstention_auroc(ITEMS, reads) == 1.0
+    assert abstention_auroc(ITEMS, {i.key: scores_of(i, 3.0) for i in ITEMS}) == 0.5
 
 
 def test_both_right_is_the_area_under_the_two_accuracies() -> None:
     readiness = np.linspace(-12, 12, 4001)
     ambiguous = [accuracy(AMBIGUOUS, RANDOM, by) for by in readiness]
     told = [accuracy(TOLD, RANDOM, by) for by in readiness]
-    assert both_right(ITEMS, RANDOM) == pytest.approx(-np.trapezoid(ambiguous, told), abs=1e-3)
+    assert accuracy_curve_area(ITEMS, RANDOM) == pytest.approx(
+        -np.trapezoid(ambiguous, told), abs=1e-3
+    )
 
 
 @given(st.floats(-20, 20))
@@ -80,20 +82,22 @@ def test_both_right_is_the_same_at_any_readiness(shift: float) -> None:
         i.key: tuple(s + shift * (o == i.unknown) for o, s in enumerate(RANDOM[i.key]))
         for i in ITEMS
     }
-    assert both_right(ITEMS, shifted) == pytest.approx(both_right(ITEMS, RANDOM), abs=1e-9)
+    assert accuracy_curve_area(ITEMS, shifted) == pytest.approx(
+        accuracy_curve_area(ITEMS, RANDOM), abs=1e-9
+    )
 
 
 def test_a_model_that_reads_has_both_right_and_one_that_does_not_a_quarter() -> None:
     reads = {i.key: tuple(float(o == i.label) for o in range(3)) for i in ITEMS}
-    assert both_right(ITEMS, reads) == 1.0
-    assert both_right(ITEMS, {i.key: (0.0, 0.0, 0.0) for i in ITEMS}) == 0.25
+    assert accuracy_curve_area(ITEMS, reads) == 1.0
+    assert accuracy_curve_area(ITEMS, {i.key: (0.0, 0.0, 0.0) for i in ITEMS}) == 0.25
     wrong = {i.key: tuple(-float(o == i.label) for o in range(3)) for i in TOLD}
-    assert both_right(ITEMS, reads | wrong) == 0.0
+    assert accuracy_curve_area(ITEMS, reads | wrong) == 0.0
 
 
 def test_there_is_none_without_scores_or_with_one_condition() -> None:
     scores: dict[tuple[str, int], tuple[float, ...] | None]
     scores = {i.key: scores_of(i, 0.0) for i in ITEMS}
-    for measure in (unknown_auc, both_right):
+    for measure in (abstention_auroc, accuracy_curve_area):
         assert measure(AMBIGUOUS, scores) is None
         assert measure(ITEMS, {**scores, ITEMS[0].key: None}) is None
