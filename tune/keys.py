@@ -74,7 +74,14 @@ def _speaking(plan: Plan, part: Part) -> tuple[object, ...]:
     """What every answer of a part depends on."""
     types = [file_digest(Path(name)) if Path(name).is_file() else name for name in plan.bias_types]
     engines = plan.engines.model_dump(mode="json", exclude=_how("engines"))
-    return (_software(), plan.seed, types, plan.speaker_of(part), plan.endpoint.base_url, engines)
+    return (
+        _software(),
+        plan.seed,
+        types,
+        str(plan.speaker_of(part)),
+        plan.endpoint.base_url,
+        engines,
+    )
 
 
 def _how(section: str) -> set[str]:

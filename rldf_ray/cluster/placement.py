@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rldf_ray.errors import UserError
 from rldf_ray.plan import TRAINED, EnginesSection, Plan
+from rldf_ray.plan import EnginesSection, Plan
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # vLLM's attention on CPU; on GPUs its kernels have blocks of their own and say so.
@@ -78,9 +79,7 @@ def place(plan: Plan, resources: Resources) -> Placement:
     """
     engines, workers = plan.engines.count, plan.train.workers
     # Debates need the engines of every model that speaks, PPO those of the policy and its workers.
-    speaking = engines * len(
-        [name for name in plan.speakers() if not name.startswith(("openai:", f"{TRAINED}:"))]
-    )
+    speaking = engines * len([speaker for speaker in plan.speakers() if speaker.on_engines])
     # A trained referee takes the place of a worker while the engines speak.
     judging = int(plan.referee.kind == "trained")
     if resources.gpus == 1 and speaking == engines == workers == plan.engines.tensor_parallel == 1:

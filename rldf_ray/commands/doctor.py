@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.plan import Plan, PlanError, load_plan
+from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
 from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
 from rldf_ray.preflight.nodes import SYNTAX, arrange, parse_nodes
 from rldf_ray.storage.run_folder import RunFolder
@@ -63,13 +63,13 @@ def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
     from rldf_ray.models.embedded import resolve_model
     from rldf_ray.preflight.checks import parameters_of
 
-    own = f"vllm:{plan.model}"
-    others = [name for name in plan.speakers() if name.startswith("vllm:") and name != own]
+    own = Speaker("vllm", plan.model)
+    speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]
     found = arrange(
         plan,
         parse_nodes(nodes),
         parameters_of(resolve_model(plan.model)),
-        [parameters_of(resolve_model(name.removeprefix("vllm:"))) for name in others],
+        [parameters_of(resolve_model(other.model)) for other in speaking if other != own],
     )
     lines = "\n".join([*found.nodes, found.memory])
     print(json.dumps(asdict(found), indent=2) if as_json else lines)

@@ -10,7 +10,7 @@ from typing import Any
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.runs import DEBATED, LEARNING, debate_run_name, training_run_name
-from rldf_ray.plan import Plan, model_of
+from rldf_ray.plan import Plan, Speaker
 from rldf_ray.report.notes import is_unproven
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -108,9 +108,9 @@ def cost_of(
 def remarks_on(training: Training) -> tuple[str, ...]:
     """Where one model sits in two places, by itself or as what a referee was fitted from."""
     plan = training.source
-    referee, debater = (model_of(plan.speaker_of(part)) for part in ("referee", "debate"))
+    referee, debater = (plan.speaker_of(part).weights for part in ("referee", "debate"))
     fitted = plan.referee.kind == "trained"
-    if referee == model_of(policy_as_speaker(plan)):
+    if referee == Speaker.parse(policy_as_speaker(plan)).weights:
         return ("its referee is fitted from the model itself",) if fitted else (ITSELF,)
     if referee == debater:
         return ("its referee is fitted from its teacher",) if fitted else (TEACHER,)

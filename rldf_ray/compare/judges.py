@@ -14,7 +14,7 @@ from rldf_ray.dataset.preference_data import topic_of_prompt
 from rldf_ray.evaluate.judge.audit import JUDGE_SUMMARY, audit_remarks
 from rldf_ray.evaluate.judge.rubrics import MEASURES
 from rldf_ray.evaluate.judge.run import JUDGED, LONG_SCORES
-from rldf_ray.plan import model_of
+from rldf_ray.plan import Speaker
 from rldf_ray.storage.parquet import given_table
 
 
@@ -29,11 +29,13 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
         told = json.loads(summary.read_text())
         judge = told["judge"]
         found.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(audit_remarks(told))}")
-        rows = [method.title for method in methods if model_of(judge) in _speakers(method)]
+        rows = [
+            method.title for method in methods if Speaker.parse(judge).weights in _speakers(method)
+        ]
         if rows:
             part = "debates or referees, or a referee is fitted from it,"
             found.append(f"The judge also {part} in the rows {', '.join(rows)}.")
-        if model_of(judge) == model_of(policy):
+        if Speaker.parse(judge).weights == Speaker.parse(policy).weights:
             found.append("The judge is the model that every row begins with: it judges its own.")
     return found
 
@@ -75,4 +77,4 @@ def _speakers(method: Method) -> set[str]:
     if method.training is None:
         return set()
     source = method.training.source
-    return {model_of(source.speaker_of(part)) for part in ("debate", "referee")}
+    return {source.speaker_of(part).weights for part in ("debate", "referee")}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Plan, Speaker
 from rldf_ray.plan.debating import RefereeSection
 
 Learning = Literal["sft", "reward", "ppo"]
@@ -17,13 +17,13 @@ LATER: dict[Learning, tuple[str, ...]] = {"sft": ("reward", "ppo"), "reward": ("
 
 def own_teacher(plan: Plan) -> str | None:
     """Who debates in the plan; None if it is the model itself."""
-    speaker = plan.speaker_of("debate")
+    speaker = str(plan.speaker_of("debate"))
     return None if speaker == policy_as_speaker(plan) else speaker
 
 
 def policy_as_speaker(plan: Plan) -> str:
     """The model to be debiased, as a speaker."""
-    return f"vllm:{plan.model}"
+    return str(Speaker("vllm", plan.model))
 
 
 def debating(plan: Plan, teacher: str | None) -> Plan:
@@ -108,8 +108,8 @@ def _own_referee(plan: Plan) -> RefereeSection:
     """Who referees in the plan, by name: it stays so whoever debates."""
     if plan.referee.kind == "trained":
         return plan.referee
-    return plan.referee.model_copy(update={"model": plan.speaker_of("referee")})
+    return plan.referee.model_copy(update={"model": str(plan.speaker_of("referee"))})
 
 
 def _same_writer(plan: Plan) -> object:
-    return plan.topics.model_copy(update={"model": plan.speaker_of("topics")})
+    return plan.topics.model_copy(update={"model": str(plan.speaker_of("topics"))})

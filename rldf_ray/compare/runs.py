@@ -25,6 +25,8 @@ from rldf_ray.compare.plans import Learning, debated, gathered, trained
 from rldf_ray.console import Progress
 from rldf_ray.plan import Plan
 from rldf_ray.stages.run import StageFunction
+from rldf_ray.pipeline import Stage
+from rldf_ray.plan import Plan, Speaker
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, SPEAKING
 
@@ -62,7 +64,7 @@ def debate_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
     already in OUT, or else the first.
     """
     trainings = {debate_run_name(training): training for training in _trainings(methods)}
-    asking: dict[str, list[str]] = {}  # referee -> the runs that ask it
+    asking: dict[Speaker, list[str]] = {}  # referee -> the runs that ask it
     for name, training in trainings.items():
         asking.setdefault(training.source.speaker_of("referee"), []).append(name)
     writer = _first_with("topics", list(trainings), out)

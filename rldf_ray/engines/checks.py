@@ -6,7 +6,7 @@ import os
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.plan import TRAINED, Plan
+from rldf_ray.plan import Plan
 
 
 class PreflightError(UserError):
@@ -15,8 +15,8 @@ class PreflightError(UserError):
 
 def check_model(plan: Plan) -> str:
     """The model, and every local one that speaks, are there."""
-    speakers = [name.removeprefix("vllm:") for name in plan.speakers() if name.startswith("vllm:")]
-    names = list(dict.fromkeys([plan.model, *speakers, _fitted(plan) or plan.model]))
+    local = [speaker.model for speaker in plan.speakers() if speaker.local]
+    names = list(dict.fromkeys([plan.model, *local]))
     for name in names:
         try:
             resolve_model(name)
@@ -25,16 +25,9 @@ def check_model(plan: Plan) -> str:
     return ", ".join(names)
 
 
-def _fitted(plan: Plan) -> str | None:
-    """What the referee is fitted from, if it is."""
-    if plan.referee.kind != "trained":
-        return None
-    return plan.speaker_of("referee").removeprefix(f"{TRAINED}:")
-
-
 def check_endpoint(plan: Plan) -> str:
     """An endpoint that speaks has its key (the endpoint itself is not called)."""
-    remote = [name for name in plan.speakers() if name.startswith("openai:")]
+    remote = [str(speaker) for speaker in plan.speakers() if speaker.paid]
     if not remote:
         return "none in the plan"
     endpoint = plan.endpoint

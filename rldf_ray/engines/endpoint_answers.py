@@ -7,28 +7,33 @@ from contextlib import contextmanager
 
 from rldf_ray.console import Progress
 from rldf_ray.models.journaled import JournaledModel
-from rldf_ray.plan import Endpoint
+from rldf_ray.plan import Endpoint, Speaker
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
 
-ENDPOINT = "openai:"
+ENDPOINT = "openai"
+
+
+def is_endpoint(model: str) -> bool:
+    """Whether `model` is `openai:NAME`, where evaluations take a folder as well."""
+    return Speaker.parse(model).backend == ENDPOINT
 
 
 @contextmanager
 def remembering(
     model: str, endpoint: Endpoint, out: RunFolder, progress: Progress
 ) -> Iterator[JournaledModel]:
-    """`openai:NAME` with a journal in `out`; what it remembered is told at the end.
+    """`openai:NAME` with a journal in `out`; how much it remembered is printed at the end.
 
     Who answers behind an address is not known here, so the reader has to be.
     """
     from rldf_ray.models.openai_http import OpenAIModel
 
-    asked = OpenAIModel(model.removeprefix(ENDPOINT), endpoint)
+    remote = OpenAIModel(Speaker.parse(model).model, endpoint)
     path = out.path("journal/calls.jsonl")
     journal = Journal(path)
     try:
-        remembered = JournaledModel(asked, journal, address=endpoint.base_url)
+        remembered = JournaledModel(remote, journal, address=endpoint.base_url)
         yield remembered
     finally:
         journal.close()

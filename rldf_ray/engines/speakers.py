@@ -21,7 +21,7 @@ from rldf_ray.engines.vllm_actor import EngineSettings
 from rldf_ray.models.base import BudgetSpentError, ChatModel, Usage
 from rldf_ray.models.journaled import EarlierCalls, JournaledModel
 from rldf_ray.models.limits import Budget
-from rldf_ray.plan import TRAINED, Part, Plan
+from rldf_ray.plan import TRAINED, Part, Plan, Speaker
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -44,18 +44,18 @@ class Speakers:
     earlier: EarlierCalls | None = None
     weights: str | None = None
     _open: ExitStack = field(default_factory=ExitStack)
-    _models: dict[str, JournaledModel] = field(default_factory=dict)
+    _models: dict[Speaker, JournaledModel] = field(default_factory=dict)
     _journal: Journal | None = None
     _used_before: Usage = field(default_factory=Usage)
     _paid_before: Usage = field(default_factory=Usage)
 
     def of(self, part: Part) -> JournaledModel:
         """The model that plays `part`."""
-        name = self.plan.speaker_of(part)
-        if name not in self._models:
-            model = self._open.enter_context(self._started(name))
-            self._models[name] = JournaledModel(model, self.journal, self.earlier, self.weights)
-        return self._models[name]
+        speaker = self.plan.speaker_of(part)
+        if speaker not in self._models:
+            model = self._open.enter_context(self._started(speaker))
+            self._models[speaker] = JournaledModel(model, self.journal, self.earlier, self.weights)
+        return self._models[speaker]
 
     @property
     def journal(self) -> Journal:
@@ -72,7 +72,7 @@ class Speakers:
     @property
     def paid_usage(self) -> Usage:
         """The part of it that an endpoint charges for."""
-        paid = (model.usage for name, model in self._models.items() if name.startswith("openai:"))
+        paid = (model.usage for speaker, model in self._models.items() if speaker.paid)
         return sum(paid, self._paid_before)
 
     def run(self, work: Coroutine[object, object, T]) -> T:
@@ -96,9 +96,9 @@ class Speakers:
         self._open.close()
 
     @contextmanager
-    def _started(self, name: str) -> Iterator[ChatModel]:
-        kind, _, model = name.partition(":")
-        if kind == "openai":
+    def _started(self, speaker: Speaker) -> Iterator[ChatModel]:
+        model = speaker.model
+        if speaker.backend == "openai":
             from rldf_ray.models.openai_http import OpenAIModel
 
             yield OpenAIModel(
@@ -106,28 +106,30 @@ class Speakers:
             )
             return
         began = time.monotonic()
-        with self._engines(kind, model) as pool:
+        with self._engines(speaker) as pool:
             pool.wait_until_ready()
             self.progress.say(f"  engines up in {time.monotonic() - began:.0f} s")
             yield pool
 
     @contextmanager
-    def _engines(self, kind: str, model: str) -> Iterator[EnginePool]:
-        if kind == "vllm":
+    def _engines(self, speaker: Speaker) -> Iterator[EnginePool]:
+        if speaker.backend == "vllm":
             dtype, placement = self.plan.engines.dtype, at_once(self.plan, self.placement)
             most = self.plan.engines.max_count
             with policy_engines(
-                self.plan, placement, self.progress, model, "base", dtype, most=most
+                self.plan, placement, self.progress, speaker.model, "base", dtype, most=most
             ) as pool:
                 yield pool
             return
-        if kind == TRAINED:
+        if speaker.backend == TRAINED:
             with fitted_referee(self.plan, self.placement, self.folder) as pool:
                 yield pool
             return
-        settings = ScriptedSettings(float(model), max_num_seqs=self.plan.engines.max_num_seqs)
+        settings = ScriptedSettings(
+            float(speaker.model), max_num_seqs=self.plan.engines.max_num_seqs
+        )
         most = self.plan.engines.max_count
-        with _pool(self.plan, self.placement, settings, f"scripted:{model}", most) as pool:
+        with _pool(self.plan, self.placement, settings, str(speaker), most) as pool:
             yield pool
 
 
@@ -139,7 +141,7 @@ def at_once(plan: Plan, placement: Placement) -> Placement:
     """
     if placement.engine_threads is None:
         return placement
-    here = [name for name in plan.speakers() if not name.startswith(("openai:", "scripted:"))]
+    here = [speaker for speaker in plan.speakers() if speaker.local]
     return replace(placement, engine_threads=max(1, placement.engine_threads // len(here)))
 
 
@@ -149,7 +151,7 @@ def fitted_referee(plan: Plan, placement: Placement, folder: RunFolder) -> Itera
     revision: str = folder.read_json("referee/calibration.json")["revision"]
     settings = RewardSettings(
         folder=folder.address("referee/model"),
-        name=plan.speaker_of("referee"),
+        name=str(plan.speaker_of("referee")),
         revision=revision,
         device=placement.device,
         threads=placement.threads,

@@ -16,11 +16,11 @@ from rldf_ray.plan.loading import load_plan as load_plan
 from rldf_ray.plan.loading import plan_fields as plan_fields
 from rldf_ray.plan.loading import presets as presets
 from rldf_ray.plan.plan import RUNTIME_FIELDS as RUNTIME_FIELDS
-from rldf_ray.plan.plan import TRAINED as TRAINED
 from rldf_ray.plan.plan import EnginesSection as EnginesSection
 from rldf_ray.plan.plan import Part as Part
 from rldf_ray.plan.plan import Plan as Plan
-from rldf_ray.plan.plan import model_of as model_of
+from rldf_ray.plan.speaker import TRAINED as TRAINED
+from rldf_ray.plan.speaker import Speaker as Speaker
 from rldf_ray.plan.training import LoraSection as LoraSection
 from rldf_ray.plan.training import PPOSection as PPOSection
 from rldf_ray.plan.training import RewardSection as RewardSection

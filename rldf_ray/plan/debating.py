@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from rldf_ray.plan.section import Section, described
+from rldf_ray.plan.speaker import Speaker
 
 Filter = Literal["empty", "cut_off", "refusal", "off_language", "near_duplicate"]
 
@@ -51,11 +52,12 @@ def part_model(part: str) -> Any:
 
 
 def _names_a_backend(value: str | None) -> str | None:
-    if value is not None and not value.startswith(("vllm:", "openai:", "scripted:")):
+    speaker = Speaker("vllm", "model") if value is None else Speaker.parse(value)
+    if speaker.backend not in ("vllm", "openai", "scripted"):
         raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
-    kind, _, rest = (value or "vllm:model").partition(":")
-    if not rest or (kind == "scripted" and not rest.replace(".", "", 1).isdigit()):
-        raise ValueError(f"after '{kind}:' comes a model, or seconds for 'scripted:'")
+    seconds = speaker.model.replace(".", "", 1).isdigit()
+    if not speaker.model or (speaker.backend == "scripted" and not seconds):
+        raise ValueError(f"after '{speaker.backend}:' comes a model, or seconds for 'scripted:'")
     return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+from typing import Literal
 
 import yaml
 from pydantic import Field, field_validator, model_validator
@@ -19,6 +20,7 @@ from rldf_ray.plan.debating import (
     Topics,
 )
 from rldf_ray.plan.section import Section, described
+from rldf_ray.plan.speaker import TRAINED, Speaker
 from rldf_ray.plan.training import PPOSection, RewardSection, SFTSection, TrainSection
 from rldf_ray.storage.digest import digest
 
@@ -54,14 +56,6 @@ With these values a plan's digest is what it was, so runs and stores begun befor
 
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
-TRAINED = "trained"
-
-
-def model_of(speaker: str) -> str:
-    """The model behind a speaker, whatever serves it; a folder that is here by one name."""
-    model = speaker.partition(":")[2]
-    folder = Path(model).expanduser()
-    return str(folder.resolve()) if folder.is_dir() else model
 
 
 class EnginesSection(Section):
@@ -200,21 +194,22 @@ class Plan(Section):
             )
         return self
 
-    def speaker_of(self, part: Part) -> str:
+    def speaker_of(self, part: Part) -> Speaker:
         """Who plays `part`: 'vllm:MODEL', 'openai:MODEL', 'scripted:SECONDS' or 'trained:MODEL'.
 
         The last is a referee only, fitted from MODEL in the run.
         """
         if part == "referee" and self.referee.kind == "trained":
-            return f"{TRAINED}:{self.referee.fit.model or self.model}"
+            return Speaker(TRAINED, self.referee.fit.model or self.model)
         own = {
             "topics": self.topics.model,
             "debate": self.debate.model,
             "referee": self.referee.model,
         }
-        return own[part] or self.teacher or f"vllm:{self.model}"
+        named = own[part] or self.teacher
+        return Speaker("vllm", self.model) if named is None else Speaker.parse(named)
 
-    def speakers(self) -> tuple[str, ...]:
+    def speakers(self) -> tuple[Speaker, ...]:
         """The models that play the parts, each once."""
         return tuple(dict.fromkeys(self.speaker_of(part) for part in PARTS))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rldf_ray.cluster.placement import BYTES, Resources, check_memory, memory_needed_gib
 from rldf_ray.dataset import filters
-from rldf_ray.engines.checks import PreflightError, _fitted, check_endpoint, check_model
+from rldf_ray.engines.checks import PreflightError, check_endpoint, check_model
 from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.models.embedded import resolve_model
@@ -83,8 +83,8 @@ def check_referee(plan: Plan) -> str:
 
     Each of a bias type's labels is in every topic, so two topics are enough.
     """
-    if _fitted(plan) is None:
-        return plan.speaker_of("referee")
+    if plan.referee.kind != "trained":
+        return str(plan.speaker_of("referee"))
     topics = {
         s.topic for name in plan.bias_types for s in labelled_statements(name) if s.split == "fit"
     }
@@ -168,9 +168,9 @@ def _model_gib(plan: Plan, stage: str) -> float:
     """One trained whole is taken to be written in float32; one with adapters is as its base."""
     dtype = plan.ppo.dtype if stage == "ppo" else plan.train.dtype
     whole = stage == "referee" or plan.train.lora.rank == 0
-    started_from = _fitted(plan) if stage == "referee" else plan.model
-    if started_from is None:
+    if stage == "referee" and plan.referee.kind != "trained":
         return 0.0
+    started_from = plan.speaker_of("referee").model if stage == "referee" else plan.model
     size = BYTES["float32"] if whole else BYTES[dtype]
     return parameters_of(resolve_model(started_from)) * size / 2**30
 

@@ -79,9 +79,7 @@ def _packages() -> str:
 def _reachable(plan: Plan) -> str:
     """Where the plan has an endpoint: whether it answers and knows the model."""
     found = check_endpoint(plan)
-    wanted = [
-        name.removeprefix("openai:") for name in plan.speakers() if name.startswith("openai:")
-    ]
+    wanted = [speaker.model for speaker in plan.speakers() if speaker.paid]
     if not wanted:
         return found
     import openai

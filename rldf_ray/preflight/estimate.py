@@ -244,7 +244,7 @@ def _score_passes(plan: Plan) -> int:
 
 def _billed(plan: Plan, part: Part) -> float:
     """1 where an endpoint plays `part`, else 0."""
-    return float(plan.speaker_of(part).startswith("openai:"))
+    return float(plan.speaker_of(part).paid)
 
 
 def _mean_context(plan: Plan) -> int:

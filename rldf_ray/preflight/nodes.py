@@ -127,7 +127,7 @@ def _debating(plan: Plan, nodes: Sequence[Node], home: int) -> list[int]:
 
     PPO begins when the debates have ended, so its node is free for them.
     """
-    speaking = [name for name in plan.speakers() if name.startswith("vllm:")]
+    speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]
     left = wanted = plan.engines.count * len(speaking)
     found = [0] * len(nodes)
     for index in sorted(range(len(nodes)), key=lambda i: i != home - 1):

@@ -34,7 +34,7 @@ from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.evaluate.bbq.items import BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
-from rldf_ray.plan import Plan, load_plan, presets
+from rldf_ray.plan import Plan, Speaker, load_plan, presets
 from rldf_ray.stages.run import Facts, Run
 from rldf_ray.storage.digest import digest
 from tests.compare.conftest import Machine, compare
@@ -130,8 +130,8 @@ def spoken(monkeypatch: pytest.MonkeyPatch) -> Spoken:
     def entered(flawed: bool) -> Iterator[Requests]:
         requests = Requests()
 
-        def engines(speakers: Speakers, kind: str, model: str) -> AbstractContextManager[Engine]:
-            return engine(f"{kind}:{model}", requests, flawed, kind == "trained")
+        def engines(speakers: Speakers, speaker: Speaker) -> AbstractContextManager[Engine]:
+            return engine(str(speaker), requests, flawed, speaker.backend == "trained")
 
         with monkeypatch.context() as patch:
             patch.setattr(pipeline, "ray_cluster", cluster)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import debating, own_teacher
 from rldf_ray.models.embedded import short_name
-from rldf_ray.plan import Plan, PlanError
+from rldf_ray.plan import Plan, PlanError, Speaker
 
 PLACE = 6
 NEEDS = "no teacher; give --teacher vllm:MODEL or openai:MODEL, or one in the plan"
@@ -33,7 +33,7 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
 
 def short(teacher: str) -> str:
     """A teacher's name without its backend and the folders above it."""
-    return short_name(teacher.partition(":")[2])
+    return short_name(Speaker.parse(teacher).model)
 
 
 def _check_slugs(teachers: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from rldf_ray.engines.endpoint_answers import ENDPOINT
+from rldf_ray.engines.endpoint_answers import is_endpoint
 from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, Key
 from rldf_ray.evaluate.bbq.prompt import (
     LETTERS,
@@ -40,12 +40,12 @@ def check_mode(model: str, mode: Mode) -> None:
     Raises:
         BBQError: an endpoint cannot rank, or a folder cannot generate.
     """
-    if model.startswith(ENDPOINT) and mode in RANKED:
+    if is_endpoint(model) and mode in RANKED:
         raise BBQError(
             f"{model}: an endpoint does not tell the likelihood of a given answer; allowed: "
             "--mode letter or --mode generate"
         )
-    if not model.startswith(ENDPOINT) and mode == "generate":
+    if not is_endpoint(model) and mode == "generate":
         raise BBQError(
             f"{model}: answers are generated at endpoints only; allowed: --mode rank or --mode "
             "letter, or openai:NAME with --base-url of a server of this model"

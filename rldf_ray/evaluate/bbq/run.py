@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.console import Progress, table_console
-from rldf_ray.engines.endpoint_answers import ENDPOINT, remembering
+from rldf_ray.engines.endpoint_answers import is_endpoint, remembering
 from rldf_ray.evaluate.bbq.ask import (
     DType,
     ask_endpoint,
@@ -118,7 +118,7 @@ def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
     asked = asked_items(items.items, request.mode, request.permute, request.seed)
     progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
     with progress.bar("BBQ items", len(items.items)) as bar:
-        if request.model.startswith(ENDPOINT):
+        if is_endpoint(request.model):
             answers = _from_endpoint(request, items, asked, out, progress, bar.advance)
         else:
             answers = _from_folder(request, items, asked, bar.advance)
@@ -164,7 +164,7 @@ def _from_endpoint(
 
 def default_out(model: str, mode: str) -> Path:
     """`runs/bbq/NAME-MODE`, the model's short name without what a file's name cannot hold."""
-    name = model if model.startswith(ENDPOINT) else short_name(model)
+    name = model if is_endpoint(model) else short_name(model)
     return Path("runs/bbq") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('-.')}-{mode}"
 
 

@@ -46,7 +46,7 @@ from rldf_ray.evaluate.judge.summary import (
     summary_of,
 )
 from rldf_ray.models.embedded import weights_revision
-from rldf_ray.plan import Plan, PlanError, model_of
+from rldf_ray.plan import Plan, PlanError, Speaker
 from rldf_ray.plan.plan import PARTS
 from rldf_ray.plan.section import Section
 from rldf_ray.referee.labelled_statements import held_out_statements
@@ -150,8 +150,8 @@ def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
 
 def _behind(judge: str, plan: Plan) -> str | None:
     """What tells a judge from others of its name: the weights in its folder, or its address."""
-    backend, _, model = judge.partition(":")
-    return weights_revision(model) if backend == "vllm" else plan.endpoint.base_url
+    speaker = Speaker.parse(judge)
+    return weights_revision(speaker.model) if speaker.local else plan.endpoint.base_url
 
 
 def judge_plan(plan: Plan, judge: str) -> Plan:
@@ -180,12 +180,12 @@ def same_model(judge: str, theirs: Plan | None) -> list[str]:
     """The parts in the answers' plan that the judge's own model plays."""
     if theirs is None:
         return []
-    name = model_of(judge)
+    name = Speaker.parse(judge).weights
     told = {"topics": "topic writer", "debate": "teacher", "referee": "referee"}
     if theirs.referee.kind == "trained":
         told["referee"] = "what the referee is fitted from"
-    found = [told[part] for part in PARTS if model_of(theirs.speaker_of(part)) == name]
-    policy = model_of(f"vllm:{theirs.model}")
+    found = [told[part] for part in PARTS if theirs.speaker_of(part).weights == name]
+    policy = Speaker("vllm", theirs.model).weights
     return [*found, "the model that was trained"] if policy == name else found
 
 
@@ -235,8 +235,8 @@ def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
     """The judge, with Ray where it runs on engines."""
     progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
     judge = plan.speaker_of("referee")
-    behind = _behind(judge, plan)
-    if judge.startswith("openai:"):
+    behind = _behind(str(judge), plan)
+    if judge.paid:
         nowhere = Placement(
             device="cpu",
             engines=0,

@@ -17,6 +17,7 @@ from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.multirole.data import MultiroleSet
 from rldf_ray.evaluate.multirole.summary import MultiroleEvaluation
 from rldf_ray.models.base import ChatModel
+from rldf_ray.plan import Speaker
 
 BATCH_TOKENS = 512
 
@@ -71,7 +72,7 @@ async def evaluate_model(
         BBQError: a ranking mode, which needs likelihoods of given answers.
         ModelError: a request failed for good; the finished ones are in the model's journal.
     """
-    check_mode(f"{ENDPOINT}{model.name}", mode)
+    check_mode(str(Speaker(ENDPOINT, model.name)), mode)
     asked = asked_items(queries.items, mode, permute, seed)
     answers = await ask_endpoint(model, queries.items, asked, mode, seed, on_answers)
     return MultiroleEvaluation(

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.console import Progress, table_console
-from rldf_ray.engines.endpoint_answers import ENDPOINT, remembering
+from rldf_ray.engines.endpoint_answers import is_endpoint, remembering
 from rldf_ray.evaluate.bbq.ask import DType, check_mode
 from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.run import default_out as bbq_out
@@ -80,7 +80,7 @@ def evaluate(request: Request, data: Path, number: int, out: RunFolder) -> Multi
     queries = load_multirole(data, number, request.seed)
     progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
     with progress.bar("queries", len(queries.queries)) as bar:
-        if not request.model.startswith(ENDPOINT):
+        if not is_endpoint(request.model):
             return evaluate_folder(
                 request.model,
                 queries,

@@ -33,11 +33,11 @@ from rldf_ray.evaluate.self_identification.name_biases import (
 from rldf_ray.evaluate.self_identification.pairs import OWN_WRITING, QuestionAnswer
 from rldf_ray.evaluate.self_identification.summary import attention_summary, mean_masses, summary
 from rldf_ray.models.embedded import weights_revision
-from rldf_ray.plan import Plan, PlanError
+from rldf_ray.plan import Plan, PlanError, Speaker
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
 
-BACKENDS = ("openai:", "vllm:", "scripted:")
+BACKENDS = ("openai", "vllm", "scripted")
 NAME = "self_identification"
 
 
@@ -69,7 +69,7 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
         PlacementError, ModelError: with what to do about it.
     """
     folder = RunFolder.at(out)
-    endpoint = request.model.startswith(BACKENDS)
+    endpoint = Speaker.parse(request.model).backend in BACKENDS
     weights = None if endpoint else model_folder(request.model)
     revision = None if weights is None else weights_revision(weights)
     plan = _plan(request, weights)
@@ -136,7 +136,7 @@ def _speakers(
 ) -> Iterator[Speakers]:
     """The model asked, on Ray where it runs on engines."""
     with ExitStack() as opened:
-        if plan.speaker_of("referee").startswith("openai:"):
+        if plan.speaker_of("referee").paid:
             placement = Placement(
                 device="cpu",
                 engines=0,
