@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rldf_ray.errors import UserError
-from rldf_ray.plan import TRAINED, EnginesSection, Plan
 from rldf_ray.plan import EnginesSection, Plan
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

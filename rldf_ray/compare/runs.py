@@ -23,10 +23,8 @@ from rldf_ray import pipeline
 from rldf_ray.compare.method import Last, Method, Training
 from rldf_ray.compare.plans import Learning, debated, gathered, trained
 from rldf_ray.console import Progress
-from rldf_ray.plan import Plan
-from rldf_ray.stages.run import StageFunction
-from rldf_ray.pipeline import Stage
 from rldf_ray.plan import Plan, Speaker
+from rldf_ray.stages.run import StageFunction
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, SPEAKING
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
-from typing import Literal
 
 import yaml
 from pydantic import Field, field_validator, model_validator
