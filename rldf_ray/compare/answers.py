@@ -19,7 +19,7 @@ from rldf_ray.cluster.ray_cluster import ray_cluster, remote
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.thinking import Scene, Thinker, Thought, asked_after
 from rldf_ray.console import Progress
-from rldf_ray.engines.speakers import policy_engines
+from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.bbq.items import BBQSet, Key
 from rldf_ray.evaluate.bbq.prompt import Asked, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation

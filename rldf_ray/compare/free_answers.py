@@ -21,7 +21,7 @@ from rldf_ray.compare.method import Method
 from rldf_ray.compare.runs import data_runs
 from rldf_ray.compare.thinking import Scene
 from rldf_ray.console import Progress
-from rldf_ray.engines.speakers import policy_engines
+from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.held_out.answers import answer_prompts, held_out_rows
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from rldf_ray.plan.section import Section, described
-from rldf_ray.plan.speaker import Speaker
+from rldf_ray.plan.speaker import check_speaker
 
 Filter = Literal["empty", "cut_off", "refusal", "off_language", "near_duplicate"]
 
@@ -52,12 +52,8 @@ def part_model(part: str) -> Any:
 
 
 def _names_a_backend(value: str | None) -> str | None:
-    speaker = Speaker("vllm", "model") if value is None else Speaker.parse(value)
-    if speaker.backend not in ("vllm", "openai", "scripted"):
-        raise ValueError("allowed: null, 'vllm:MODEL', 'openai:MODEL' or 'scripted:SECONDS'")
-    seconds = speaker.model.replace(".", "", 1).isdigit()
-    if not speaker.model or (speaker.backend == "scripted" and not seconds):
-        raise ValueError(f"after '{speaker.backend}:' comes a model, or seconds for 'scripted:'")
+    if value is not None:
+        check_speaker(value)
     return value
 
 

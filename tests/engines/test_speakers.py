@@ -12,7 +12,8 @@ from rich.console import Console
 
 from rldf_ray.cluster.placement import Resources, place
 from rldf_ray.console import Progress
-from rldf_ray.engines.speakers import Speakers, at_once
+from rldf_ray.engines.plan_engines import at_once
+from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message
 from rldf_ray.plan import Plan
 from rldf_ray.protocols import multirole

@@ -31,7 +31,8 @@ from rldf_ray.compare.answers import Put
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.results import RESULT_SCHEMA
 from rldf_ray.console import Progress
-from rldf_ray.engines.speakers import Speakers
+from rldf_ray.engines.backend import SpeakerContext
+from rldf_ray.engines.backends import scripted, trained, vllm
 from rldf_ray.evaluate.bbq.items import BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.plan import Plan, Speaker, load_plan, presets
@@ -130,12 +131,13 @@ def spoken(monkeypatch: pytest.MonkeyPatch) -> Spoken:
     def entered(flawed: bool) -> Iterator[Requests]:
         requests = Requests()
 
-        def engines(speakers: Speakers, speaker: Speaker) -> AbstractContextManager[Engine]:
+        def engines(speaker: Speaker, context: SpeakerContext) -> AbstractContextManager[Engine]:
             return engine(str(speaker), requests, flawed, speaker.backend == "trained")
 
         with monkeypatch.context() as patch:
             patch.setattr(pipeline, "ray_cluster", cluster)
-            patch.setattr(Speakers, "_engines", engines)
+            for backend in (vllm, scripted, trained):
+                patch.setattr(backend, "start", engines)
             yield requests
 
     return entered

@@ -34,10 +34,10 @@ from rldf_ray.evaluate.self_identification.pairs import OWN_WRITING, QuestionAns
 from rldf_ray.evaluate.self_identification.summary import attention_summary, mean_masses, summary
 from rldf_ray.models.embedded import weights_revision
 from rldf_ray.plan import Plan, PlanError, Speaker
+from rldf_ray.plan.speaker import named_backends
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
 
-BACKENDS = ("openai", "vllm", "scripted")
 NAME = "self_identification"
 
 
@@ -69,7 +69,7 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
         PlacementError, ModelError: with what to do about it.
     """
     folder = RunFolder.at(out)
-    endpoint = Speaker.parse(request.model).backend in BACKENDS
+    endpoint = Speaker.parse(request.model).backend in named_backends()
     weights = None if endpoint else model_folder(request.model)
     revision = None if weights is None else weights_revision(weights)
     plan = _plan(request, weights)

@@ -1,0 +1,50 @@
+"""What a backend is given and what it has to have; the backends lie in `backends/`."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from rldf_ray.cluster.placement import Placement
+from rldf_ray.console import Progress
+from rldf_ray.engines.pool import EnginePool
+from rldf_ray.models.base import ChatModel
+from rldf_ray.plan import Plan
+from rldf_ray.plan.speaker import BACKENDS, BackendFacts, Speaker
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.run_folder import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeakerContext:
+    """The run in which a speaker is started."""
+
+    plan: Plan
+    folder: RunFolder
+    placement: Placement
+    progress: Progress
+    journal: Journal
+    began: float = field(default_factory=time.monotonic)
+
+    def wait_until_ready(self, pool: EnginePool) -> None:
+        pool.wait_until_ready()
+        self.progress.say(f"  engines up in {time.monotonic() - self.began:.0f} s")
+
+
+class Backend(Protocol):
+    """A module in `backends/`."""
+
+    FACTS: BackendFacts
+
+    def check(self, model: str) -> None: ...
+
+    def start(
+        self, speaker: Speaker, context: SpeakerContext
+    ) -> AbstractContextManager[ChatModel]: ...
+
+
+def backend_of(speaker: Speaker) -> Backend:
+    return cast(Backend, importlib.import_module(f"{BACKENDS}.{speaker.backend}"))

@@ -1,0 +1,10 @@
+"""The backends of models that speak: a file each, found by being in this folder.
+
+'NAME:MODEL' in a plan is served by NAME.py, which has
+
+    FACTS       rldf_ray.plan.speaker.BackendFacts
+    check       check(model) raises ValueError, saying what may stand after the colon
+    start       start(speaker, context) is a context manager of a ChatModel
+
+A plan reads the first two, so such a file imports what computes only inside `start`.
+"""
