@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
 from ray import serve
 from ray.serve.handle import DeploymentHandle
 
-from rldf_ray.models.embedded import resolve_model
 from rldf_ray.referee.trained import TrainedReferee
 from serve.api import build_guarded
 from serve.engines import Routes
@@ -28,6 +26,7 @@ from serve.handles import RefereeRewards, RewardScorer, ServeEngines
 from serve.keys import KeyRing
 from serve.metrics import Metrics
 from serve.referees import trained_referee
+from serve.rollout import Rollouts
 from serve.service import Service
 from serve.settings import Settings, check_address, read_settings
 
@@ -38,8 +37,6 @@ log = logging.getLogger("rldf.serve")
 
 def build(args: dict[str, Any]) -> serve.Application:
     """The application of `settings`, given as a mapping (the `args` of a Serve config file)."""
-    from serve.rollout import Rollouts
-
     settings = read_settings(args)
     told = settings.model_dump(mode="json")
     reward = _reward(settings) if settings.reward is not None else None
@@ -81,123 +78,6 @@ def _referee(settings: Settings) -> serve.Application:
     device = "cuda" if settings.reward_gpus else "cpu"
     folder = str(Path(settings.trained_referee) / "model")
     return deployment.bind(folder, device, settings.referee_max_length)
-
-
-def engine_application(settings: Settings, name: str, folder: str) -> serve.Application:
-    """The application of one engine, serving `folder` and the adapters on it."""
-    from serve.replicas import ScriptedServed
-
-    section = settings.engine
-    folder = resolve_model(folder)
-    if section.kind == "vllm":
-        return _vllm_application(settings, name, folder)
-    options = {**_deployment_options(settings), "ray_actor_options": {"num_cpus": section.cpus}}
-    return serve.deployment(name="engine", **options)(ScriptedServed).bind(
-        name, folder, section.scripted_delay_s, section.messages_per_s
-    )
-
-
-def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Application:
-    from ray.serve.llm import LLMConfig, build_llm_deployment
-
-    from serve.replicas import ServedModel
-
-    section = settings.engine
-    bundle: dict[str, float] = {"CPU": section.cpus}
-    if section.gpus:
-        bundle["GPU"] = section.gpus
-    config = LLMConfig(
-        model_loading_config={"model_id": name, "model_source": folder},
-        engine_kwargs=_engine_arguments(settings, name),
-        accelerator_type=section.accelerator_type,
-        placement_group_config={"bundles": [bundle]},
-        deployment_config={
-            **_deployment_options(settings),
-            "ray_actor_options": {"num_cpus": 0},
-        },
-        experimental_configs={"stream_batching_interval_ms": 0},
-        runtime_env={"env_vars": _engine_environment(settings)},
-        log_engine_metrics=False,
-    )
-    return build_llm_deployment(
-        config,
-        deployment_cls=ServedModel,
-        override_serve_options={"name": "engine"},
-        bind_kwargs={"messages_per_s": section.messages_per_s},
-    )
-
-
-def _engine_environment(settings: Settings) -> dict[str, str]:
-    """What vLLM reads when it is imported."""
-    # By default vLLM leaves a core to others, and is compiled in part even when it is eager: 25 s
-    # at the first request with log-probabilities.
-    found = {
-        "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
-        # Ray would set it to the CPUs it reserved, and vLLM obeys.
-        "OMP_NUM_THREADS": str(engine_threads(settings)),
-    }
-    return found | ({"TORCHDYNAMO_DISABLE": "1"} if settings.engine.enforce_eager else {})
-
-
-def engine_threads(settings: Settings) -> int:
-    """Threads of one engine on a CPU: more than its share of the cores slows all of them down."""
-    engines = [source for source in settings.models.values() if source.on is None]
-    return settings.engine.threads or max(1, (os.cpu_count() or 1) // max(1, len(engines)))
-
-
-def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:
-    section = settings.engine
-    found: dict[str, Any] = {
-        "dtype": section.dtype,
-        "max_model_len": section.max_model_len,
-        "max_num_seqs": section.max_num_seqs,
-        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine.
-        "enable_chunked_prefill": False,
-        "max_num_batched_tokens": max(2048, section.max_model_len),
-        "enable_prefix_caching": True,
-        "enforce_eager": section.enforce_eager,
-        "enable_log_requests": False,
-        "disable_log_stats": True,
-        # A sampling default in the model's folder must not change what a request means, and
-        # this is the one place where answers without max_tokens are limited.
-        "generation_config": "vllm",
-        "override_generation_config": {"max_new_tokens": settings.limits.max_tokens},
-    }
-    adapters = settings.adapters_on(name.partition(".")[0])
-    if adapters:
-        # During a rollout an adapter is there in two versions.
-        seats = 2 * len(adapters) + 1
-        rank = section.max_lora_rank
-        found |= {"enable_lora": True, "max_loras": seats, "max_lora_rank": rank}
-    if section.gpus:
-        found["gpu_memory_utilization"] = section.gpu_memory_utilization
-    else:
-        found["kv_cache_memory_bytes"] = int(section.kv_cache_gib * 2**30)
-    return found
-
-
-def _deployment_options(settings: Settings) -> dict[str, Any]:
-    section = settings.engine
-    options: dict[str, Any] = {
-        "autoscaling_config": {
-            "min_replicas": section.min_replicas,
-            "max_replicas": section.max_replicas,
-            "target_ongoing_requests": section.target_ongoing,
-            "upscale_delay_s": section.upscale_delay_s,
-            "downscale_delay_s": section.downscale_delay_s,
-        },
-        "max_ongoing_requests": 10_000,
-        "health_check_period_s": section.health_check_s,
-        # A replica that is taken away finishes what it has begun.
-        "graceful_shutdown_timeout_s": settings.limits.request_timeout_s,
-        "graceful_shutdown_wait_loop_s": 0.5,
-    }
-    if section.prefix_routing:
-        options["request_router_config"] = {
-            "request_router_class": "ray.serve.llm.request_router:PrefixCacheAffinityRouter"
-        }
-    return options
 
 
 @serve.ingress()

@@ -14,7 +14,7 @@ from typing import Any
 
 from ray import serve
 
-from serve.app import engine_application
+from serve.engine_apps import engine_application
 from serve.engines import Routes
 from serve.handles import engine_app_name
 from serve.settings import read_settings

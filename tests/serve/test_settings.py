@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from serve.app import engine_threads
+from serve.engine_apps import engine_threads
 from serve.settings import SettingsError, check_address, read_settings, settings_for
 
 
