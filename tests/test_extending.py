@@ -18,15 +18,19 @@ import typer
 
 import rldf_ray
 from rldf_ray import cli, evaluate, pipeline, protocols
-from rldf_ray.cluster.placement import Resources
+from rldf_ray.cluster.placement import Resources, place
 from rldf_ray.commands.evaluations import add_evaluations
 from rldf_ray.compare import methods
 from rldf_ray.compare.method import methods_of
 from rldf_ray.console import Progress
+from rldf_ray.engines import backends
+from rldf_ray.engines.backend import SpeakerContext
+from rldf_ray.engines.backends import scripted
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models import openai_http
-from rldf_ray.models.base import ChatRequest
+from rldf_ray.models.base import ChatModel, ChatRequest, Message
 from rldf_ray.models.scripted import ScriptedModel
+from rldf_ray.plan import PlanError, Speaker
 from rldf_ray.protocols.hold import hold_all
 from rldf_ray.protocols.known import ProtocolError, protocol_named, protocol_names
 from rldf_ray.protocols.seam import Cast
@@ -67,15 +71,11 @@ def spoken(monkeypatch: pytest.MonkeyPatch) -> None:
     def cluster(logs: Path) -> Iterator[Resources]:
         yield Resources(4, 0, 64)
 
-    class Engine(ScriptedModel):
-        def wait_until_ready(self) -> None:
-            """It is."""
-
-    def engines(speakers: Speakers, kind: str, model: str) -> AbstractContextManager[Engine]:
-        return nullcontext(Engine())
+    def start(speaker: Speaker, context: SpeakerContext) -> AbstractContextManager[ChatModel]:
+        return nullcontext(ScriptedModel())
 
     monkeypatch.setattr(pipeline, "ray_cluster", cluster)
-    monkeypatch.setattr(Speakers, "_engines", engines)
+    monkeypatch.setattr(scripted, "start", start)
 
 
 def also_in(package: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,6 +121,22 @@ def test_nobody_reads_another_debaters_statement(
 def test_a_protocol_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(ProtocolError, match=r"debate\.protocol=duel.*allowed: multirole"):
         protocol_named("duel")
+
+
+def test_a_backend_is_a_file(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    also_in(backends, files / "engines" / "backends", monkeypatch)
+    speakers = Speakers(
+        plan=plan_with("teacher=parrot:hello"),
+        folder=RunFolder(tmp_path / "run"),
+        placement=place(plan_with(), Resources(4, 0, 64)),
+        progress=Progress(),
+    )
+    request = ChatRequest(messages=(Message("user", "Hi."),), max_tokens=8, address="a")
+    (answer,) = asyncio.run(speakers.of("debate").complete(request))
+    speakers.end()
+    assert answer.text == "hello"
+    with pytest.raises(PlanError, match="after 'parrot:' comes one word"):
+        plan_with("teacher=parrot:7")
 
 
 def test_a_method_is_a_file(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,9 @@ from typing import Any
 
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
-from rldf_ray.engines.speakers import Speakers, policy_engines
-from rldf_ray.errors import UserError
 from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.engines.speakers import Speakers
+from rldf_ray.errors import UserError
 from rldf_ray.models.base import Usage
 from rldf_ray.plan import Plan
 from rldf_ray.storage.run_folder import RunFolder
