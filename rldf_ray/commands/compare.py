@@ -20,7 +20,7 @@ PLACE = 4
 
 if TYPE_CHECKING:
     from rldf_ray.compare.comparisons import Comparison
-    from rldf_ray.compare.result import Found
+    from rldf_ray.compare.result import ComparisonResult
 
 
 class AskedBy(StrEnum):
@@ -143,7 +143,7 @@ def compare(
     progress.say(f"{out / 'compare'}: {names}")
 
 
-def show(found: Found, console: Console) -> None:
+def show(found: ComparisonResult, console: Console) -> None:
     """Accuracy with differences, and what every row cost; both fit 80 columns."""
     from rldf_ray.compare.results import ALL, BBQ
     from rldf_ray.compare.tables import cell_of

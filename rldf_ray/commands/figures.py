@@ -36,8 +36,8 @@ def figures(
     ] = None,
 ) -> None:
     """Draw CE and LS (Figures 5, 6) and BBQ's accuracies, show answers beside others (Figure 7)."""
+    from rldf_ray.report.abstention import answered_of
     from rldf_ray.report.comparison import write_figures
-    from rldf_ray.report.readiness import answered_of
 
     found = RunFolder(folder.resolve())
     drawn_from = (ITEMS, *RESULTS, *TEXTS)
@@ -54,7 +54,7 @@ def figures(
 
 def _items(folder: RunFolder) -> list[dict[str, Any]]:
     """Without what was thought, which is most of the file."""
-    from rldf_ray.report.readiness import NEEDED
+    from rldf_ray.report.abstention import NEEDED
 
     table = folder.read_table(ITEMS)
     rows: list[dict[str, Any]] = table.select(

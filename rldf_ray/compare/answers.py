@@ -17,7 +17,7 @@ import pyarrow as pa
 from rldf_ray.cluster.placement import Placement, place
 from rldf_ray.cluster.ray_cluster import ray_cluster, remote
 from rldf_ray.compare.method import Method
-from rldf_ray.compare.thinking import Scene, Thinker, Thought, asked_after
+from rldf_ray.compare.thinking import Scene, Thinker, Thought, prompt_after
 from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.bbq.items import BBQSet, Key
@@ -32,16 +32,16 @@ from rldf_ray.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """An item as it is put to the model, and what the model said before that ("" if nothing)."""
+class PromptedItem:
+    """An item's prompt, and what the model reasoned before it ("" if it did not)."""
 
-    asked: Asked
-    said: str = ""
+    prompt: Asked
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
-    """One method in one repeat, before its answers.
+class MethodRun:
+    """One method in one repeat: the model that answers, and the seed.
 
     Attributes:
         folder: the model that answers, as `resolve_model` takes it.
@@ -57,14 +57,15 @@ class Asking:
     weights: str
 
     def key(self, plan: Plan, items: BBQSet, mode: Mode) -> str:
-        """Equal keys, equal answers."""
-        drawn = self.seed if mode == "letter" else None  # the order of the options
+        """The address of the answers: runs with equal keys have equal answers."""
+        # Only letters show the options, in an order that the seed draws.
+        drawn = self.seed if mode == "letter" else None
         questions = [asdict(item) for item in items.items]
         thinking = self.thinking(plan)
         return digest(self.weights, thinking, mode, drawn, plan.engines.dtype, questions)
 
     def thinking(self, plan: Plan) -> tuple[object, ...] | None:
-        """What shapes what it says about a scene; None if it says nothing."""
+        """What its reasoning about a scene depends on; None where it does not reason first."""
         section = plan.debate
         return self.method.think and (
             self.method.name,
@@ -75,7 +76,7 @@ class Asking:
 
 def answer_all(
     plan: Plan,
-    askings: Sequence[Asking],
+    method_runs: Sequence[MethodRun],
     items: BBQSet,
     mode: Mode,
     out: RunFolder,
@@ -83,29 +84,29 @@ def answer_all(
 ) -> dict[tuple[str, int], str]:
     """Have every method answer every item; (method, repeat) -> key of its answers in `out`.
 
-    What `out` has is not computed again; what a model said before answering is in the journal.
+    What `out` has is not computed again; what a model reasoned before answering is in the journal.
     """
-    keys = {(a.method.name, a.repeat): a.key(plan, items, mode) for a in askings}
-    first = {keys[a.method.name, a.repeat]: a for a in reversed(askings)}
+    keys = {(a.method.name, a.repeat): a.key(plan, items, mode) for a in method_runs}
+    first = {keys[a.method.name, a.repeat]: a for a in reversed(method_runs)}
     todo = {key: a for key, a in first.items() if not has_answers(out, key)}
     if not todo:
         return keys
     progress.say(f"\nanswers to {len(items.items)} items: {len(todo)} of {len(first)} to do")
     with ray_cluster(out.root / "logs") as resources:
         placement = place(plan, resources)
-        put, facts = _put(plan, todo, items, mode, placement, out, progress)
+        prompted, facts = _prompted_items(plan, todo, items, mode, placement, out, progress)
         with progress.bar("items answered", len(items.items) * len(todo)) as bar:
-            for key, asking in todo.items():
+            for key, method_run in todo.items():
                 answers, seconds = _ranked(
-                    plan, asking.folder, items, put[key], mode, placement, bar.advance
+                    plan, method_run.folder, items, prompted[key], mode, placement, bar.advance
                 )
                 evaluation = Evaluation(
-                    model=asking.method.title,
+                    model=method_run.method.title,
                     mode=mode,
                     variant="paper",
                     items=items,
                     answers=answers,
-                    seed=asking.seed,
+                    seed=method_run.seed,
                 )
                 out.write_table(f"answers/{key}.parquet", evaluation.table())
                 out.write_json(f"answers/{key}.json", facts[key] | {"answer_seconds": seconds})
@@ -122,25 +123,25 @@ def read_answers(out: RunFolder, key: str) -> pa.Table:
     return out.read_table(f"answers/{key}.parquet")
 
 
-def _put(
+def _prompted_items(
     plan: Plan,
-    todo: dict[str, Asking],
+    todo: dict[str, MethodRun],
     items: BBQSet,
     mode: Mode,
     placement: Placement,
     out: RunFolder,
     progress: Progress,
-) -> tuple[dict[str, list[Put]], dict[str, dict[str, Any]]]:
-    """Every item as each method is asked it, after thinking where it thinks; tokens and seconds."""
-    put = {
-        key: [Put(asked) for asked in _as_shown(items, mode, asking)]
-        for key, asking in todo.items()
+) -> tuple[dict[str, list[PromptedItem]], dict[str, dict[str, Any]]]:
+    """Every item as each method is prompted with it, after its reasoning; tokens and seconds."""
+    prompted = {
+        key: [PromptedItem(prompt) for prompt in _as_shown(items, mode, method_run)]
+        for key, method_run in todo.items()
     }
     nothing = {"tokens": asdict(Usage()), "think_seconds": 0.0}
     facts: dict[str, dict[str, Any]] = {key: dict(nothing) for key in todo}
-    thinking = {key: asking for key, asking in todo.items() if asking.method.think}
+    thinking = {key: method_run for key, method_run in todo.items() if method_run.method.think}
     if not thinking:
-        return put, facts
+        return prompted, facts
     journal = Journal(out.path("journal/calls.jsonl"))
     number = len(items.items) * len(thinking)
     try:
@@ -151,28 +152,30 @@ def _put(
             progress.bar("items thought about", number) as bar,
         ):
             pool.wait_until_ready()
-            for key, asking in thinking.items():
+            for key, method_run in thinking.items():
                 scenes = [
-                    Scene.of_item(item, one.asked)
-                    for item, one in zip(items.items, put[key], strict=True)
+                    Scene.of_item(item, one.prompt)
+                    for item, one in zip(items.items, prompted[key], strict=True)
                 ]
                 # Modes that show a scene in the same way have it thought about once.
-                about = digest(asking.weights, asking.thinking(plan), list(map(asdict, scenes)))
+                about = digest(
+                    method_run.weights, method_run.thinking(plan), list(map(asdict, scenes))
+                )
                 model, watch = JournaledModel(pool, journal), Stopwatch(journal, about)
 
                 def on_thought(watch: Stopwatch = watch) -> None:
                     watch.write()
                     bar.advance()
 
-                thoughts = asyncio.run(think_all(asking, model, plan, scenes, on_thought))
-                put[key] = [
-                    Put(asked_after(one.asked, thought), thought.text)
-                    for one, thought in zip(put[key], thoughts, strict=True)
+                thoughts = asyncio.run(think_all(method_run, model, plan, scenes, on_thought))
+                prompted[key] = [
+                    PromptedItem(prompt_after(one.prompt, thought), thought.text)
+                    for one, thought in zip(prompted[key], thoughts, strict=True)
                 ]
                 facts[key] = {"tokens": asdict(model.usage), "think_seconds": watch.seconds}
     finally:
         journal.close()
-    return put, facts
+    return prompted, facts
 
 
 class Stopwatch:
@@ -198,16 +201,16 @@ class Stopwatch:
 
 
 async def think_all(
-    asking: Asking,
+    method_run: MethodRun,
     model: ChatModel,
     plan: Plan,
     scenes: Sequence[Scene],
     on_thought: Callable[[], None] = lambda: None,
 ) -> list[Thought]:
-    """What a method says about every scene, in their order."""
-    think = asking.method.think
+    """A method's reasoning about every scene, in the order of the scenes."""
+    think = method_run.method.think
     assert think is not None
-    thinker = Thinker(model, plan, f"{asking.method.name}-{asking.repeat}", asking.seed)
+    thinker = Thinker(model, plan, f"{method_run.method.name}-{method_run.repeat}", method_run.seed)
 
     async def one(scene: Scene) -> Thought:
         thought = await think(thinker, scene)
@@ -217,17 +220,17 @@ async def think_all(
     return list(await asyncio.gather(*map(one, scenes)))
 
 
-def _as_shown(items: BBQSet, mode: Mode, asking: Asking) -> list[Asked]:
+def _as_shown(items: BBQSet, mode: Mode, method_run: MethodRun) -> list[Asked]:
     """Ranked options are not shown, so their order is as published."""
     permute = mode == "letter"
-    return [ask(item, mode, order_of(item, permute, asking.seed)) for item in items.items]
+    return [ask(item, mode, order_of(item, permute, method_run.seed)) for item in items.items]
 
 
 def _ranked(
     plan: Plan,
     folder: str,
     items: BBQSet,
-    put: Sequence[Put],
+    prompted: Sequence[PromptedItem],
     mode: Mode,
     placement: Placement,
     on_answers: Callable[[int], None],
@@ -241,13 +244,13 @@ def _ranked(
     from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers
     from rldf_ray.models.embedded import resolve_model
 
-    asked = [one.asked for one in put]
+    prompts = [one.prompt for one in prompted]
     task = remote(rank_answers, placement, num_returns="streaming")
-    found: dict[Key, Answer] = {}
+    answers: dict[Key, Answer] = {}
     began: float | None = None
     for reference in task.remote(
         resolve_model(folder),
-        asked,
+        prompts,
         device=placement.device,
         dtype=plan.engines.dtype,
         threads=placement.threads,
@@ -257,13 +260,13 @@ def _ranked(
         scores = ray.get(reference)
         began = began or time.monotonic()
         for i, shown in scores.items():
-            order = asked[i].order
-            found[items.items[i].key] = Answer(
+            order = prompts[i].order
+            answers[items.items[i].key] = Answer(
                 prediction=order[best_option(shown)],
                 order=order,
                 scores=tuple(shown[order.index(published)] for published in range(3)),
-                text=put[i].said or None,
+                text=prompted[i].reasoning or None,
             )
         on_answers(len(scores))
     assert began is not None, "the first part comes before any answer"
-    return found, round(time.monotonic() - began, 1)
+    return answers, round(time.monotonic() - began, 1)

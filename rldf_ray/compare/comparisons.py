@@ -1,4 +1,4 @@
-"""Is one method better than another? Paired bootstrap on the same items, Holm over all pairs asked.
+"""Is one method better than another? Paired bootstrap on the same items, Holm over all pairs.
 
 An item's figure is the share of repeats that got it right, a prompt's the mean score of its free
 answers. Items of a question template say the same with other names, so templates are resampled.
@@ -59,7 +59,7 @@ class Comparison:
     def verdict(self) -> str:
         """ "not separable" where the interval includes 0; else it says if Holm's p disagrees.
 
-        "too few templates" where nothing could have been told apart.
+        "too few templates" where no difference could have been shown.
         """
         if self.templates < LEAST_TEMPLATES:
             return "too few templates"
@@ -115,16 +115,16 @@ def compare_all(
         for method in methods
         if method not in BASELINES[: number + 1]
     ]
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for condition in conditions:
-        asked = (
+        computed = (
             compare(rows, *pair, condition, seed, figure=figure, incomplete=incomplete)
             for pair in pairs
         )
-        family = [comparison for comparison in asked if comparison is not None]
+        family = [comparison for comparison in computed if comparison is not None]
         adjusted = holm([c.p for c in family])
-        found += [replace(c, p_holm=p) for c, p in zip(family, adjusted, strict=True)]
-    return found
+        comparisons += [replace(c, p_holm=p) for c, p in zip(family, adjusted, strict=True)]
+    return comparisons
 
 
 def compare(
@@ -183,8 +183,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _figures(rows: Sequence[Mapping[str, Any]], method: str, figure: str) -> dict[str, float]:
     """Item -> mean over the repeats: of `correct`, the share that got it right."""
-    found: dict[str, list[float]] = defaultdict(list)
+    values_of: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         if row["method"] == method:
-            found[row["item_id"]].append(row[figure])
-    return {item: sum(values) / len(values) for item, values in found.items()}
+            values_of[row["item_id"]].append(row[figure])
+    return {item: sum(values) / len(values) for item, values in values_of.items()}

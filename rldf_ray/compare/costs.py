@@ -136,6 +136,6 @@ def _usd(plan: Plan, prompt: int, generated: int) -> float | None:
 
 
 def _manifest(folder: RunFolder, stage: str) -> dict[str, Any]:
-    found = folder.manifest(stage)
-    assert found is not None
-    return found
+    manifest = folder.manifest(stage)
+    assert manifest is not None
+    return manifest

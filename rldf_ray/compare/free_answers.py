@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.compare.answers import Asking, think_all
+from rldf_ray.compare.answers import MethodRun, think_all
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.runs import data_runs
 from rldf_ray.compare.thinking import Scene
@@ -60,16 +60,20 @@ def held_out_prompts(plan: Plan, methods: Sequence[Method], out: Path) -> Prompt
 
 
 def answer_freely(
-    plan: Plan, askings: Sequence[Asking], prompts: Prompts, out: RunFolder, progress: Progress
+    plan: Plan,
+    method_runs: Sequence[MethodRun],
+    prompts: Prompts,
+    out: RunFolder,
+    progress: Progress,
 ) -> None:
-    """Have every method answer every prompt; what `out` has is not asked again."""
-    keys = {_place(asking): _key(plan, asking, prompts) for asking in askings}
+    """Have every method answer every prompt; answers that `out` has are kept."""
+    keys = {_place(method_run): _key(plan, method_run, prompts) for method_run in method_runs}
     # The model as it is comes first: engines start with it, and are then sent the others' weights.
-    todo = [a for a in askings if not (out.root / f"free/{keys[_place(a)]}.parquet").exists()]
-    todo.sort(key=lambda asking: asking.method.training is not None)
+    todo = [a for a in method_runs if not (out.root / f"free/{keys[_place(a)]}.parquet").exists()]
+    todo.sort(key=lambda method_run: method_run.method.training is not None)
     if todo and prompts:
         progress.say(
-            f"\nfree answers to {len(prompts)} prompts: {len(todo)} of {len(askings)} to do"
+            f"\nfree answers to {len(prompts)} prompts: {len(todo)} of {len(method_runs)} to do"
         )
         with (
             ray_cluster(out.root / "logs") as resources,
@@ -81,64 +85,67 @@ def answer_freely(
             pool.wait_until_ready()
             journal = Journal(out.path("journal/free_answers.jsonl"))
             try:
-                for asking in todo:
-                    key = keys[_place(asking)]
-                    if asking.method.training is not None:
-                        pool.sync_weights(asking.folder, key)
+                for method_run in todo:
+                    key = keys[_place(method_run)]
+                    if method_run.method.training is not None:
+                        pool.sync_weights(method_run.folder, key)
                     model = JournaledModel(pool, journal)
-                    answered = asyncio.run(_answers(plan, asking, key, model, prompts, bar.advance))
+                    answered = asyncio.run(
+                        _answers(plan, method_run, key, model, prompts, bar.advance)
+                    )
                     out.write_table(f"free/{key}.parquet", answered)
             finally:
                 journal.close()
     # Another comparison may have had these answers in another of its repeats.
     rows = [
-        row | {"method": asking.method.name, "repeat": asking.repeat, "seed": asking.seed}
-        for asking in (askings if prompts else ())
-        for row in out.read_table(f"free/{keys[_place(asking)]}.parquet").to_pylist()
+        row
+        | {"method": method_run.method.name, "repeat": method_run.repeat, "seed": method_run.seed}
+        for method_run in (method_runs if prompts else ())
+        for row in out.read_table(f"free/{keys[_place(method_run)]}.parquet").to_pylist()
     ]
     out.write_table(FILE, pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
 async def _answers(
-    plan: Plan, asking: Asking, key: str, model: ChatModel, prompts: Prompts, on_answer: Any
+    plan: Plan, method_run: MethodRun, key: str, model: ChatModel, prompts: Prompts, on_answer: Any
 ) -> pa.Table:
     """One method's answers in one repeat, after thinking where it thinks; columns of SCHEMA."""
-    said = [""] * len(prompts)
-    asked: Sequence[dict[str, Any]] = prompts
-    if asking.method.think:
-        thoughts = await think_all(asking, model, plan, [_scene(row) for row in prompts])
-        said = [thought.text for thought in thoughts]
-        asked = [
+    reasoning = [""] * len(prompts)
+    prompted: Sequence[dict[str, Any]] = prompts
+    if method_run.method.think:
+        thoughts = await think_all(method_run, model, plan, [_scene(row) for row in prompts])
+        reasoning = [thought.text for thought in thoughts]
+        prompted = [
             row | {"prompt": [{"role": m.role, "content": m.content} for m in thought.messages]}
             for row, thought in zip(prompts, thoughts, strict=True)
         ]
     completions = await answer_prompts(
         model,
-        asked,
+        prompted,
         # By the key, as other weights give other answers under the same method's name.
         name=key,
         max_tokens=plan.evaluate.max_tokens,
-        seed=asking.seed,
+        seed=method_run.seed,
         on_answer=on_answer,
     )
     rows = [
         {
             **{name: row[name] for name in ("prompt_id", "bias_type", "kind", "clue_shown")},
-            "method": asking.method.name,
-            "repeat": asking.repeat,
-            "seed": asking.seed,
+            "method": method_run.method.name,
+            "repeat": method_run.repeat,
+            "seed": method_run.seed,
             "prompt": row["prompt"][-1]["content"],
             "thought": thought or None,
             "answer": completion.text,
             "finish_reason": completion.finish_reason,
         }
-        for row, thought, completion in zip(prompts, said, completions, strict=True)
+        for row, thought, completion in zip(prompts, reasoning, completions, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _scene(row: dict[str, Any]) -> Scene:
-    """A prompt as a method that thinks is told it: a question without a scene of its own."""
+    """A prompt as a method that reasons first sees it: a question without a scene of its own."""
     question = row["prompt"][-1]["content"]
     return Scene(
         group=row["bias_type"],
@@ -149,16 +156,16 @@ def _scene(row: dict[str, Any]) -> Scene:
     )
 
 
-def _place(asking: Asking) -> tuple[str, int]:
-    return asking.method.name, asking.repeat
+def _place(method_run: MethodRun) -> tuple[str, int]:
+    return method_run.method.name, method_run.repeat
 
 
-def _key(plan: Plan, asking: Asking, prompts: Prompts) -> str:
+def _key(plan: Plan, method_run: MethodRun, prompts: Prompts) -> str:
     """Of everything the answers depend on."""
     section = plan.debate
     thinking = (section.max_tokens, section.temperature, section.top_p, section.debaters)
-    how = thinking if asking.method.think else None
+    how = thinking if method_run.method.think else None
     ids = [(row["prompt_id"], row["prompt"]) for row in prompts]
     most = plan.evaluate.max_tokens
-    name = asking.method.name, asking.seed
-    return digest("free", *name, asking.weights, how, most, plan.engines.dtype, ids)
+    name = method_run.method.name, method_run.seed
+    return digest("free", *name, method_run.weights, how, most, plan.engines.dtype, ids)

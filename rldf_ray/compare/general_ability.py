@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.compare.answers import Asking
+from rldf_ray.compare.answers import MethodRun
 from rldf_ray.compare.results import ALL, BBQ, Rows
 from rldf_ray.console import Progress
 from rldf_ray.plan import Plan
@@ -18,12 +18,12 @@ PERPLEXITY = "perplexity"
 
 
 def measure_perplexities(
-    plan: Plan, askings: Sequence[Asking], kept: RunFolder, progress: Progress
+    plan: Plan, method_runs: Sequence[MethodRun], kept: RunFolder, progress: Progress
 ) -> None:
     """Every distinct model's perplexity on the neutral text, unless `kept` has it."""
     from rldf_ray.evaluate.perplexity.perplexity import perplexity_on_worker
 
-    files = {_file(plan, asking): asking.folder for asking in askings}
+    files = {_file(plan, method_run): method_run.folder for method_run in method_runs}
     todo = {file: folder for file, folder in files.items() if not (kept.root / file).exists()}
     if not todo:
         return
@@ -33,18 +33,18 @@ def measure_perplexities(
     ):
         placement = place(plan, resources)
         for file, folder in todo.items():
-            found = perplexity_on_worker(folder, placement, plan.engines.dtype)
-            kept.write_json(file, asdict(found))
+            perplexity = perplexity_on_worker(folder, placement, plan.engines.dtype)
+            kept.write_json(file, asdict(perplexity))
             bar.advance(1)
 
 
-def perplexity_rows(plan: Plan, asking: Asking, kept: RunFolder) -> Rows:
+def perplexity_rows(plan: Plan, method_run: MethodRun, kept: RunFolder) -> Rows:
     """What was measured of a method's model in one repeat, as rows of RESULT_SCHEMA."""
-    found = kept.read_json(_file(plan, asking))
-    about = {"method": asking.method.name, "repeat": asking.repeat, "seed": asking.seed}
-    figure = {"measure": PERPLEXITY, "value": found["value"], "n": found["tokens"]}
+    perplexity = kept.read_json(_file(plan, method_run))
+    about = {"method": method_run.method.name, "repeat": method_run.repeat, "seed": method_run.seed}
+    figure = {"measure": PERPLEXITY, "value": perplexity["value"], "n": perplexity["tokens"]}
     return [{**about, "set": BBQ, "group": ALL, **figure}]
 
 
-def _file(plan: Plan, asking: Asking) -> str:
-    return f"perplexity/{digest(asking.weights, plan.engines.dtype)}.json"
+def _file(plan: Plan, method_run: MethodRun) -> str:
+    return f"perplexity/{digest(method_run.weights, plan.engines.dtype)}.json"

@@ -1,5 +1,5 @@
 """What the tables say of a judge whose figures they take in: its audit, whose model it is, and
-whether its scores tell methods apart."""
+whether its scores separate methods."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
     Args:
         policy: the model to be debiased, as a speaker.
     """
-    found = []
-    for summary in _beside(figures, JUDGE_SUMMARY):
-        told = json.loads(summary.read_text())
-        judge = told["judge"]
-        found.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(audit_remarks(told))}")
+    notes = []
+    for path in _beside(figures, JUDGE_SUMMARY):
+        summary = json.loads(path.read_text())
+        judge = summary["judge"]
+        notes.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(audit_remarks(summary))}")
         rows = [
             method.title for method in methods if Speaker.parse(judge).weights in _speakers(method)
         ]
         if rows:
             part = "debates or referees, or a referee is fitted from it,"
-            found.append(f"The judge also {part} in the rows {', '.join(rows)}.")
+            notes.append(f"The judge also {part} in the rows {', '.join(rows)}.")
         if Speaker.parse(judge).weights == Speaker.parse(policy).weights:
-            found.append("The judge is the model that every row begins with: it judges its own.")
-    return found
+            notes.append("The judge is the model that every row begins with: it judges its own.")
+    return notes
 
 
 def compare_scores(figures: Sequence[str], methods: Sequence[str], seed: int) -> list[Comparison]:
@@ -46,11 +46,11 @@ def compare_scores(figures: Sequence[str], methods: Sequence[str], seed: int) ->
     Judges are not held against each other. An answer without a score is left out, and a prompt that
     leaves one of two methods without any.
     """
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for path in _beside(figures, Path(JUDGED).name):
         rows = [_scored(row) for row in given_table(path).to_pylist() if row["score"] is not None]
-        found += compare_all(rows, methods, seed, MEASURES, figure="score", incomplete=True)
-    return found
+        comparisons += compare_all(rows, methods, seed, MEASURES, figure="score", incomplete=True)
+    return comparisons
 
 
 def _scored(row: Mapping[str, Any]) -> dict[str, Any]:

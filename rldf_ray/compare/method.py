@@ -69,8 +69,8 @@ def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str])
         teachers: of teacher-student; none are the plan's own, if it has one.
 
     Raises:
-        PlanError: no such method, one without what it needs, none at all, or teachers whom files
-            would not tell apart.
+        PlanError: no such method, one without what it needs, none at all, or teachers that would
+            share their files.
     """
     known = known_methods()
     wrong = [name for name in names or () if name not in known]
@@ -78,20 +78,20 @@ def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str])
         raise PlanError(f"--method {', '.join(wrong)}: allowed are {', '.join(known)}")
     for teacher in teachers:
         _check_backend(teacher)
-    found = []
+    methods = []
     for name in dict.fromkeys(names or known):
         rows = _module(name).rows(plan, teachers)
         if names and not rows:
             raise PlanError(f"--method {name}: {_module(name).NEEDS}")
-        found += rows
-    asked = {method.training.source.teacher for method in found if method.training is not None}
-    idle = [teacher for teacher in teachers if teacher not in asked]
+        methods += rows
+    used = {method.training.source.teacher for method in methods if method.training is not None}
+    idle = [teacher for teacher in teachers if teacher not in used]
     if idle:
         raise PlanError(
             f"--teacher {', '.join(idle)}: none of the methods asked for debates with a teacher of "
             "its own; add --method rldf_teacher"
         )
-    return found
+    return methods
 
 
 def _check_backend(teacher: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rldf_ray.compare.answers import Asking, answer_all, read_answers
+from rldf_ray.compare.answers import MethodRun, answer_all, read_answers
 from rldf_ray.compare.results import MULTIROLE, Rows, item_rows
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Progress
@@ -21,10 +21,10 @@ from rldf_ray.storage.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class MultiroleRows:
-    """What the set adds to eval/items.parquet and results.parquet; nothing where it was not asked.
+    """What the set adds to eval/items.parquet and results.parquet; nothing where the plan lacks it.
 
     Attributes:
-        sets: the set as it was asked, by its name.
+        sets: the items answered, by the name of their set.
     """
 
     items: Rows
@@ -47,7 +47,7 @@ def multirole_rows(
     plan: Plan,
     settings: Settings,
     queries: MultiroleSet | None,
-    askings: Sequence[Asking],
+    method_runs: Sequence[MethodRun],
     out: RunFolder,
     progress: Progress,
 ) -> MultiroleRows:
@@ -61,25 +61,27 @@ def multirole_rows(
         contradictory=frozenset(),
         why_no_bias_scores="the set has no such scores",
     )
-    keys = answer_all(plan, askings, items, settings.mode, out, progress)
-    found = MultiroleRows([], [], {"the multi-role debate set": items.items})
-    for asking in askings:
-        answers = read_answers(out, keys[asking.method.name, asking.repeat])
-        found.items.extend(item_rows(asking, answers, MULTIROLE))
-        found.results.extend(_shares(asking, queries, answers, settings))
-    return found
+    keys = answer_all(plan, method_runs, items, settings.mode, out, progress)
+    rows = MultiroleRows([], [], {"the multi-role debate set": items.items})
+    for method_run in method_runs:
+        answers = read_answers(out, keys[method_run.method.name, method_run.repeat])
+        rows.items.extend(item_rows(method_run, answers, MULTIROLE))
+        rows.results.extend(_shares(method_run, queries, answers, settings))
+    return rows
 
 
-def _shares(asking: Asking, queries: MultiroleSet, answers: pa.Table, settings: Settings) -> Rows:
+def _shares(
+    method_run: MethodRun, queries: MultiroleSet, answers: pa.Table, settings: Settings
+) -> Rows:
     given = {
         (row["category"], row["example_id"]): Answer(row["prediction"])
         for row in answers.to_pylist()
     }
-    name = asking.method.name
+    name = method_run.method.name
     evaluation = MultiroleEvaluation(
-        model=name, mode=settings.mode, queries=queries, answers=given, seed=asking.seed
+        model=name, mode=settings.mode, queries=queries, answers=given, seed=method_run.seed
     )
-    head = {"method": name, "repeat": asking.repeat, "seed": asking.seed, "set": MULTIROLE}
+    head = {"method": name, "repeat": method_run.repeat, "seed": method_run.seed, "set": MULTIROLE}
     return [
         head | {"group": v.group, "measure": v.measure, "value": v.value, "n": v.n}
         for v in evaluation.values()

@@ -17,33 +17,33 @@ from rldf_ray.topics.overlap import overlap_counts, topic_texts
 
 
 def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:
-    """How the items were asked and what every row was given."""
+    """How the items were answered and what every row was given."""
     number = settings.repeats
     how = {
         "rank": "options ranked by the mean log-likelihood of their tokens",
         "rank_sum": "options ranked by the log-likelihood of the whole answer",
     }.get(settings.mode, "answers by letter")
-    found = [
+    notes = [
         f"{set_name(plan)}: {len(items.items)} items, the same for all methods and repeats; {how}.",
         _repeats(plan, number),
         _intervals(items),
     ]
-    asks_default = settings.methods is None or "default" in settings.methods
-    if asks_default and settings.mode in RANKED and number > 1:
-        found.append("Default ranks without drawing anything, so its repeats are equal.")
+    has_default = settings.methods is None or "default" in settings.methods
+    if has_default and settings.mode in RANKED and number > 1:
+        notes.append("Default ranks without drawing anything, so its repeats are equal.")
     if plan.referee.judgements == "checked":
-        found.append("Of statements on scenes the referee was told what can be concluded.")
+        notes.append("Of statements on scenes the referee was told what can be concluded.")
     if pairs is not None:
-        found.append(
+        notes.append(
             f"Every reward model was given {pairs} pairs: the fewest that a source had, of those "
             "the plan takes."
         )
     if items.why_no_bias_scores:
-        found.append(f"No bias scores: {items.why_no_bias_scores}.")
-    return found
+        notes.append(f"No bias scores: {items.why_no_bias_scores}.")
+    return notes
 
 
-def silence_note(results: Rows, titles: Mapping[str, str], always_unknown: float) -> str:
+def always_unknown_note(results: Rows, titles: Mapping[str, str], always_unknown: float) -> str:
     """Which methods a model that reads nothing is ahead of, or level with, on all items."""
     means = {
         title: cell_of(results, name, BBQ, ALL, "accuracy").mean for name, title in titles.items()
@@ -58,11 +58,11 @@ def silence_note(results: Rows, titles: Mapping[str, str], always_unknown: float
 
 
 def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, Sequence[BBQItem]]) -> Iterator[str]:
-    """Whether what was trained on repeats what is asked; nothing where nothing was trained.
+    """Whether the topics of training repeat the items; nothing where nothing was trained.
 
     Args:
         topics: trained on, or held out for free answers.
-        sets: the items asked, by the name of their set.
+        sets: the items answered, by the name of their set.
     """
     trained_on = [topic for topic in topics if topic.split != "eval"]
     for name, items in sets.items() if trained_on else ():
@@ -70,8 +70,8 @@ def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, Sequence[BBQItem]]
     held_out = [topic for topic in topics if topic.split == "eval"]
     if held_out:
         counts = overlap_counts(trained_on, topic_texts(held_out))
-        found = {"ngram": counts["ngram"], "same_words": counts["same_words"]}
-        yield overlap_sentence({"topics": len(trained_on), **found}, "the held-out topics")
+        repeated = {"ngram": counts["ngram"], "same_words": counts["same_words"]}
+        yield overlap_sentence({"topics": len(trained_on), **repeated}, "the held-out topics")
 
 
 def _intervals(items: BBQSet) -> str:

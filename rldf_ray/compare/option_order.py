@@ -26,17 +26,21 @@ def positions_of(items: Sequence[BBQItem], answers: pa.Table) -> Positions:
     )
 
 
-def order_notes(found: Mapping[str, Sequence[Positions]], titles: Mapping[str, str]) -> list[str]:
+def order_notes(
+    positions_by_method: Mapping[str, Sequence[Positions]], titles: Mapping[str, str]
+) -> list[str]:
     """The methods that answer by place, by repeat."""
     return [
         f"{titles[method]}: {one['verdict']}"
-        for method, repeats in found.items()
+        for method, repeats in positions_by_method.items()
         for one in repeats
         if one["verdict"]
     ]
 
 
-def order_table(found: Mapping[str, Sequence[Positions]], titles: Mapping[str, str]) -> str:
+def order_table(
+    positions_by_method: Mapping[str, Sequence[Positions]], titles: Mapping[str, str]
+) -> str:
     """How often each letter was chosen, and accuracy where it was right, as Markdown."""
     head = ["method", *(f"{letter} chosen" for letter in LETTERS)]
     head += [*(f"accuracy where {letter} is right" for letter in LETTERS), "spread"]
@@ -47,7 +51,7 @@ def order_table(found: Mapping[str, Sequence[Positions]], titles: Mapping[str, s
             *(_mean(repeats, "accuracy", letter) for letter in LETTERS),
             f"{statistics.fmean(one['accuracy_spread'] for one in repeats):.3f}",
         ]
-        for method, repeats in found.items()
+        for method, repeats in positions_by_method.items()
     ]
     return "**Order of the options, drawn by seed**\n\n" + pipes([head, *rows])
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.cluster.environment import machine, versions
-from rldf_ray.compare.answers import Asking, read_answers
+from rldf_ray.compare.answers import MethodRun, read_answers
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.costs import Answering, Cost, cost_of
 from rldf_ray.compare.general_ability import perplexity_rows
@@ -19,7 +19,7 @@ from rldf_ray.compare.judges import compare_scores, judge_notes
 from rldf_ray.compare.latex import latex
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.multirole import MultiroleRows
-from rldf_ray.compare.notes import notes_of, overlap_notes, silence_note
+from rldf_ray.compare.notes import always_unknown_note, notes_of, overlap_notes
 from rldf_ray.compare.option_order import Positions, order_notes, order_table, positions_of
 from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.results import (
@@ -43,14 +43,14 @@ from rldf_ray.evaluate.bbq.run_models import set_name
 from rldf_ray.evaluate.bbq.score import score
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
-from rldf_ray.report.readiness import Methods, answered_of
+from rldf_ray.report.abstention import Methods, answered_of
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """A finished comparison, as JSON and the terminal tell it."""
+class ComparisonResult:
+    """A finished comparison, as the files, JSON and the terminal show it."""
 
     titles: Mapping[str, str]
     answered: Methods
@@ -63,18 +63,18 @@ class Found:
     summary: Mapping[str, Any]
 
 
-def found_in(
+def build_result(
     plan: Plan,
     settings: Settings,
     methods: Sequence[Method],
-    askings: Sequence[Asking],
+    method_runs: Sequence[MethodRun],
     keys: Mapping[tuple[str, int], str],
     items: BBQSet,
     multirole: MultiroleRows,
     pairs: int | None,
     topics: Sequence[Topic],
     out: Path,
-) -> Found:
+) -> ComparisonResult:
     """Figures, tests, tables and costs from what is on disk.
 
     Args:
@@ -84,16 +84,18 @@ def found_in(
     answered, results = [], []
     places: dict[str, list[Positions]] = {}
     costs: dict[str, list[Cost]] = {method.name: [] for method in methods}
-    for asking in askings:
-        key = keys[asking.method.name, asking.repeat]
+    for method_run in method_runs:
+        key = keys[method_run.method.name, method_run.repeat]
         answers = read_answers(kept, key)
-        answered += item_rows(asking, answers)
-        results += result_rows(asking, items.items, answers)
-        results += perplexity_rows(plan, asking, kept)
+        answered += item_rows(method_run, answers)
+        results += result_rows(method_run, items.items, answers)
+        results += perplexity_rows(plan, method_run, kept)
         if settings.mode == "letter":
-            places.setdefault(asking.method.name, []).append(positions_of(items.items, answers))
+            places.setdefault(method_run.method.name, []).append(positions_of(items.items, answers))
         took = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
-        costs[asking.method.name].append(cost_of(asking.method, asking.repeat, pairs, took, out))
+        costs[method_run.method.name].append(
+            cost_of(method_run.method, method_run.repeat, pairs, took, out)
+        )
     titles = {method.name: method.title for method in methods}
     results += [*multirole.results, *given_rows(plan, settings, list(titles))]
     every_item = [*answered, *multirole.items]
@@ -108,12 +110,12 @@ def found_in(
     accuracy = silent[ALL]["accuracy"]
     assert accuracy is not None, "a set without items is refused when it is read"
     tables = all_tables(results, titles, Path(plan.model).name, silent)
-    means = {name: _mean(found) for name, found in costs.items()}
-    asked = {set_name(plan): items.items, **multirole.sets}
+    means = {name: _mean(repeats) for name, repeats in costs.items()}
+    item_sets = {set_name(plan): items.items, **multirole.sets}
     notes = [
         *notes_of(plan, settings, items, pairs),
-        silence_note(results, titles, accuracy),
-        *overlap_notes(topics, asked),
+        always_unknown_note(results, titles, accuracy),
+        *overlap_notes(topics, item_sets),
         *order_notes(places, titles),
         *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
     ]
@@ -128,7 +130,7 @@ def found_in(
         "items": len(items.items),
         "items_digest": digest([asdict(item) for item in items.items]),
         "files": {name: file_digest(kept.root / name) for name in (ITEMS, RESULTS)},
-        "methods": [_about(method, askings, keys, means[method.name]) for method in methods],
+        "methods": [_about(method, method_runs, keys, means[method.name]) for method in methods],
         "always_unknown": silent[ALL],
         "option_order": places,
         "comparisons": [{**asdict(c), "verdict": c.verdict} for c in comparisons],
@@ -136,7 +138,7 @@ def found_in(
         "versions": versions(),
         "machine": machine(),
     }
-    return Found(
+    return ComparisonResult(
         titles=titles,
         answered=answered_of(answered),
         results=results,
@@ -151,32 +153,32 @@ def found_in(
 
 def _about(
     method: Method,
-    askings: Sequence[Asking],
+    method_runs: Sequence[MethodRun],
     keys: Mapping[tuple[str, int], str],
     cost: Cost,
 ) -> dict[str, Any]:
-    mine = [asking for asking in askings if asking.method.name == method.name]
+    own = [method_run for method_run in method_runs if method_run.method.name == method.name]
     return {
         "name": method.name,
         "title": method.title,
-        "models": [asking.weights for asking in mine],
-        "answers": [keys[asking.method.name, asking.repeat] for asking in mine],
+        "models": [method_run.weights for method_run in own],
+        "answers": [keys[method_run.method.name, method_run.repeat] for method_run in own],
         "cost": cost.as_dict(),
     }
 
 
 def _always_unknown(items: BBQSet) -> dict[str, dict[str, float | None]]:
     """Group -> figures of a model that reads nothing and always says that it cannot be known."""
-    found = score(items.items, {item.key: item.unknown for item in items.items})
-    groups = {**found.categories, ALL: found.overall}
+    scores = score(items.items, {item.key: item.unknown for item in items.items})
+    groups = {**scores.categories, ALL: scores.overall}
     figures = {
         group: {measure: getattr(one, name) for measure, name in MEASURES.items()}
         for group, one in groups.items()
     }
     figures[MEANS] = {
-        measure: found.mean_of_categories[name].value
+        measure: scores.mean_of_categories[name].value
         for measure, name in MEASURES.items()
-        if name in found.mean_of_categories
+        if name in scores.mean_of_categories
     }
     return figures
 
@@ -198,15 +200,16 @@ def _mean(costs: Sequence[Cost]) -> Cost:
     )
 
 
-def write_files(found: Found, kept: RunFolder) -> None:
-    others = [order_table(found.positions, found.titles)] if found.positions else []
+def write_files(result: ComparisonResult, kept: RunFolder) -> None:
+    """Write the tables as Markdown, LaTeX and CSV, and compare.json."""
+    others = [order_table(result.positions, result.titles)] if result.positions else []
     tables = markdown(
-        found.tables, found.comparisons, found.costs, found.titles, others, found.notes
+        result.tables, result.comparisons, result.costs, result.titles, others, result.notes
     )
     kept.write_text("tables.md", tables)
-    tex = latex(found.tables, found.comparisons, found.costs, found.titles)
+    tex = latex(result.tables, result.comparisons, result.costs, result.titles)
     kept.write_text("tables.tex", tex)
-    kept.write_text("tables.csv", csv_text(found.tables))
-    kept.write_text("differences.csv", differences_csv(found.comparisons))
-    kept.write_text("costs.csv", costs_csv(found.costs))
-    kept.write_json("compare.json", found.summary)
+    kept.write_text("tables.csv", csv_text(result.tables))
+    kept.write_text("differences.csv", differences_csv(result.comparisons))
+    kept.write_text("costs.csv", costs_csv(result.costs))
+    kept.write_json("compare.json", result.summary)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.compare.answers import Asking
+from rldf_ray.compare.answers import MethodRun
 from rldf_ray.compare.settings import Settings
 from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.score import Score, score
@@ -66,13 +66,13 @@ MEASURES = {
 Rows = list[dict[str, Any]]
 
 
-def item_rows(asking: Asking, answers: pa.Table, set_: str = BBQ) -> Rows:
+def item_rows(method_run: MethodRun, answers: pa.Table, set_: str = BBQ) -> Rows:
     """The answers of one method in one repeat to a set, as rows of ITEM_SCHEMA."""
     return [
         {
-            "method": asking.method.name,
-            "repeat": asking.repeat,
-            "seed": asking.seed,
+            "method": method_run.method.name,
+            "repeat": method_run.repeat,
+            "seed": method_run.seed,
             "set": set_,
             "group": row["category"],
             "item_id": f"{row['category']}/{row['example_id']}",
@@ -91,7 +91,7 @@ def item_rows(asking: Asking, answers: pa.Table, set_: str = BBQ) -> Rows:
     ]
 
 
-def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> Rows:
+def result_rows(method_run: MethodRun, items: Sequence[BBQItem], answers: pa.Table) -> Rows:
     """The figures of one method in one repeat as rows of RESULT_SCHEMA.
 
     A figure that there is nothing to take from has no row.
@@ -99,25 +99,30 @@ def result_rows(asking: Asking, items: Sequence[BBQItem], answers: pa.Table) -> 
     answered = {(row["category"], row["example_id"]): row for row in answers.to_pylist()}
     scores = score(items, {key: row["prediction"] for key, row in answered.items()})
     option_scores = {key: row["scores"] for key, row in answered.items()}
-    head = {"method": asking.method.name, "repeat": asking.repeat, "seed": asking.seed, "set": BBQ}
+    head = {
+        "method": method_run.method.name,
+        "repeat": method_run.repeat,
+        "seed": method_run.seed,
+        "set": BBQ,
+    }
     groups: Mapping[str, Score] = {**scores.categories, ALL: scores.overall}
-    found = [
+    rows = [
         {**head, "group": group, "measure": measure, "value": value, "n": n}
         for group, one in groups.items()
         for measure, value, n in _figures(one)
     ]
     means = scores.mean_of_categories
-    found += [
+    rows += [
         {**head, "group": "mean of categories", "measure": m, "value": mean.value, "n": len(items)}
         for m, name in MEASURES.items()
         if (mean := means.get(name)) is not None and mean.value is not None
     ]
-    found += [
+    rows += [
         {**head, "group": ALL, "measure": measure, "value": value, "n": len(items)}
         for measure, of in (("unknown_auc", abstention_auroc), ("both_right", accuracy_curve_area))
         if (value := of(items, option_scores)) is not None
     ]
-    return found
+    return rows
 
 
 def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
@@ -128,7 +133,7 @@ def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
         PlanError: a file is not there, has no row about any of the methods, or rows that the
             comparison measures itself or that were given already.
     """
-    found: Rows = []
+    given: Rows = []
     measured = {BBQ} if plan.evaluate.multirole is None else {BBQ, MULTIROLE}
     seen: set[tuple[object, ...]] = set()
     for path in settings.figures:
@@ -157,8 +162,8 @@ def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
                     "and of one group of people at a time"
                 )
             seen.add(place)
-        found += mine
-    return found
+        given += mine
+    return given
 
 
 def _about(row: Mapping[str, Any]) -> tuple[object, ...]:

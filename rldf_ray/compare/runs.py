@@ -62,18 +62,18 @@ def debate_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
     already in OUT, or else the first.
     """
     trainings = {debate_run_name(training): training for training in _trainings(methods)}
-    asking: dict[Speaker, list[str]] = {}  # referee -> the runs that ask it
+    runs_of: dict[Speaker, list[str]] = {}  # referee -> the runs that it scores
     for name, training in trainings.items():
-        asking.setdefault(training.source.speaker_of("referee"), []).append(name)
+        runs_of.setdefault(training.source.speaker_of("referee"), []).append(name)
     writer = _first_with("topics", list(trainings), out)
-    auditor = {referee: _first_with("audit", names, out) for referee, names in asking.items()}
-    found = []
+    auditor = {referee: _first_with("audit", names, out) for referee, names in runs_of.items()}
+    planned = []
     for name, training in trainings.items():
         audited = auditor[training.source.speaker_of("referee")]
         taken = {"topics": writer, "referee": audited, "audit": audited}
         taken = {stage: run for stage, run in taken.items() if run != name}
         stages = tuple(stage for stage in DEBATED if stage not in taken)
-        found.append(
+        planned.append(
             PlannedRun(
                 name=name,
                 plan=debated(training.source),
@@ -82,22 +82,22 @@ def debate_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
                 stages_of=training.stages_of,
             )
         )
-    return found
+    return planned
 
 
 def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
     """A run for every distinct source of data, in the order of the methods."""
-    found = {}
+    planned = {}
     for training in _trainings(methods):
         name, taken = data_run_name(training), dict.fromkeys(DEBATED, debate_run_name(training))
-        found[name] = PlannedRun(
+        planned[name] = PlannedRun(
             name=name,
             plan=gathered(training.source),
             stages=("data",),
             taken=taken,
             stages_of=training.stages_of,
         )
-    return list(found.values())
+    return list(planned.values())
 
 
 def _first_with(stage: str, names: Sequence[str], out: Path) -> str:
@@ -108,14 +108,14 @@ def _first_with(stage: str, names: Sequence[str], out: Path) -> str:
 
 def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) -> list[PlannedRun]:
     """A run for every distinct source, seed and stage, in an order in which they can be done."""
-    found: dict[str, PlannedRun] = {}
+    planned: dict[str, PlannedRun] = {}
     for repeat in range(repeats):
         for training in _trainings(methods):
             taken = dict.fromkeys(DEBATED, debate_run_name(training))
             for stage in LEARNING[training.last]:
                 name = training_run_name(training, stage, repeat, pairs)
                 stages = CARRIED_OUT[stage]
-                found[name] = PlannedRun(
+                planned[name] = PlannedRun(
                     name=name,
                     plan=_trained(training, stage, repeat, pairs),
                     stages=stages,
@@ -123,7 +123,7 @@ def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) ->
                     stages_of=training.stages_of,
                 )
                 taken |= dict.fromkeys(stages, name)
-    return list(found.values())
+    return list(planned.values())
 
 
 def debate_run_name(training: Training) -> str:

@@ -22,7 +22,7 @@ class Settings:
         methods: files of compare/methods; None is all that the plan has something for.
         teachers: of teacher-student, a row each; none are the plan's own.
         repeats: repeat r trains and thinks with the plan's seed plus r.
-        mode: how the items are put: options ranked, or by letter.
+        mode: how the items are answered: options ranked, or by letter.
         figures: files of other evaluations of the same methods, in the columns of results.parquet.
         judge: who scores the free answers, vllm:MODEL or openai:MODEL; None is nobody.
         audit_pairs: labelled pairs of each bias type that the judge is audited on; 0 is no audit.

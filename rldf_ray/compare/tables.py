@@ -6,7 +6,7 @@
 4  self-reflection and teacher-student              set "answers", measures BS, CE, LS
 5  bias score, teachers x bias types                set "answers", measure BS
 
-and two of ours: 6, impartial answers, methods x bias types, set "multirole", where it was asked;
+and two of ours: 6, impartial answers, methods x bias types, set "multirole", where it was run;
 and 7, when a method says that something is not known, set "bbq".
 """
 
@@ -106,7 +106,7 @@ def all_tables(
     model: str,
     always_unknown: Mapping[str, Mapping[str, float | None]],
 ) -> list[Table]:
-    """Tables 1 to 5 and 7, and 6 where the multi-role set was asked.
+    """Tables 1 to 5 and 7, and 6 where the multi-role set was run.
 
     Args:
         titles: method -> what its rows are called, in the order of the rows.
@@ -115,7 +115,7 @@ def all_tables(
     teachers = {m: t for m, t in titles.items() if m.startswith("rldf_teacher")}
     modes = {m: t for m, t in titles.items() if m in {"rldf_self", *teachers}}
     both = "Self-reflection and teacher-student"
-    found = [
+    tables = [
         table_1(results, titles, model, always_unknown),
         _modes(2, f"{both}, scored by people ({model})", results, modes, PEOPLE),
         _bias(3, f"Bias score by method ({model}), lower is better", results, titles, "method"),
@@ -123,8 +123,8 @@ def all_tables(
         _bias(5, f"Bias score by teacher ({model}), lower is better", results, teachers, "teacher"),
     ]
     if groups := _groups(results, MULTIROLE):
-        found.append(_impartial(results, titles, model, groups))
-    return [*found, _unknown(results, titles, model, always_unknown)]
+        tables.append(_impartial(results, titles, model, groups))
+    return [*tables, _unknown(results, titles, model, always_unknown)]
 
 
 def table_1(

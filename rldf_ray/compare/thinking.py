@@ -21,7 +21,7 @@ render = prompts_beside(__file__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What is asked, as far as a method knows it.
+    """A question as a method that reasons first sees it.
 
     Attributes:
         group: the category or bias type it is about.
@@ -39,10 +39,10 @@ class Scene:
     options: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of_item(cls, item: BBQItem, asked: Asked) -> Scene:
+    def of_item(cls, item: BBQItem, prompt: Asked) -> Scene:
         """An item; its options are shown only where it is answered by letter."""
-        shown = [item.options[published] for published in asked.order]
-        options = tuple(zip(LETTERS, shown, strict=True)) if asked.answers == LETTERS else ()
+        shown = [item.options[published] for published in prompt.order]
+        options = tuple(zip(LETTERS, shown, strict=True)) if prompt.answers == LETTERS else ()
         name = str(item.example_id)
         return cls(
             group=item.category,
@@ -87,7 +87,7 @@ class Thinker:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """What was said, and the conversation in which the model answers after that."""
+    """A model's reasoning, and the conversation in which it answers after it."""
 
     text: str
     messages: tuple[Message, ...]
@@ -96,7 +96,7 @@ class Thought:
 Think = Callable[[Thinker, Scene], Awaitable[Thought]]
 
 
-def asked_after(asked: Asked, thought: Thought) -> Asked:
-    """The same answers in the same order, after what was said."""
-    told = tuple({"role": m.role, "content": m.content} for m in thought.messages)
-    return Asked(told, asked.answers, asked.order)
+def prompt_after(prompt: Asked, thought: Thought) -> Asked:
+    """The prompt for the same answers in the same order, after the reasoning."""
+    messages = tuple({"role": m.role, "content": m.content} for m in thought.messages)
+    return Asked(messages, prompt.answers, prompt.order)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from rldf_ray.cluster.ray_cluster import reported_resources
-from rldf_ray.compare.answers import Asking, answer_all
+from rldf_ray.compare.answers import MethodRun, answer_all
 from rldf_ray.compare.free_answers import FILE as FREE_ANSWERS
 from rldf_ray.compare.free_answers import answer_freely, held_out_prompts
 from rldf_ray.compare.general_ability import measure_perplexities
 from rldf_ray.compare.method import Method, methods_of
 from rldf_ray.compare.multirole import multirole_rows, queries_of
-from rldf_ray.compare.result import Found, found_in, write_files
+from rldf_ray.compare.result import ComparisonResult, build_result, write_files
 from rldf_ray.compare.results import given_rows
 from rldf_ray.compare.runs import (
     carry_out,
@@ -51,7 +51,7 @@ from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage.run_folder import RunFolder
 
 
-def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Found:
+def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> ComparisonResult:
     """Carry out what is left of a comparison and write OUT/compare.
 
     Raises:
@@ -65,30 +65,32 @@ def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Fo
     with folder.locked():
         items, queries = load_items(plan), queries_of(plan, settings)
         pairs = _train(methods, settings, folder.root, progress)
-        askings = _askings(plan, methods, settings, pairs, folder.root)
+        method_runs = _method_runs(plan, methods, settings, pairs, folder.root)
         kept = RunFolder(folder.root / "compare")
-        keys = answer_all(plan, askings, items, settings.mode, kept, progress)
-        others = multirole_rows(plan, settings, queries, askings, kept, progress)
-        measure_perplexities(plan, askings, kept, progress)
+        keys = answer_all(plan, method_runs, items, settings.mode, kept, progress)
+        others = multirole_rows(plan, settings, queries, method_runs, kept, progress)
+        measure_perplexities(plan, method_runs, kept, progress)
         topics = _topics(methods, folder.root)
 
-        def written(given: Settings) -> Found:
-            found = found_in(
-                plan, given, methods, askings, keys, items, others, pairs, topics, folder.root
+        def written(given: Settings) -> ComparisonResult:
+            result = build_result(
+                plan, given, methods, method_runs, keys, items, others, pairs, topics, folder.root
             )
-            write_files(found, kept)
-            return found
+            write_files(result, kept)
+            return result
 
-        found = written(settings)
-        answer_freely(plan, askings, held_out_prompts(plan, methods, folder.root), kept, progress)
+        result = written(settings)
+        answer_freely(
+            plan, method_runs, held_out_prompts(plan, methods, folder.root), kept, progress
+        )
         judge = settings.judge
         scored = judge is not None and _judge(plan, judge, settings.audit_pairs, kept)
         if scored:
             scores = str(kept.root / LONG_SCORES)
-            found = written(replace(settings, figures=(*settings.figures, scores)))
+            result = written(replace(settings, figures=(*settings.figures, scores)))
         texts = kept.read_table(FREE_ANSWERS if judge is None else JUDGED).to_pylist()
         figures = kept.root / "figures"
-        for line in write_figures(found.answered, found.results, texts, found.titles, figures):
+        for line in write_figures(result.answered, result.results, texts, result.titles, figures):
             progress.say(line)
         if judge is not None and not scored:
             raise ModelError(
@@ -96,7 +98,7 @@ def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Fo
                 f"{kept.root / JUDGED}), so there are no Tables 3 to 5; everything else is in "
                 f"{kept.root}"
             )
-    return found
+    return result
 
 
 def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) -> None:
@@ -116,7 +118,7 @@ def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) 
 
 
 def _check_scores(plan: Plan, methods: Sequence[Method], settings: Settings) -> None:
-    """Scores that are given can be taken in, and those that are asked for can be had."""
+    """Scores that are given can be taken in, and those that are requested can be had."""
     given = given_rows(plan, settings, [method.name for method in methods])
     if settings.judge is None:
         return
@@ -167,10 +169,10 @@ def _topics(methods: Sequence[Method], out: Path) -> list[Topic]:
     return []
 
 
-def _askings(
+def _method_runs(
     plan: Plan, methods: Sequence[Method], settings: Settings, pairs: int | None, out: Path
-) -> list[Asking]:
-    found = []
+) -> list[MethodRun]:
+    method_runs = []
     for method in methods:
         for repeat in range(settings.repeats):
             folder, weights = plan.model, plan.model
@@ -182,8 +184,8 @@ def _askings(
                 assert manifest is not None
                 # A stage that was redone has other weights in the same place.
                 weights = f"{name}/{last} of {manifest['finished_at']}"
-            found.append(
-                Asking(
+            method_runs.append(
+                MethodRun(
                     method=method,
                     repeat=repeat,
                     seed=plan.seed + repeat,
@@ -191,4 +193,4 @@ def _askings(
                     weights=weights,
                 )
             )
-    return found
+    return method_runs

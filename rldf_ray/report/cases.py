@@ -65,13 +65,13 @@ def cases_of(rows: Iterable[Mapping[str, Any]], each: int = 1) -> list[Case]:
         earlier = answers.setdefault(prompt, {}).get(method)
         scores = {**(earlier.scores if earlier else {}), **_score(row)}
         answers[prompt][method] = CaseAnswer(method, row["answer"], scores)
-    found: dict[str, list[Case]] = {}
+    by_bias_type: dict[str, list[Case]] = {}
     for prompt, (bias_type, text) in prompts.items():
-        said = answers[prompt]
-        cases = found.setdefault(bias_type, [])
-        if len(cases) < each and said.keys() == methods.keys():
-            cases.append(Case(bias_type, text, tuple(said[method] for method in methods)))
-    return [case for cases in found.values() for case in cases]
+        by_method = answers[prompt]
+        cases = by_bias_type.setdefault(bias_type, [])
+        if len(cases) < each and by_method.keys() == methods.keys():
+            cases.append(Case(bias_type, text, tuple(by_method[method] for method in methods)))
+    return [case for cases in by_bias_type.values() for case in cases]
 
 
 def _score(row: Mapping[str, Any]) -> dict[str, float | None]:

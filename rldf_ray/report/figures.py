@@ -1,7 +1,7 @@
 """Figures of the report: numbers in, inline SVG out. Equal numbers give equal bytes.
 
 A figure has no background of its own and its ink is `currentColor`, so it is as legible on a dark
-page as on a light one. Its `aria-label` tells the same figures in words.
+page as on a light one. Its `aria-label` has the same figures in words.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def line_plot(name: str, title: str, curves: Sequence[Curve], x: Axis, y: Axis) 
         title: begins the text that stands for the figure.
     """
     with _canvas(2.75) as (figure, axes):
-        # With one curve the colour tells nothing; the first of the palette is the base model's.
+        # With one curve the colour means nothing; the first of the palette is the base model's.
         shift = 1 if len(curves) == 1 else 0
         for place, curve in enumerate(curves, start=shift):
             _draw_curve(axes, curve, place)
@@ -224,11 +224,11 @@ def _inline(figure: Figure, name: str, words: str) -> str:
 
 
 def _dots_in_words(title: str, rows: Sequence[str], series: Sequence[Dots], axis: Axis) -> str:
-    told = [
+    described = [
         f"{row}: " + ", ".join(_dot_in_words(dots, row, axis, len(series)) for dots in series)
         for row in rows
     ]
-    return f"{title}. {'; '.join(told)}."
+    return f"{title}. {'; '.join(described)}."
 
 
 def _dot_in_words(dots: Dots, row: str, axis: Axis, series: int) -> str:

@@ -13,7 +13,7 @@ MOST_LOST = 0.02
 WORSE = 1.1
 """Ratio of perplexities from which on it is a loss."""
 COIN_LOSS = math.log(2)
-"""Loss of a reward model that cannot tell chosen from rejected."""
+"""Loss of a reward model that does not separate chosen from rejected."""
 UNFITTED = 0.25
 """Loss on its own pairs above which a reward model may be short of training: at .3 to .6 they did
 not generalise to scenes nobody debated, at .05, after more passes, they did (docs/compare.md)."""
@@ -27,7 +27,7 @@ TAUGHT = {
 
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
-    """What cannot be told, referee, labels, data, reward model, PPO, evaluation, in that order."""
+    """Notes on unreadable parts, referee, labels, data, reward model, PPO, evaluation: in order."""
     parts = (_unreadable, _referee, _data, _reward, _ppo, _evaluation)
     return [note for part in parts for note in part(report)]
 
@@ -60,11 +60,11 @@ def _referee(report: Mapping[str, Any]) -> Iterator[str]:
             "varies."
         )
     if debates is not None and report["plan"]["referee"]["label_source"] == "expected":
-        said = debates["label_sources"].get("said", 0)
-        if said:
+        by_said_score = debates["label_sources"].get("said", 0)
+        if by_said_score:
             yield (
-                f"{said} statements are labelled by the score the referee said, though the plan "
-                "wants its expectation: its endpoint told no probabilities."
+                f"{by_said_score} statements are labelled by the score the referee said, though "
+                "the plan wants its expectation: its endpoint reported no probabilities."
             )
     if debates is not None and report["plan"]["referee"]["threshold_kind"] == "relative":
         yield (
@@ -104,31 +104,33 @@ def reward_notes(reward: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def _on_held_out_pairs(reward: Mapping[str, Any]) -> str:
-    found = f"{reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs"
+    accuracy = f"{reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs"
     if is_unproven(reward):
         return (
             f"The reward model is not shown to be better than a coin on pairs it has not seen "
-            f"(accuracy {found}): the rewards PPO follows are mostly noise."
+            f"(accuracy {accuracy}): the rewards PPO follows are mostly noise."
         )
     return (
-        f"The reward model agrees with the referee's labels (accuracy {found}); that says how "
+        f"The reward model agrees with the referee's labels (accuracy {accuracy}); that says how "
         "well it learned them, not how good they are."
     )
 
 
-def _on_undebated_scenes(asked: Mapping[str, Any]) -> str:
+def _on_undebated_scenes(undebated: Mapping[str, Any]) -> str:
     shares = {
-        name: asked[name]["value"]
+        name: undebated[name]["value"]
         for name in ("right_over_wrong", "right_over_unknown", "unknown_over_names")
     }
-    found = (
-        f"On {asked['scenes']} scenes nobody debated the reward model prefers, with the clue, the "
-        f"right name to the wrong one in {shares['right_over_wrong']:.2f} and to "
+    preferences = (
+        f"On {undebated['scenes']} scenes nobody debated the reward model prefers, with the clue, "
+        f"the right name to the wrong one in {shares['right_over_wrong']:.2f} and to "
         f'"not known" in {shares["right_over_unknown"]:.2f}; without it, "not known" to both names '
         f"in {shares['unknown_over_names']:.2f}"
     )
     taught = [TAUGHT[name] for name, share in shares.items() if share <= 0.5]
-    return f"{found}: PPO will teach {', and '.join(taught)}." if taught else f"{found}."
+    return (
+        f"{preferences}: PPO will teach {', and '.join(taught)}." if taught else f"{preferences}."
+    )
 
 
 def _reward(report: Mapping[str, Any]) -> Iterator[str]:

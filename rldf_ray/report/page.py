@@ -81,8 +81,8 @@ def _evaluation_figures(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     scores = {name: m["multiple_choice"]["categories"] for name, m in evaluation["models"].items()}
     rows = list(next(iter(scores.values())))
     series = [
-        Dots(name, {row: Estimate(found[row]["accuracy"]) for row in rows})
-        for name, found in scores.items()
+        Dots(name, {row: Estimate(categories[row]["accuracy"]) for row in rows})
+        for name, categories in scores.items()
     ]
     axis = Axis(label="accuracy", limits=(0.0, 1.0), percent=True, reference=1 / 3)
     title = "Accuracy by category"
@@ -93,15 +93,15 @@ def _referee_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     audit = report["referee"]
     if audit is None:
         return []
-    found = {
+    estimates = {
         name: Estimate(e["auc"], e["auc_low"], e["auc_high"])
         for name, e in audit["by_bias_type"].items()
         if e is not None
     }
     axis = Axis(label="AUC on held-out labelled statements", limits=(0.0, 1.0), reference=0.5)
     title = "Referee: AUC by bias type"
-    series = [Dots("AUC", found)]
-    dots = [(title, dot_plot("referee", title, list(found), series, axis))] if found else []
+    series = [Dots("AUC", estimates)]
+    dots = [(title, dot_plot("referee", title, list(estimates), series, axis))] if estimates else []
     return [*dots, *_roc_figure(audit), *_calibration_figure(audit)]
 
 
@@ -141,7 +141,7 @@ def _score_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     for row in debates["by_round"]:
         if row[field] is not None:
             points.setdefault(row["bias_type"], []).append((row["round"], row[field]))
-    curves = [Curve(name, found) for name, found in points.items()]
+    curves = [Curve(name, curve) for name, curve in points.items()]
     y = Axis(label="expected score" if expected else "said score")
     title = "Mean score by round"
     return [(title, line_plot("rounds", title, curves, Axis(label="round"), y))] if curves else []

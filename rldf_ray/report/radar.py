@@ -40,17 +40,17 @@ def lines_of(rows: Iterable[Mapping[str, Any]], measure: str, set_: str) -> Line
         rows: method, repeat, set, group, measure and value each, one row a repeat.
         measure: its name, whatever the case ("CE", "ce").
     """
-    found: dict[str, dict[str, list[float]]] = {}
+    values_of: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         wanted = row["set"] == set_ and row["measure"].upper() == measure.upper()
         if not wanted or row["group"] == ALL:
             continue
         if row["value"] is not None and math.isfinite(row["value"]):
-            groups = found.setdefault(row["method"], {})
+            groups = values_of.setdefault(row["method"], {})
             groups.setdefault(row["group"], []).append(row["value"])
     return {
         method: {group: _spread(values) for group, values in groups.items()}
-        for method, groups in found.items()
+        for method, groups in values_of.items()
     }
 
 
@@ -66,7 +66,7 @@ def spokes_of(lines: Lines) -> list[str]:
 def draw_radar(lines: Lines, titles: Mapping[str, str], title: str, stem: Path) -> None:
     """The chart as PNG and SVG.
 
-    The centre is not 0 but a round number below the lowest figure, which the title tells, as
+    The centre is not 0 but a round number below the lowest figure, which the title gives, as
     methods would lie on top of each other otherwise. Bars show the standard deviation.
 
     Args:
@@ -87,9 +87,9 @@ def draw_radar(lines: Lines, titles: Mapping[str, str], title: str, stem: Path) 
         axes: Any = figure.add_axes((0.14, 0.1, 0.46, 0.72), projection="polar")
         axes.set_theta_zero_location("N")
         axes.set_theta_direction(-1)
-        for place, (method, found) in enumerate(lines.items()):
+        for place, (method, spreads) in enumerate(lines.items()):
             colour = PALETTE[place % len(PALETTE)]
-            _draw_line(axes, angles, [found.get(name) for name in spokes], colour, place)
+            _draw_line(axes, angles, [spreads.get(name) for name in spokes], colour, place)
             name = "\n".join(textwrap.wrap(titles.get(method, method), LEGEND_WIDTH))
             axes.plot([], [], color=colour, marker=_marker(place), label=name)
         axes.set_xticks(angles, [name.replace("_", " ").capitalize() for name in spokes])
@@ -108,12 +108,12 @@ def draw_radar(lines: Lines, titles: Mapping[str, str], title: str, stem: Path) 
 def _draw_line(
     axes: Any,
     angles: np.ndarray[Any, Any],
-    found: Sequence[Spread | None],
+    spreads: Sequence[Spread | None],
     colour: str,
     place: int,
 ) -> None:
     """One closed line, broken where nothing was measured."""
-    means = [math.nan if spread is None else spread.mean for spread in found]
+    means = [math.nan if spread is None else spread.mean for spread in spreads]
     axes.plot(
         [*angles, angles[0]],
         [*means, means[0]],
@@ -123,7 +123,7 @@ def _draw_line(
         linewidth=1.6,
         clip_on=False,
     )
-    for angle, spread in zip(angles, found, strict=True):
+    for angle, spread in zip(angles, spreads, strict=True):
         if spread is not None and spread.sd:
             ends = [spread.mean - spread.sd, spread.mean + spread.sd]
             axes.plot([angle] * 2, ends, color=colour, linewidth=3.0, alpha=0.35)
@@ -135,7 +135,7 @@ def _marker(place: int) -> str:
 
 def limits_of(lines: Lines) -> tuple[float, float, float]:
     """Centre, rim and the distance of the rings: round numbers around every figure and its bar."""
-    spreads = [spread for found in lines.values() for spread in found.values()]
+    spreads = [spread for line in lines.values() for spread in line.values()]
     lowest = min(spread.mean - (spread.sd or 0.0) for spread in spreads)
     highest = max(spread.mean + (spread.sd or 0.0) for spread in spreads)
     width = highest - lowest

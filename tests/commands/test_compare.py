@@ -11,10 +11,10 @@ from rldf_ray import cli
 from rldf_ray.commands.compare import show
 from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Answering, Cost
-from rldf_ray.compare.result import Found
+from rldf_ray.compare.result import ComparisonResult
 
 
-def found() -> Found:
+def found() -> ComparisonResult:
     titles = {
         "default": "Default",
         "sft": "SFT",
@@ -81,7 +81,7 @@ def found() -> Found:
         ),
     ]
     silent = {"accuracy": 0.5, "accuracy_amb": 1.0, "accuracy_dis": 0.0}
-    return Found(
+    return ComparisonResult(
         titles=titles,
         answered={},
         results=results,

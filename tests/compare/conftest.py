@@ -14,7 +14,7 @@ import pytest
 
 from rldf_ray.cluster.placement import Placement, Resources
 from rldf_ray.compare import answers, free_answers, general_ability, runs, work
-from rldf_ray.compare.answers import Put
+from rldf_ray.compare.answers import PromptedItem
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Progress
 from rldf_ray.dataset.preference_data import prompts_table
@@ -61,17 +61,17 @@ class Machine:
         folder.write_json("report.json", REPORT)
 
     def rank(
-        self, plan: Plan, folder: str, items: BBQSet, put: Sequence[Put], *others: Any
+        self, plan: Plan, folder: str, items: BBQSet, put: Sequence[PromptedItem], *others: Any
     ) -> tuple[dict[Any, Answer], float]:
         self.ranked.append(folder)
         right = folder.endswith("ppo/model")
         found = {}
         for item, one in zip(items.items, put, strict=True):
             said = item.label if right else item.unknown
-            order = one.asked.order
+            order = one.prompt.order
             chosen = order[0] if self.by_place else said
             scores = tuple(float(option == chosen) for option in range(3))
-            found[item.key] = Answer(chosen, order, scores=scores, text=one.said or None)
+            found[item.key] = Answer(chosen, order, scores=scores, text=one.reasoning or None)
         return found, 1.5
 
     def perplexity(self, folder: str, placement: Placement, dtype: str) -> Perplexity:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.compare.answers import Asking
+from rldf_ray.compare.answers import MethodRun
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.results import (
     ALL,
@@ -27,7 +27,7 @@ from rldf_ray.storage.parquet import ParquetError
 from tests.fakes import plan_with
 
 ITEMS = load_bbq(SCENES, None, 8)
-ASKING = Asking(
+METHOD_RUN = MethodRun(
     method=Method("cot", "CoT"), repeat=2, seed=7, folder="embedded", weights="embedded"
 )
 
@@ -40,7 +40,9 @@ def answers(unknown: bool) -> pa.Table:
 
 
 def test_results_have_a_row_for_every_known_figure() -> None:
-    table = pa.Table.from_pylist(result_rows(ASKING, ITEMS.items, answers(False)), RESULT_SCHEMA)
+    table = pa.Table.from_pylist(
+        result_rows(METHOD_RUN, ITEMS.items, answers(False)), RESULT_SCHEMA
+    )
     assert table.schema.names == [
         "method", "repeat", "seed", "set", "group", "measure", "value", "n",
     ]  # fmt: skip
@@ -55,7 +57,7 @@ def test_results_have_a_row_for_every_known_figure() -> None:
 
 
 def test_a_silent_model_is_seen() -> None:
-    rows = result_rows(ASKING, ITEMS.items, answers(True))
+    rows = result_rows(METHOD_RUN, ITEMS.items, answers(True))
     overall = {r["measure"]: r["value"] for r in rows if r["group"] == ALL}
     assert overall["accuracy_amb"] == 1.0 and overall["accuracy_dis"] == 0.0
     assert overall["unknown_share"] == 1.0 and overall["accuracy"] == 0.5
@@ -72,14 +74,16 @@ def test_ranked_answers_have_what_readiness_leaves_as_it_is() -> None:
     table = Evaluation(
         model="CoT", mode="rank", variant="paper", items=ITEMS, answers=given, seed=7
     ).table()
-    rows = {r["measure"]: r for r in result_rows(ASKING, ITEMS.items, table) if r["group"] == ALL}
+    rows = {
+        r["measure"]: r for r in result_rows(METHOD_RUN, ITEMS.items, table) if r["group"] == ALL
+    }
     for measure in ("unknown_auc", "both_right"):
         assert rows[measure]["value"] == 1.0 and rows[measure]["n"] == len(ITEMS.items)
     assert (rows["unknown_dis"]["value"], rows["accuracy_named"]["value"]) == (0.0, 1.0)
 
 
 def test_items_have_a_row_each() -> None:
-    table = pa.Table.from_pylist(item_rows(ASKING, answers(False)), ITEM_SCHEMA)
+    table = pa.Table.from_pylist(item_rows(METHOD_RUN, answers(False)), ITEM_SCHEMA)
     rows = table.to_pylist()
     assert len({r["item_id"] for r in rows}) == len(ITEMS.items) == len(rows)
     assert all(r["correct"] and r["thought"] == "Hm." for r in rows)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.compare.answers import Asking, think_all
+from rldf_ray.compare.answers import MethodRun, think_all
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.methods.fair_thinking import jurors
-from rldf_ray.compare.thinking import Scene, Thought, asked_after
+from rldf_ray.compare.thinking import Scene, Thought, prompt_after
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.prompt import LETTERS, Asked, Mode, ask, order_of
@@ -25,9 +25,11 @@ ITEMS = load_bbq(SCENES, ["Age"], 4).items
 PLAN = plan_with()
 
 
-def asking(name: str, repeat: int = 0) -> Asking:
+def method_run(name: str, repeat: int = 0) -> MethodRun:
     (method,) = methods_of(PLAN, [name], ())
-    return Asking(method=method, repeat=repeat, seed=repeat, folder="embedded", weights="embedded")
+    return MethodRun(
+        method=method, repeat=repeat, seed=repeat, folder="embedded", weights="embedded"
+    )
 
 
 def shown(mode: Mode, seed: int = 0) -> list[Asked]:
@@ -42,14 +44,14 @@ def thoughts(
     items: Sequence[BBQItem] = ITEMS,
 ) -> list[Thought]:
     scenes = [Scene.of_item(item, one) for item, one in zip(items, shown(mode), strict=False)]
-    return asyncio.run(think_all(asking(name, repeat), model, PLAN, scenes))
+    return asyncio.run(think_all(method_run(name, repeat), model, PLAN, scenes))
 
 
 def test_cot_reasons_in_a_turn_of_its_own_and_is_asked_again() -> None:
     model = RecordingModel(lambda request: "The scene does not say. And so")
     (first, *_) = thoughts("cot", model)
     item = ITEMS[0]
-    asked = asked_after(shown("rank")[0], first)
+    asked = prompt_after(shown("rank")[0], first)
     question, reasoning, again = asked.messages
     assert item.context in question["content"] and item.question in question["content"]
     assert question["content"].endswith("Let's think step by step.")
@@ -69,7 +71,7 @@ def test_options_are_shown_where_a_letter_is_asked_for_and_nowhere_else(name: st
             for option in item.options:
                 assert first.count(f". {option}\n") == times
         before = shown(mode)
-        after = [asked_after(a, thought) for a, thought in zip(before, found, strict=True)]
+        after = [prompt_after(a, thought) for a, thought in zip(before, found, strict=True)]
         assert {a.answers == LETTERS for a in after} == {mode == "letter"}
         assert [a.order for a in after] == [a.order for a in before]
 
@@ -125,15 +127,15 @@ def test_equal_keys_exactly_where_answers_are_equal() -> None:
     items = load_bbq(SCENES, ["Age"], 4)
     other = load_bbq(SCENES, ["Age"], 8)
     (default,) = methods_of(PLAN, ["default"], ())
-    first = Asking(method=default, repeat=0, seed=0, folder="embedded", weights="embedded")
-    second = Asking(method=default, repeat=1, seed=1, folder="embedded", weights="embedded")
+    first = MethodRun(method=default, repeat=0, seed=0, folder="embedded", weights="embedded")
+    second = MethodRun(method=default, repeat=1, seed=1, folder="embedded", weights="embedded")
     assert first.key(PLAN, items, "rank") == second.key(PLAN, items, "rank")
     assert first.key(PLAN, items, "letter") != second.key(PLAN, items, "letter")
     assert first.key(PLAN, items, "rank") != first.key(PLAN, other, "rank")
-    trained = Asking(method=default, repeat=0, seed=0, folder="x", weights="trained/a/ppo")
+    trained = MethodRun(method=default, repeat=0, seed=0, folder="x", weights="trained/a/ppo")
     assert first.key(PLAN, items, "rank") != trained.key(PLAN, items, "rank")
     keys = {
-        asking(name, r).key(PLAN, items, "rank")
+        method_run(name, r).key(PLAN, items, "rank")
         for name in ("cot", "fair_thinking")
         for r in (0, 1)
     }

@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 from rldf_ray import cli, pipeline
 from rldf_ray.cluster.placement import Resources
 from rldf_ray.compare import answers
-from rldf_ray.compare.answers import Put
+from rldf_ray.compare.answers import PromptedItem
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.results import RESULT_SCHEMA
 from rldf_ray.console import Progress
@@ -296,7 +296,7 @@ def ranking(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """
 
     def ranked(
-        plan: Plan, folder: str, items: BBQSet, put: Sequence[Put], *others: Any
+        plan: Plan, folder: str, items: BBQSet, put: Sequence[PromptedItem], *others: Any
     ) -> tuple[dict[Any, Answer], float]:
         found, seconds = machine.rank(plan, folder, items, put, *others)
         name = folder.rpartition("/runs/")[2]

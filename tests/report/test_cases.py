@@ -85,7 +85,7 @@ def test_what_was_not_measured_is_said_and_not_drawn(tmp_path: Path) -> None:
     assert said == [
         "Figure 5: not drawn, no judge scored CE",
         "Figure 6: not drawn, no judge scored LS",
-        "Readiness: not drawn, no method's answers to BBQ have scores of their options",
+        "Abstention thresholds: not drawn, no method's answers to BBQ have scores of their options",
         "Figure 7: not drawn, there is no question that all methods answered",
     ]
     assert list(tmp_path.iterdir()) == []

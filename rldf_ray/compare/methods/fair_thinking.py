@@ -1,7 +1,7 @@
 """FairThinking (Li et al. 2024) as we read it: a jury of roles deliberates, then the model answers.
 
 The jurors are the identities of the bias type an item is about, as many as a debate has debaters.
-They speak one after another, so that each has heard those before; nobody marks what they say.
+They speak one after another, so that each reads those before; no referee scores them.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
 async def think(thinker: Thinker, scene: Scene) -> Thought:
     """The jurors' statements, and the question after them."""
     shown = {"context": scene.context, "question": scene.question, "options": scene.options}
-    said: list[tuple[str, str]] = []
+    statements: list[tuple[str, str]] = []
     for seat, juror in enumerate(jurors(scene.group, thinker.plan)):
-        turn = render("jury_turn", **shown, said=said, identity=juror)
+        turn = render("jury_turn", **shown, statements=statements, identity=juror)
         messages = (Message("system", render("jury_system")), Message("user", turn))
-        said.append((juror.name, await thinker.say(messages, scene, f"juror/{seat}")))
-    final = Message("user", render("jury_answer", **shown, said=said))
-    return Thought("\n".join(f"{name}: {text}" for name, text in said), (final,))
+        statements.append((juror.name, await thinker.say(messages, scene, f"juror/{seat}")))
+    final = Message("user", render("jury_answer", **shown, statements=statements))
+    return Thought("\n".join(f"{name}: {text}" for name, text in statements), (final,))
 
 
 def jurors(group: str, plan: Plan) -> list[Identity]:
     """Identities of the group's bias type, else of the plan's bias types in turn."""
     name = group.lower()
     try:
-        types = [bias_type(found) for found in _TYPES.get(name, (name,))]
+        types = [bias_type(type_name) for type_name in _TYPES.get(name, (name,))]
     except BiasTypeError:
-        types = [bias_type(found) for found in plan.bias_types]
-    in_turn = itertools.chain.from_iterable(zip(*(found.identities for found in types)))  # noqa: B905
+        types = [bias_type(type_name) for type_name in plan.bias_types]
+    in_turn = itertools.chain.from_iterable(zip(*(one.identities for one in types)))  # noqa: B905
     return list(in_turn)[: plan.debate.debaters]

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from rldf_ray.evaluate.bbq.unknown import accuracies_by_threshold
 from rldf_ray.figures.files import files_of
-from rldf_ray.report.readiness import answered_of, draw_readiness
+from rldf_ray.report.abstention import answered_of, draw_abstention
 
 
 def row(condition: str, scores: tuple[float, ...] | None, **changes: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_methods_without_scores_and_other_sets_are_left_out(without: str | None)
 
 def test_equal_items_give_equal_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        draw_readiness(answered_of(ROWS), {"RLDF": "RLDF self-reflection"}, tmp_path / name)
+        draw_abstention(answered_of(ROWS), {"RLDF": "RLDF self-reflection"}, tmp_path / name)
     for one, other in zip(files_of(tmp_path / "a"), files_of(tmp_path / "b"), strict=True):
         assert one.read_bytes() == other.read_bytes()
     svg = files_of(tmp_path / "a")[1].read_text()
@@ -63,6 +63,6 @@ def test_the_marker_is_what_was_answered(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Axes, "plot", lambda self, *xy, **how: plotted.append((xy, how)))
     # The first of two equal options was given: right here, whatever the scores alone would say.
     tie = row("disambig", (0.0, 0.0, 0.0), correct=True)
-    draw_readiness(answered_of([*ROWS, tie]), {}, tmp_path / "a")
+    draw_abstention(answered_of([*ROWS, tie]), {}, tmp_path / "a")
     (marker,) = [xy for xy, how in plotted if how.get("label") == "RLDF"]
     assert marker == ([pytest.approx(2 / 3)], [0.5])

@@ -1,9 +1,9 @@
 """Accuracy on ambiguous against accuracy on disambiguated items, a line a method.
 
-A line is what a method would have if it said "unknown" more or less readily; the marker is what it
-has. Markers far apart on one line are one model, more or less silent; a line further up and right
-is one that reads better. Thin lines join what has the same overall accuracy, where there are as
-many items of each kind.
+A line runs over the abstention threshold, the margin from which on a method answers "unknown"; the
+marker is the method as it is. Markers far apart on one line are one model that abstains more or
+less; a line further up and right is a model that separates the two kinds of items better. Thin
+lines join what has the same overall accuracy, where there are as many items of each kind.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ NEEDED = ("set", "method", "condition", "label", "unknown", "correct", "scores")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredItem:
     """What a method makes of an item, and whether its answer was right."""
 
     margin: Margin
     correct: bool
 
 
-Methods = Mapping[str, Sequence[Answered]]
+Methods = Mapping[str, Sequence[AnsweredItem]]
 """Method -> the items of all its repeats."""
 
 
@@ -45,7 +45,7 @@ def answered_of(items: Iterable[Mapping[str, Any]]) -> Methods:
         items: `NEEDED` each (scores None without), an item of every repeat; other sets than BBQ are
             left out.
     """
-    found: dict[str, list[Answered]] = {}
+    items_of: dict[str, list[AnsweredItem]] = {}
     without = set()
     for row in items:
         if row["set"] != BBQ:
@@ -56,15 +56,15 @@ def answered_of(items: Iterable[Mapping[str, Any]]) -> Methods:
             without.add(row["method"])
             continue
         margin = Margin.of(row["condition"], row["label"], row["unknown"], scores)
-        found.setdefault(row["method"], []).append(Answered(margin, row["correct"]))
+        items_of.setdefault(row["method"], []).append(AnsweredItem(margin, row["correct"]))
     return {
         method: answered
-        for method, answered in found.items()
+        for method, answered in items_of.items()
         if method not in without and len({a.margin.ambiguous for a in answered}) == 2
     }
 
 
-def draw_readiness(methods: Methods, titles: Mapping[str, str], stem: Path) -> None:
+def draw_abstention(methods: Methods, titles: Mapping[str, str], stem: Path) -> None:
     """The figure as PNG and SVG.
 
     Args:
@@ -75,12 +75,12 @@ def draw_readiness(methods: Methods, titles: Mapping[str, str], stem: Path) -> N
         axes: Any = figure.add_subplot()
         for overall in np.arange(0.1, 1.0, 0.1):
             axes.plot([0, 2 * overall], [2 * overall, 0], color=QUIET, linewidth=0.5, alpha=0.25)
-        for place, (method, found) in enumerate(methods.items()):
+        for place, (method, items) in enumerate(methods.items()):
             colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
             name = "\n".join(textwrap.wrap(titles.get(method, method), LEGEND_WIDTH))
-            ambiguous, disambiguated = accuracies_by_threshold([a.margin for a in found])
+            ambiguous, disambiguated = accuracies_by_threshold([a.margin for a in items])
             axes.plot(disambiguated, ambiguous, color=colour, linewidth=1.4)
-            had = [_accuracy(found, False)], [_accuracy(found, True)]
+            had = [_accuracy(items, False)], [_accuracy(items, True)]
             axes.plot(*had, color=colour, marker=marker, markersize=8, linestyle="", label=name)
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1.02)
@@ -90,6 +90,6 @@ def draw_readiness(methods: Methods, titles: Mapping[str, str], stem: Path) -> N
         figure.legend(loc="outside right center")
 
 
-def _accuracy(answered: Sequence[Answered], ambiguous: bool) -> float:
+def _accuracy(answered: Sequence[AnsweredItem], ambiguous: bool) -> float:
     right = [a.correct for a in answered if a.margin.ambiguous == ambiguous]
     return sum(right) / len(right)
