@@ -7,6 +7,7 @@ from typing import Any
 
 from ray import serve
 
+from rldf_ray.engines.vllm_arguments import vllm_arguments, vllm_environment
 from rldf_ray.models.embedded import resolve_model
 from serve.settings import Settings
 
@@ -57,15 +58,11 @@ def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Appli
 
 def _engine_environment(settings: Settings) -> dict[str, str]:
     """What vLLM reads when it is imported."""
-    # By default vLLM leaves a core to others, and is compiled in part even when it is eager: 25 s
-    # at the first request with log-probabilities.
-    found = {
-        "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
+    return {
+        **vllm_environment(enforce_eager=settings.engine.enforce_eager),
         # Ray would set it to the CPUs it reserved, and vLLM obeys.
         "OMP_NUM_THREADS": str(engine_threads(settings)),
     }
-    return found | ({"TORCHDYNAMO_DISABLE": "1"} if settings.engine.enforce_eager else {})
 
 
 def engine_threads(settings: Settings) -> int:
@@ -76,33 +73,27 @@ def engine_threads(settings: Settings) -> int:
 
 def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:
     section = settings.engine
-    found: dict[str, Any] = {
-        "dtype": section.dtype,
-        "max_model_len": section.max_model_len,
-        "max_num_seqs": section.max_num_seqs,
-        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine.
-        "enable_chunked_prefill": False,
-        "max_num_batched_tokens": max(2048, section.max_model_len),
-        "enable_prefix_caching": True,
-        "enforce_eager": section.enforce_eager,
+    adapters = settings.adapters_on(name.partition(".")[0])
+    arguments = vllm_arguments(
+        dtype=section.dtype,
+        max_model_len=section.max_model_len,
+        max_num_seqs=section.max_num_seqs,
+        enforce_eager=section.enforce_eager,
+        kv_cache_gib=None if section.gpus else section.kv_cache_gib,
+        gpu_memory_utilization=section.gpu_memory_utilization if section.gpus else None,
+        lora_rank=section.max_lora_rank if adapters else 0,
+    )
+    if adapters:
+        # During a rollout an adapter is there in two versions.
+        arguments["max_loras"] = 2 * len(adapters) + 1
+    return {
+        **arguments,
         "enable_log_requests": False,
-        "disable_log_stats": True,
         # A sampling default in the model's folder must not change what a request means, and
         # this is the one place where answers without max_tokens are limited.
         "generation_config": "vllm",
         "override_generation_config": {"max_new_tokens": settings.limits.max_tokens},
     }
-    adapters = settings.adapters_on(name.partition(".")[0])
-    if adapters:
-        # During a rollout an adapter is there in two versions.
-        seats = 2 * len(adapters) + 1
-        rank = section.max_lora_rank
-        found |= {"enable_lora": True, "max_loras": seats, "max_lora_rank": rank}
-    if section.gpus:
-        found["gpu_memory_utilization"] = section.gpu_memory_utilization
-    else:
-        found["kv_cache_memory_bytes"] = int(section.kv_cache_gib * 2**30)
-    return found
 
 
 def _deployment_options(settings: Settings) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from rldf_ray.cluster.memory import trim_heap
 from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.engines.transport import Desk
+from rldf_ray.engines.vllm_arguments import vllm_arguments, vllm_environment
 from rldf_ray.models.base import (
     ChatRequest,
     Completion,
@@ -299,17 +300,12 @@ class VllmActor:
 
 
 def set_environment(settings: EngineSettings) -> None:
-    """What vLLM reads from the environment, set before it is imported."""
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-    # By default vLLM leaves a core to others; engine and trainer take turns on a CPU.
-    os.environ.setdefault("VLLM_CPU_NUM_OF_RESERVED_CPU", "0")
+    """Set what vLLM reads from the environment, before it is imported."""
+    for name, value in vllm_environment(enforce_eager=settings.enforce_eager).items():
+        os.environ.setdefault(name, value)
     # On a CPU vLLM gives a lone worker a process of its own unless told so. Without it an engine
     # takes 0.45 GiB less and starts 5 s sooner, at the same speed.
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-    if settings.enforce_eager:
-        # vLLM's sampler is compiled even so: 25 s at the first request with log-probabilities,
-        # and a compiler that has to be there.
-        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     if settings.threads is not None:
         # Ray has set it to the CPUs it reserved, which is less than there are to take turns on.
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
@@ -320,28 +316,22 @@ def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if settings.block_size is not None:
         options["block_size"] = settings.block_size
-    if settings.kv_cache_gib is not None:
-        options["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * 2**30)
-    if settings.lora_rank:
-        options |= {"enable_lora": True, "max_lora_rank": _lora_room(settings.lora_rank)}
     return {
+        **vllm_arguments(
+            dtype=settings.dtype,
+            max_model_len=settings.max_model_len,
+            max_num_seqs=settings.max_num_seqs,
+            enforce_eager=settings.enforce_eager,
+            kv_cache_gib=settings.kv_cache_gib,
+            gpu_memory_utilization=settings.gpu_memory_utilization,
+            lora_rank=_lora_room(settings.lora_rank) if settings.lora_rank else 0,
+        ),
         "model": settings.model,
-        "dtype": settings.dtype,
-        "max_model_len": settings.max_model_len,
-        "max_num_seqs": settings.max_num_seqs,
-        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
-        # ("CPU Generator does not use offset"), so prompts are prefilled whole.
-        "enable_chunked_prefill": False,
-        "max_num_batched_tokens": max(2048, settings.max_model_len),
-        "enable_prefix_caching": True,
-        "enforce_eager": settings.enforce_eager,
-        "gpu_memory_utilization": settings.gpu_memory_utilization,
         "tensor_parallel_size": settings.tensor_parallel,
         "distributed_executor_backend": "uni" if settings.tensor_parallel == 1 else None,
         "worker_extension_cls": f"{WorkerExtension.__module__}.{WorkerExtension.__name__}",
         "enable_sleep_mode": settings.sleeps and settings.on_gpu,
         "seed": settings.seed,
-        "disable_log_stats": True,
         **options,
     }
 
