@@ -49,7 +49,7 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Found:
+class Simulation:
     """What came of it; shares are of the whole time."""
 
     seconds: float
@@ -231,10 +231,10 @@ def _after(times: int, then: Done) -> Done:
     return done
 
 
-def simulate(load: Load, engines: int, spot: Spot | None = None) -> Found:
+def simulate(load: Load, engines: int, spot: Spot | None = None) -> Simulation:
     """Hold all debates of `load`."""
     debates = Debates(load, engines, spot)
     debates.hold()
     seconds = debates.clock.now
     busy = sum(engine.work_done for engine in debates.engines) / (engines * seconds)
-    return Found(seconds, busy, debates.driver_s / seconds, debates.lost)
+    return Simulation(seconds, busy, debates.driver_s / seconds, debates.lost)

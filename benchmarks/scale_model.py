@@ -25,7 +25,7 @@ from rich.table import Table
 
 from benchmarks.goals import RESULTS, write_results
 from benchmarks.scale_costs import Costs, PpoMeasured, RunMeasured, costs_of
-from benchmarks.scale_events import Found, Load, Spot, simulate
+from benchmarks.scale_events import Load, Simulation, Spot, simulate
 
 ENGINES = (1, 4, 16, 64, 256, 1000)
 WORKERS = (1, 2, 4, 8, 16, 64)
@@ -63,7 +63,7 @@ def load_of(run: RunMeasured, costs: Costs, debates: int, in_flight: int) -> Loa
     )
 
 
-def limit_of(load: Load, engines: int, found: Found) -> Limit:
+def limit_of(load: Load, engines: int, found: Simulation) -> Limit:
     if found.driver_busy > BUSY:
         return Limit("the driver", "split the debates over several runs, each with a driver")
     if found.engines_busy > BUSY:
