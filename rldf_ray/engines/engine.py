@@ -1,6 +1,6 @@
 """One engine: a Ray actor that answers requests, and the one that takes its place when it dies.
 
-Ray starts the actor and says why it died; requests go over a socket of their own (`wire.py`).
+Ray starts the actor and says why it died; requests go over a socket of their own (`transport.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from rldf_ray.engines.transport import Line
+from rldf_ray.engines.transport import ClientConnection
 from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
 
 START_DEADLINE_S = 900.0
@@ -39,25 +39,25 @@ class Engine:
     Attributes:
         name: what messages call it.
         start: makes the actor; returns at once, while the actor comes up by itself.
-        lives: how often it has been started.
+        generation: how often it has been started.
     """
 
     name: str
     start: Callable[[], Any]
     restarts: int
     timeout_s: float
-    lives: int = 0
+    generation: int = 0
     _actor: Any = None
     _ready: bool = False
-    _line: Line | None = None
-    _connecting: asyncio.Task[Line] | None = None
+    _connection: ClientConnection | None = None
+    _connecting: asyncio.Task[ClientConnection] | None = None
     _weights: tuple[str, str, str] | None = None
     _deaths: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
         """Start the actor without waiting for it."""
-        self._ready, self._actor, self._line = False, self.start(), None
-        self.lives += 1
+        self._ready, self._actor, self._connection = False, self.start(), None
+        self.generation += 1
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         """The actor's answer.
@@ -69,11 +69,11 @@ class Engine:
         try:
             if not self._ready:
                 await self._up()
-            line = await self._connected()
+            connection = await self._connected()
         except DEATHS as error:
             raise EngineDiedError(_reason(error)) from None
         try:
-            return await asyncio.wait_for(line.ask(request), self.timeout_s)
+            return await asyncio.wait_for(connection.ask(request), self.timeout_s)
         except TimeoutError:
             raise ModelError(
                 f"{self.name} gave no answer in {self.timeout_s:g} s "
@@ -101,7 +101,7 @@ class Engine:
         """
         reason = await self._rays_reason() or reason
         while True:
-            self._bury(reason)
+            self._restart(reason)
             try:
                 await self._up()
             except DEATHS as error:
@@ -163,26 +163,26 @@ class Engine:
             raise ModelError(_not_started(self.name)) from None
         self._ready = True
 
-    async def _connected(self) -> Line:
-        """The line to the actor in this event loop, made by whoever needs it first."""
+    async def _connected(self) -> ClientConnection:
+        """The connection to the actor in this event loop, made by whoever needs it first."""
         loop = asyncio.get_running_loop()
-        if self._line is not None and self._line.loop is loop:
-            return self._line
+        if self._connection is not None and self._connection.loop is loop:
+            return self._connection
         if self._connecting is None or self._connecting.get_loop() is not loop:
             self._connecting = loop.create_task(self._connect())
         return await asyncio.shield(self._connecting)
 
-    async def _connect(self) -> Line:
+    async def _connect(self) -> ClientConnection:
         secret = secrets.token_bytes(32)
         try:
             host, port = await self._actor.listen.remote(secret)
-            self._line = await Line.to(host, port, secret)
-            return self._line
+            self._connection = await ClientConnection.to(host, port, secret)
+            return self._connection
         finally:
             self._connecting = None
 
     async def _rays_reason(self) -> str:
-        """Why the actor died, as Ray tells it; nothing where Ray thinks that it lives."""
+        """Why the actor died, as Ray reports it; nothing where Ray takes it to be alive."""
         try:
             await asyncio.wait_for(_wait(self._actor.ready.remote()), REASON_DEADLINE_S)
         except DEATHS as error:
@@ -193,14 +193,14 @@ class Engine:
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process makes a connection of its own."""
-        return {**self.__dict__, "_line": None, "_connecting": None}
+        return {**self.__dict__, "_connection": None, "_connecting": None}
 
     def _load(self) -> Any:
         assert self._weights is not None
         method, folder, revision = self._weights
         return getattr(self._actor, method).remote(folder, revision)
 
-    def _bury(self, reason: str) -> None:
+    def _restart(self, reason: str) -> None:
         self._deaths.append(reason)
         if len(self._deaths) > self.restarts:
             raise ModelError(

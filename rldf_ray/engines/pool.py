@@ -61,12 +61,12 @@ class EnginePool:
             self._grow()
             place = await self._seats.take(request.affinity or request.address)
             engine = self._engines[place]
-            life = engine.lives
+            generation = engine.generation
             try:
                 return await engine.complete(request)
             except EngineDiedError as death:
                 # Many requests see one death; the first one sees to it.
-                if engine.lives == life and place not in self._replacing:
+                if engine.generation == generation and place not in self._replacing:
                     await self._replace(place, str(death))
             finally:
                 self._seats.leave(place)

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from rldf_ray.engines.transport import Desk
+from rldf_ray.engines.transport import RequestServer
 from rldf_ray.models.base import ChatRequest, Completion, Usage
 
 
@@ -47,7 +47,7 @@ class RewardActor:
     def __init__(self, settings: RewardSettings) -> None:
         from rldf_ray.models.reward_score import reward_model
 
-        self._desk = Desk(self.complete)
+        self._server = RequestServer(self.complete)
         self._settings = settings
         self._turn = asyncio.Lock()
         self._model: Any = reward_model(
@@ -59,7 +59,7 @@ class RewardActor:
 
     async def listen(self, secret: bytes) -> tuple[str, int]:
         """Host and port at which `complete` can be asked by those who know `secret`."""
-        return await self._desk.open(secret)
+        return await self._server.open(secret)
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         *prompt, last = [{"role": m.role, "content": m.content} for m in request.messages]

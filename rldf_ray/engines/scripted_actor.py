@@ -8,7 +8,7 @@ import os
 import random
 from dataclasses import dataclass
 
-from rldf_ray.engines.transport import Desk
+from rldf_ray.engines.transport import RequestServer
 from rldf_ray.models.base import ChatRequest, Completion
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.storage.digest import digest
@@ -33,7 +33,7 @@ class ScriptedActor:
     """Answers as `ScriptedModel` does, after a delay that belongs to the request's address."""
 
     def __init__(self, settings: ScriptedSettings) -> None:
-        self._desk = Desk(self.complete)
+        self._server = RequestServer(self.complete)
         self._settings = settings
         self._model = ScriptedModel()
         self._slots = asyncio.Semaphore(settings.max_num_seqs)
@@ -44,7 +44,7 @@ class ScriptedActor:
 
     async def listen(self, secret: bytes) -> tuple[str, int]:
         """Host and port at which `complete` can be asked by those who know `secret`."""
-        return await self._desk.open(secret)
+        return await self._server.open(secret)
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         async with self._slots:

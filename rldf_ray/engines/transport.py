@@ -1,7 +1,7 @@
 """Requests and answers between a pool and its engines, over a socket of their own.
 
 A call of a Ray actor takes milliseconds of processor time on both sides; thousands of requests a
-second from one program leave a tenth of that. Ray still places, starts and buries the actors. A
+second from one program leave a tenth of that. Ray still places, starts and kills the actors. A
 frame is a length (4 bytes) and MessagePack; the first frame of a connection is the pool's secret.
 """
 
@@ -26,13 +26,13 @@ Answer = Callable[[ChatRequest], Awaitable[tuple[Completion, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     number: int
-    request: ChatRequest
+    chat: ChatRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Reply:
     """Samples, or why there are none; `died` if another engine could answer."""
 
     number: int
@@ -42,8 +42,8 @@ class Answered:
 
 
 _encoder = msgspec.msgpack.Encoder()
-_asked = msgspec.msgpack.Decoder(Asked)
-_answered = msgspec.msgpack.Decoder(Answered)
+_request_decoder = msgspec.msgpack.Decoder(Request)
+_reply_decoder = msgspec.msgpack.Decoder(Reply)
 
 
 class _Frames(asyncio.Protocol):
@@ -80,7 +80,7 @@ class _Frames(asyncio.Protocol):
             self.transport.write(LENGTH.pack(len(frame)) + frame)
 
 
-class Desk:
+class RequestServer:
     """The engine's side: answers whoever knows one of its secrets."""
 
     def __init__(self, answer: Answer, host: str | None = None) -> None:
@@ -95,40 +95,40 @@ class Desk:
         self._secrets.add(secret)
         if self._server is None:
             loop = asyncio.get_running_loop()
-            self._server = await loop.create_server(lambda: _Visitor(self), self._host, 0)
+            self._server = await loop.create_server(lambda: _ServerConnection(self), self._host, 0)
         port: int = self._server.sockets[0].getsockname()[1]
         return self._host, port
 
     def knows(self, secret: bytes) -> bool:
         return any(hmac.compare_digest(secret, known) for known in self._secrets)
 
-    def work(self, visitor: _Frames, asked: Asked) -> None:
-        task = asyncio.get_running_loop().create_task(self._work(visitor, asked))
+    def work(self, connection: _Frames, request: Request) -> None:
+        task = asyncio.get_running_loop().create_task(self._work(connection, request))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
 
-    async def _work(self, visitor: _Frames, asked: Asked) -> None:
+    async def _work(self, connection: _Frames, request: Request) -> None:
         try:
-            answered = Answered(asked.number, await self._answer(asked.request))
+            reply = Reply(request.number, await self._answer(request.chat))
         except EngineDiedError as error:
-            answered = Answered(asked.number, error=str(error), died=True)
+            reply = Reply(request.number, error=str(error), died=True)
         except ModelError as error:
-            answered = Answered(asked.number, error=str(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the asker's to know
-            answered = Answered(asked.number, error=f"{type(error).__name__}: {error}")
-        visitor.send(_encoder.encode(answered))
+            reply = Reply(request.number, error=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's to know
+            reply = Reply(request.number, error=f"{type(error).__name__}: {error}")
+        connection.send(_encoder.encode(reply))
 
 
-class _Visitor(_Frames):
-    def __init__(self, desk: Desk) -> None:
+class _ServerConnection(_Frames):
+    def __init__(self, server: RequestServer) -> None:
         super().__init__()
-        self._desk = desk
+        self._server = server
         self._known = False
 
     def frame_received(self, frame: bytes) -> None:
         if self._known:
-            self._desk.work(self, _asked.decode(frame))
-        elif self._desk.knows(frame):
+            self._server.work(self, _request_decoder.decode(frame))
+        elif self._server.knows(frame):
             self._known = True
         else:
             self.transport.abort()
@@ -142,7 +142,7 @@ def _own_address() -> str:
     return address
 
 
-class Line(_Frames):
+class ClientConnection(_Frames):
     """The pool's side, within one event loop."""
 
     def __init__(self) -> None:
@@ -152,18 +152,18 @@ class Line(_Frames):
         self._waiting: dict[int, asyncio.Future[tuple[Completion, ...]]] = {}
 
     @classmethod
-    async def to(cls, host: str, port: int, secret: bytes) -> Line:
-        """A connection to a desk.
+    async def to(cls, host: str, port: int, secret: bytes) -> ClientConnection:
+        """A connection to an engine's server.
 
         Raises:
             EngineDiedError: nobody answers there.
         """
         try:
-            _, line = await asyncio.get_running_loop().create_connection(cls, host, port)
+            _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
         except OSError as error:
             raise EngineDiedError(f"no connection to it: {error}") from error
-        line.send(secret)
-        return line
+        connection.send(secret)
+        return connection
 
     @property
     def open(self) -> bool:
@@ -182,21 +182,21 @@ class Line(_Frames):
         answer: asyncio.Future[tuple[Completion, ...]] = self.loop.create_future()
         self._waiting[number] = answer
         try:
-            self.send(_encoder.encode(Asked(number, request)))
+            self.send(_encoder.encode(Request(number, request)))
             return await answer
         finally:
             self._waiting.pop(number, None)
 
     def frame_received(self, frame: bytes) -> None:
-        answered = _answered.decode(frame)
-        answer = self._waiting.get(answered.number)
+        reply = _reply_decoder.decode(frame)
+        answer = self._waiting.get(reply.number)
         if answer is None or answer.done():
-            return  # whoever asked has given up
-        if answered.samples is not None:
-            answer.set_result(answered.samples)
+            return  # the caller has given up
+        if reply.samples is not None:
+            answer.set_result(reply.samples)
         else:
-            kind = EngineDiedError if answered.died else ModelError
-            answer.set_exception(kind(answered.error))
+            kind = EngineDiedError if reply.died else ModelError
+            answer.set_exception(kind(reply.error))
 
     def connection_lost(self, exc: Exception | None) -> None:
         for answer in self._waiting.values():

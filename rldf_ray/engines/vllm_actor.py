@@ -12,7 +12,7 @@ from typing import Any
 
 from rldf_ray.cluster.memory import trim_heap
 from rldf_ray.engines.choice_trie import ChoiceTrie
-from rldf_ray.engines.transport import Desk
+from rldf_ray.engines.transport import RequestServer
 from rldf_ray.engines.vllm_arguments import vllm_arguments, vllm_environment
 from rldf_ray.models.base import (
     ChatRequest,
@@ -111,7 +111,7 @@ class VllmActor:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        self._desk = Desk(self.complete)
+        self._server = RequestServer(self.complete)
         self._settings = settings
         self._revision = settings.revision
         self._request_ids = count()
@@ -128,7 +128,7 @@ class VllmActor:
 
     async def listen(self, secret: bytes) -> tuple[str, int]:
         """Host and port at which `complete` can be asked by those who know `secret`."""
-        return await self._desk.open(secret)
+        return await self._server.open(secret)
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         prompt = self._prompt_ids(request)

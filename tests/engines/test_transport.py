@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from rldf_ray.engines.transport import Answer, Desk, Line
+from rldf_ray.engines.transport import Answer, ClientConnection, RequestServer
 from rldf_ray.models.base import (
     ChatRequest,
     Completion,
@@ -34,15 +34,15 @@ REQUEST = ChatRequest(
 
 
 @asynccontextmanager
-async def connected(answer: Answer) -> AsyncIterator[tuple[Line, Desk]]:
-    desk = Desk(answer, "127.0.0.1")
-    line = await Line.to(*await desk.open(SECRET), SECRET)
+async def connected(answer: Answer) -> AsyncIterator[tuple[ClientConnection, RequestServer]]:
+    server = RequestServer(answer, "127.0.0.1")
+    connection = await ClientConnection.to(*await server.open(SECRET), SECRET)
     try:
-        yield line, desk
+        yield connection, server
     finally:
-        line.transport.close()
-        assert desk._server is not None
-        desk._server.close()
+        connection.transport.close()
+        assert server._server is not None
+        server._server.close()
 
 
 async def test_requests_and_completions_arrive_as_they_were_sent() -> None:
@@ -63,8 +63,8 @@ async def test_requests_and_completions_arrive_as_they_were_sent() -> None:
         seen.append(request)
         return (said, replace(said, logprobs=None))
 
-    async with connected(answer) as (line, _):
-        assert await line.ask(REQUEST) == (said, replace(said, logprobs=None))
+    async with connected(answer) as (connection, _):
+        assert await connection.ask(REQUEST) == (said, replace(said, logprobs=None))
     assert seen == [REQUEST]
 
 
@@ -74,26 +74,26 @@ async def test_a_thousand_requests_under_way_get_their_own_answers() -> None:
         return await ScriptedModel().complete(request)
 
     requests = [replace(REQUEST, seed=i, json_schema=None, choices=None) for i in range(1000)]
-    async with connected(answer) as (line, _):
-        answers = await asyncio.gather(*(line.ask(request) for request in requests))
+    async with connected(answer) as (connection, _):
+        answers = await asyncio.gather(*(connection.ask(request) for request in requests))
     assert answers == [await ScriptedModel().complete(request) for request in requests]
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "told"),
+    ("error", "kind", "reason"),
     [
         (ModelError("too long"), ModelError, "too long"),
         (EngineDiedError("core ended"), EngineDiedError, "core ended"),
         (KeyError("x"), ModelError, "KeyError: 'x'"),
     ],
 )
-async def test_what_went_wrong_is_told(error: Exception, kind: type, told: str) -> None:
+async def test_what_went_wrong_is_reported(error: Exception, kind: type, reason: str) -> None:
     async def answer(request: ChatRequest) -> tuple[Completion, ...]:
         raise error
 
-    async with connected(answer) as (line, _):
-        with pytest.raises(kind, match=told) as caught:
-            await line.ask(REQUEST)
+    async with connected(answer) as (connection, _):
+        with pytest.raises(kind, match=reason) as caught:
+            await connection.ask(REQUEST)
     assert type(caught.value) is kind
 
 
@@ -105,24 +105,24 @@ async def test_requests_to_an_engine_that_goes_away_fail_at_once() -> None:
         await asyncio.sleep(3600)
         return ()
 
-    async with connected(never) as (line, _):
-        waiting = [asyncio.create_task(line.ask(REQUEST)) for _ in range(5)]
+    async with connected(never) as (connection, _):
+        waiting = [asyncio.create_task(connection.ask(REQUEST)) for _ in range(5)]
         for _ in waiting:
             await arrived.acquire()
-        line.transport.abort()
+        connection.transport.abort()
         results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 60)
         assert [type(result) for result in results] == [EngineDiedError] * 5
         with pytest.raises(EngineDiedError):
-            await line.ask(REQUEST)
+            await connection.ask(REQUEST)
 
 
 async def test_nobody_answers_where_there_is_no_engine() -> None:
-    desk = Desk(ScriptedModel().complete, "127.0.0.1")
-    host, port = await desk.open(SECRET)
-    assert desk._server is not None
-    desk._server.close()
+    server = RequestServer(ScriptedModel().complete, "127.0.0.1")
+    host, port = await server.open(SECRET)
+    assert server._server is not None
+    server._server.close()
     with pytest.raises(EngineDiedError, match="no connection"):
-        await Line.to(host, port, SECRET)
+        await ClientConnection.to(host, port, SECRET)
 
 
 async def test_whoever_does_not_know_the_secret_is_not_answered() -> None:
@@ -132,12 +132,12 @@ async def test_whoever_does_not_know_the_secret_is_not_answered() -> None:
         asked.append(request)
         return ()
 
-    async with connected(answer) as (_, desk):
-        address = await desk.open(b"another")
-        stranger = await Line.to(*address, b"guess")
+    async with connected(answer) as (_, server):
+        address = await server.open(b"another")
+        stranger = await ClientConnection.to(*address, b"guess")
         with pytest.raises(EngineDiedError):
             await asyncio.wait_for(stranger.ask(REQUEST), 60)
-        second = await Line.to(*address, b"another")
+        second = await ClientConnection.to(*address, b"another")
         assert await second.ask(REQUEST) == ()
         second.transport.close()
     assert len(asked) == 1
@@ -148,9 +148,9 @@ def test_engines_may_run_in_another_kind_of_event_loop() -> None:
     uvloop = pytest.importorskip("uvloop")
 
     async def ask() -> None:
-        async with connected(ScriptedModel().complete) as (line, _):
+        async with connected(ScriptedModel().complete) as (connection, _):
             plain = replace(REQUEST, json_schema=None)
-            assert await line.ask(plain) == await ScriptedModel().complete(plain)
+            assert await connection.ask(plain) == await ScriptedModel().complete(plain)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(ask())
