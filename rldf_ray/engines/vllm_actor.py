@@ -23,7 +23,7 @@ from rldf_ray.models.base import (
     Usage,
 )
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.storage.mirror import at_hand
+from rldf_ray.storage.mirror import local_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class VllmActor:
 
     async def sync_weights(self, folder: str, revision: str) -> None:
         """Load the weights in `folder` in place; everything said from now on is `revision`'s."""
-        await self._engine.collective_rpc("sync_weights", args=(at_hand(folder),))
+        await self._engine.collective_rpc("sync_weights", args=(local_folder(folder),))
         await self._engine.reset_prefix_cache()
         self._revision = revision
 

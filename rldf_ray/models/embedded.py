@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.storage.digest import digest
-from rldf_ray.storage.mirror import at_hand, cache_root
+from rldf_ray.storage.mirror import cache_root, local_folder
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.whole_files import whole_folder
 
@@ -83,7 +83,7 @@ def resolve_model(name: str) -> str:
     if name == EMBEDDED:
         return str(embedded_model_folder())
     if is_address(name):
-        return at_hand(name)
+        return local_folder(name)
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").exists():

@@ -16,7 +16,7 @@ from rldf_ray.storage.journal import Journal
 
 # English text has about four characters a token; fewer err on the side of the limit.
 CHARACTERS_A_TOKEN = 3.0
-FIRST_AT_ONCE = 4.0
+FIRST_LIMIT = 4.0
 # An endpoint that answers this much slower than it did at its best has a queue of its own.
 SLOWER = 2.0
 
@@ -134,8 +134,8 @@ class Budget:
         )
 
 
-class AtOnce:
-    """How many requests an endpoint bears at once, found by additive increase, halving on refusal.
+class ConcurrencyLimiter:
+    """How many requests an endpoint bears at once: additive increase, halving on refusal.
 
     Every answer makes room for a fraction of one more, as long as the room is used and answers
     come about as fast as they did at best; a refusal or a timeout halves it, once for all the
@@ -144,7 +144,7 @@ class AtOnce:
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = float(most)
-        self._room = min(FIRST_AT_ONCE, self._most)
+        self._room = min(FIRST_LIMIT, self._most)
         self._under_way = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._clock = clock

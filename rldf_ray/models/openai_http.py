@@ -1,6 +1,6 @@
 """OpenAI-compatible endpoints behind the one `ChatModel` interface.
 
-complete --> a slot (AtOnce) --> the budget --> tries with back-off --> the rate limit --> HTTP
+complete --> ConcurrencyLimiter --> the budget --> tries with back-off --> the rate limit --> HTTP
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tenacity import (
 )
 
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, Usage
-from rldf_ray.models.limits import AtOnce, Budget, Rate, estimated
+from rldf_ray.models.limits import Budget, ConcurrencyLimiter, Rate, estimated
 from rldf_ray.models.openai_reply import completions_of, is_chat_completion
 from rldf_ray.models.openai_request import body_of, logprob_fields
 from rldf_ray.models.openai_retry import is_passing, retry_after_s, wait_s, worth_another_try
@@ -87,7 +87,7 @@ class OpenAIModel:
         self._logprobs_refused = False
         self._line: _Line | None = None
         self._budget = budget or Budget()
-        self._at_once = AtOnce(endpoint.in_flight)
+        self._limiter = ConcurrencyLimiter(endpoint.in_flight)
         self._requests = Rate(endpoint.requests_per_minute)
         self._tokens = Rate(endpoint.tokens_per_minute)
 
@@ -106,7 +106,7 @@ class OpenAIModel:
         """
         line = self._current_line()
         # The slot is kept while waiting for the next try: a busy server gets fewer requests.
-        async with self._at_once.slot():
+        async with self._limiter.slot():
             try:
                 with self._budget.reserved(request):
                     reply = await self._reply(line.client, request)
@@ -169,7 +169,7 @@ class OpenAIModel:
     async def _try_once(self, client: AsyncOpenAI, body: dict[str, Any], tokens: int) -> Any:
         await self._requests.take(1)
         await self._tokens.take(tokens)
-        began = self._at_once.now()
+        began = self._limiter.now()
         try:
             # The client's own timeout starts anew with every piece received; this is for the whole.
             async with asyncio.timeout(self._endpoint.timeout_s):
@@ -178,10 +178,10 @@ class OpenAIModel:
             return None  # like any other reply that is no chat completion, it is refused below
         except Exception as error:
             if worth_another_try(error):
-                self._at_once.refused(began)
+                self._limiter.refused(began)
                 self._tokens.correct(tokens)
             raise
-        self._at_once.answered(self._at_once.now() - began)
+        self._limiter.answered(self._limiter.now() - began)
         return reply
 
     def _completions(self, reply: Any, request: ChatRequest) -> tuple[Completion, ...]:

@@ -214,7 +214,7 @@ def copy_of(address: str) -> Path:
     return cache_root() / "runs" / kind / rest.partition("?")[0].rstrip("/")
 
 
-def at_hand(where: str) -> str:
+def local_folder(where: str) -> str:
     """A folder on this machine for an address, which is fetched; anything else as it is.
 
     Raises:

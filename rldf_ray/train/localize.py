@@ -16,7 +16,7 @@ from typing import Any
 import torch.distributed as dist
 
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.storage.mirror import SETTLED_S, Mirror, at_hand, copy_of
+from rldf_ray.storage.mirror import SETTLED_S, Mirror, copy_of, local_folder
 from rldf_ray.storage.object_store import ObjectStoreError, is_address
 
 UPLOAD_EVERY_S = 5.0
@@ -26,7 +26,7 @@ CHECKPOINTS = ("trainer", "checkpoints")
 Loop = Callable[[dict[str, Any]], None]
 
 
-def with_folders_at_hand(loop: Loop, progress: str) -> Loop:
+def localize_inputs(loop: Loop, progress: str) -> Loop:
     """`loop`, whose job has local folders for everything it names.
 
     Args:
@@ -38,7 +38,9 @@ def with_folders_at_hand(loop: Loop, progress: str) -> Loop:
 
         job, context = config["job"], ray.train.get_context()
         out = job.folders["out"]
-        folders = {name: at_hand(where) for name, where in job.folders.items() if name != "out"}
+        folders = {
+            name: local_folder(where) for name, where in job.folders.items() if name != "out"
+        }
         if "model" in folders:
             folders["model"] = resolve_model(folders["model"])
         job = replace(job, folders={**folders, "out": _output(out, context.get_local_rank())})

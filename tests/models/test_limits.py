@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message, Usage
-from rldf_ray.models.limits import AtOnce, Budget, Rate, estimated
+from rldf_ray.models.limits import Budget, ConcurrencyLimiter, Rate, estimated
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
 from tests.fakes import completion
@@ -136,13 +136,13 @@ def test_an_estimate_counts_every_sample() -> None:
 # ---- how many at once
 
 
-async def under_way_together(at_once: AtOnce, number: int) -> int:
+async def under_way_together(limiter: ConcurrencyLimiter, number: int) -> int:
     """Start `number` requests that stay; how many got a slot."""
     inside = 0
 
     async def one() -> None:
         nonlocal inside
-        async with at_once.slot():
+        async with limiter.slot():
             inside += 1
             await asyncio.sleep(60)
 
@@ -155,68 +155,68 @@ async def under_way_together(at_once: AtOnce, number: int) -> int:
     return inside
 
 
-async def steady(at_once: AtOnce, answers: int, seconds: float) -> None:
+async def steady(limiter: ConcurrencyLimiter, answers: int, seconds: float) -> None:
     """Answers that take `seconds` each, with as many requests under way as there is room for."""
     for _ in range(answers):
         async with contextlib.AsyncExitStack() as stack:
-            for _ in range(at_once.room):
-                await stack.enter_async_context(at_once.slot())
-            at_once.answered(seconds)
+            for _ in range(limiter.room):
+                await stack.enter_async_context(limiter.slot())
+            limiter.answered(seconds)
 
 
 async def test_room_grows_with_answers_up_to_the_most() -> None:
-    at_once = AtOnce(10)
-    assert await under_way_together(at_once, 20) == 4
-    await steady(at_once, 200, 1.0)
-    assert at_once.room == 10 and await under_way_together(at_once, 20) == 10
+    limiter = ConcurrencyLimiter(10)
+    assert await under_way_together(limiter, 20) == 4
+    await steady(limiter, 200, 1.0)
+    assert limiter.room == 10 and await under_way_together(limiter, 20) == 10
 
 
 async def test_one_burst_of_refusals_halves_the_room_once() -> None:
     now = 0.0
-    at_once = AtOnce(64, lambda: now)
-    await steady(at_once, 2000, 1.0)
-    room, now = at_once.room, 5.0
+    limiter = ConcurrencyLimiter(64, lambda: now)
+    await steady(limiter, 2000, 1.0)
+    room, now = limiter.room, 5.0
     for _ in range(room):
-        at_once.refused(began=4.0)
-    assert at_once.room == room // 2
+        limiter.refused(began=4.0)
+    assert limiter.room == room // 2
     now = 6.0
-    at_once.refused(began=5.5)
-    assert at_once.room == room // 4
+    limiter.refused(began=5.5)
+    assert limiter.room == room // 4
 
 
 async def test_the_room_never_closes() -> None:
     now = 0.0
-    at_once = AtOnce(8, lambda: now)
+    limiter = ConcurrencyLimiter(8, lambda: now)
     for second in range(20):
         now = float(second)
-        at_once.refused(began=now)
-    assert at_once.room == 1 and await under_way_together(at_once, 3) == 1
+        limiter.refused(began=now)
+    assert limiter.room == 1 and await under_way_together(limiter, 3) == 1
 
 
 async def test_an_endpoint_that_gets_slower_gets_no_more() -> None:
-    at_once = AtOnce(64)
-    await steady(at_once, 20, 1.0)
-    room = at_once.room
-    await steady(at_once, 10, 30.0)  # the first of them still count as quick
-    slow = at_once.room
-    await steady(at_once, 300, 30.0)
-    assert at_once.room == slow <= room + 2
+    limiter = ConcurrencyLimiter(64)
+    await steady(limiter, 20, 1.0)
+    room = limiter.room
+    await steady(limiter, 10, 30.0)  # the first of them still count as quick
+    slow = limiter.room
+    await steady(limiter, 300, 30.0)
+    assert limiter.room == slow <= room + 2
 
 
 async def test_room_that_nobody_uses_does_not_grow() -> None:
-    at_once = AtOnce(64)
+    limiter = ConcurrencyLimiter(64)
     for _ in range(500):
-        async with at_once.slot():
-            at_once.answered(1.0)
-    assert at_once.room == 4
+        async with limiter.slot():
+            limiter.answered(1.0)
+    assert limiter.room == 4
 
 
 async def test_a_freed_slot_goes_to_the_next_in_line_and_cancelled_ones_lose_none() -> None:
-    at_once = AtOnce(1)
+    limiter = ConcurrencyLimiter(1)
     order: list[int] = []
 
     async def one(number: int) -> None:
-        async with at_once.slot():
+        async with limiter.slot():
             order.append(number)
             await asyncio.sleep(0)
 

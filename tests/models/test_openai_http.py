@@ -28,7 +28,7 @@ from rldf_ray.models.base import (
     ModelError,
     Usage,
 )
-from rldf_ray.models.limits import AtOnce, Budget
+from rldf_ray.models.limits import Budget, ConcurrencyLimiter
 from rldf_ray.models.openai_http import OpenAIModel
 from rldf_ray.models.openai_reply import choice_distribution
 from rldf_ray.plan import Endpoint
@@ -252,9 +252,9 @@ async def test_no_more_requests_under_way_than_in_flight(server: Server) -> None
 async def test_fewer_requests_are_under_way_after_a_server_had_enough(server: Server) -> None:
     model = model_of(server, in_flight=16, retries=5)
     # All answers take equally long, however busy the machine: one that got slower gets no more.
-    model._at_once = AtOnce(16, clock=lambda: 0.0)
+    model._limiter = ConcurrencyLimiter(16, clock=lambda: 0.0)
     await asyncio.gather(*(model.complete(REQUEST) for _ in range(60)))
-    before = model._at_once.room
+    before = model._limiter.room
     assert before > 4
     crowd = threading.Event()
 
@@ -266,11 +266,11 @@ async def test_fewer_requests_are_under_way_after_a_server_had_enough(server: Se
     server.otherwise = answer
     await asyncio.gather(*(model.complete(REQUEST) for _ in range(before)))
     assert server.most_at_once > 4
-    before = model._at_once.room
+    before = model._limiter.room
     server.script = [refusal(429)] * 8
     await asyncio.gather(*(model.complete(REQUEST) for _ in range(8)))
     await model.close()
-    assert model._at_once.room < before
+    assert model._limiter.room < before
 
 
 @pytest.mark.asyncio

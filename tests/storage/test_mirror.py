@@ -12,7 +12,7 @@ import pytest
 
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.lock import LOCK, RunInUseError
-from rldf_ray.storage.mirror import JOURNAL, Mirror, at_hand, copy_of
+from rldf_ray.storage.mirror import JOURNAL, Mirror, copy_of, local_folder
 from rldf_ray.storage.object_store import ObjectStore, ObjectStoreError
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from tests.s3_server import Buckets, as_environment, s3_server
@@ -165,8 +165,8 @@ def test_an_address_is_a_folder_where_it_is_used(buckets: Buckets) -> None:
         wrote_a_stage(folder)
     address = folder.address("sft/model")
     assert address == f"{RUN}/sft/model"
-    assert (Path(at_hand(address)) / "config.json").read_text() == "{}"
-    assert at_hand("/some/folder") == "/some/folder"
+    assert (Path(local_folder(address)) / "config.json").read_text() == "{}"
+    assert local_folder("/some/folder") == "/some/folder"
     assert copy_of("s3://bucket/a?region=x") == copy_of("s3://bucket/a/")
     assert ObjectStore(f"{RUN}?region=us-east-1").address_of("b") == f"{RUN}/b?region=us-east-1"
 

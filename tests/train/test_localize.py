@@ -13,7 +13,7 @@ from rldf_ray.cluster.placement import Resources, place
 from rldf_ray.plan import load_plan
 from rldf_ray.storage.mirror import copy_of
 from rldf_ray.storage.object_store import ObjectStore
-from rldf_ray.train import localize as at_hand
+from rldf_ray.train import localize
 from rldf_ray.train.worker import PROGRESS, TrainJob, log_step, read_progress
 from tests.s3_server import as_environment, s3_server
 
@@ -45,7 +45,7 @@ def test_inputs_are_fetched_and_what_rank_0_leaves_is_uploaded(
 ) -> None:
     store.write("data/sft.parquet", b"rows")
     worker(monkeypatch, 0)
-    monkeypatch.setattr(at_hand, "UPLOAD_EVERY_S", 0.05)
+    monkeypatch.setattr(localize, "UPLOAD_EVERY_S", 0.05)
 
     def loop(config: dict[str, Any]) -> None:
         folders = config["job"].folders
@@ -59,7 +59,7 @@ def test_inputs_are_fetched_and_what_rank_0_leaves_is_uploaded(
         (Path(folders["out"]) / "model").mkdir()
         (Path(folders["out"]) / "model/config.json").write_text("{}")
 
-    at_hand.with_folders_at_hand(loop, PROGRESS)({"job": job(f"{RUN}/sft")})
+    localize.localize_inputs(loop, PROGRESS)({"job": job(f"{RUN}/sft")})
     assert store.read("sft/model/config.json") == b"{}"
     assert [entry["step"] for entry in read_progress(f"{RUN}/sft")] == [1, 2]
 
@@ -71,7 +71,7 @@ def test_other_ranks_work_on_the_same_copy_and_upload_nothing(
     out = copy_of(f"{RUN}/sft")
     out.mkdir(parents=True)
     (out / "of rank 0").write_text("being written")
-    at_hand.with_folders_at_hand(lambda config: None, PROGRESS)({"job": job(f"{RUN}/sft")})
+    localize.localize_inputs(lambda config: None, PROGRESS)({"job": job(f"{RUN}/sft")})
     assert (out / "of rank 0").exists()
     assert store.list() == {}
 
@@ -83,7 +83,7 @@ def test_folders_of_a_machine_stay_as_they_are(
     seen: list[dict[str, str]] = []
     folders = {"data": str(tmp_path / "data"), "sft": str(tmp_path), "out": str(tmp_path / "out")}
     local = TrainJob(job("").plan, job("").placement, folders)
-    at_hand.with_folders_at_hand(lambda config: seen.append(config["job"].folders), PROGRESS)(
+    localize.localize_inputs(lambda config: seen.append(config["job"].folders), PROGRESS)(
         {"job": local}
     )
     assert seen == [folders]

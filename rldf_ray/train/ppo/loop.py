@@ -31,7 +31,7 @@ from rldf_ray.train.collectives import barrier
 from rldf_ray.train.ppo.metrics import ANSWERS, Laps, append_answers
 from rldf_ray.train.ppo.resume_check import Answered
 from rldf_ray.train.ppo.rollout import Prompts, Rollout, RolloutSource
-from rldf_ray.train.ppo.sleep import Turns
+from rldf_ray.train.ppo.sleep import EngineSleep
 from rldf_ray.train.ppo.step import PPO
 from rldf_ray.train.ppo.weight_sync import Policy, shared_memory_sync
 from rldf_ray.train.worker import (
@@ -63,7 +63,7 @@ def _loop(config: dict[str, Any]) -> None:
     ppo, steps = PPO(job), section.episodes // section.rollout_batch
     source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
     _resume(job, rank, ppo, source)
-    answered, turns = Answered(out, rank), Turns(pool, rank, job.plan.engines.sleep)
+    answered, engine_sleep = Answered(out, rank), EngineSleep(pool, rank, job.plan.engines.sleep)
     pool.wait_until_ready()
     with shared_memory_sync(pool) as engines:
         policy = ppo.models.policy()
@@ -78,7 +78,7 @@ def _loop(config: dict[str, Any]) -> None:
             repeated = answered.repeated(step, rollouts)
             if job.plan.train.checkpoint_every is not None:
                 answered.keep(step, rollouts)
-            turns.trainer()
+            engine_sleep.begin()
             laps.end("rollout_seconds")
             scores = ppo.score(rollouts)
             figures, kl = ppo.step(rollouts, scores)
@@ -86,7 +86,7 @@ def _loop(config: dict[str, Any]) -> None:
             laps.end("train_seconds")
             policy = ppo.models.policy()
             source.settle()
-            turns.engines()
+            engine_sleep.end()
             if rank == 0:
                 engines.sync(policy, f"ppo-{step + 1}")
                 laps.end("sync_seconds")

@@ -11,21 +11,21 @@ from rldf_ray.engines.pool import EnginePool
 from rldf_ray.train.collectives import barrier
 
 
-class Turns:
-    """Whose turn it is; every worker calls both methods, and the first one tells the engines."""
+class EngineSleep:
+    """Every worker calls both methods, and the first one passes it on to the engines."""
 
     def __init__(self, pool: EnginePool, rank: int, sleep: bool) -> None:
         self._pool, self._first, self._sleep = pool, rank == 0, sleep
 
-    def trainer(self) -> None:
-        """The engines sleep, once every worker has its answers."""
+    def begin(self) -> None:
+        """The engines sleep while the trainer works, once every worker has its answers."""
         if self._sleep:
             barrier()
             if self._first:
                 self._pool.sleep()
 
-    def engines(self) -> None:
-        """All workers are done; memory that they keep for reuse is the engines' now."""
+    def end(self) -> None:
+        """The engines wake once all workers are done and have freed what they keep for reuse."""
         if self._sleep:
             release_memory()
         barrier()

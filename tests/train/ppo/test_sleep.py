@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from rldf_ray.train.ppo import sleep as turns
-from rldf_ray.train.ppo.sleep import Turns
+from rldf_ray.train.ppo import sleep as sleep_module
+from rldf_ray.train.ppo.sleep import EngineSleep
 
 
 class RecordedPool:
-    def __init__(self, told: list[str]) -> None:
-        self.told = told
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
 
     def sleep(self) -> None:
-        self.told.append("sleep")
+        self.calls.append("sleep")
 
     def wake(self) -> None:
-        self.told.append("wake")
+        self.calls.append("wake")
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ class RecordedPool:
 def test_the_first_worker_tells_the_engines_once_all_are_done(
     monkeypatch: pytest.MonkeyPatch, rank: int, sleep: bool, expected: list[str]
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(turns, "barrier", lambda: told.append("barrier"))
-    monkeypatch.setattr(turns, "release_memory", lambda: told.append("release"))
-    pool: Any = RecordedPool(told)
-    taken = Turns(pool, rank, sleep)
-    taken.trainer()
-    taken.engines()
-    assert told == expected
+    calls: list[str] = []
+    monkeypatch.setattr(sleep_module, "barrier", lambda: calls.append("barrier"))
+    monkeypatch.setattr(sleep_module, "release_memory", lambda: calls.append("release"))
+    pool: Any = RecordedPool(calls)
+    engine_sleep = EngineSleep(pool, rank, sleep)
+    engine_sleep.begin()
+    engine_sleep.end()
+    assert calls == expected
