@@ -33,13 +33,13 @@ PACKAGES = (
 @cache
 def versions() -> dict[str, str]:
     """Installed packages that shape a run's numbers, and Python."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def machine() -> dict[str, Any]:

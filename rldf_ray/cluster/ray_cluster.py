@@ -16,7 +16,7 @@ import psutil
 
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 
-# A cloud's node has to be found, started and set up.
+# A cloud's node has to be allocated, started and set up.
 NODE_DEADLINE_S = 1800.0
 WORKERS_END_S = 10.0
 # Ray gives its own processes thirty seconds to come up, which a busy machine may exceed.
@@ -131,7 +131,7 @@ def _end_those_left(workers: list[psutil.Process]) -> None:
     """A worker that hangs while it exits does not see its raylet go, and would stay for ever."""
     _, left = psutil.wait_procs(workers, timeout=WORKERS_END_S)
     for worker in left:
-        # A process that has ended meanwhile is told from another of its number.
+        # psutil distinguishes a process that has ended from a new one with its number.
         with suppress(psutil.NoSuchProcess):
             worker.kill()
     psutil.wait_procs(left, timeout=WORKERS_END_S)

@@ -236,7 +236,10 @@ class VllmActor:
         answers = await asyncio.gather(
             *(self._next_logprobs(prompt, prefix, ids) for prefix, ids in branches.items())
         )
-        logprobs = {prefix: found for prefix, (found, _) in zip(branches, answers, strict=True)}
+        logprobs = {
+            prefix: distribution
+            for prefix, (distribution, _) in zip(branches, answers, strict=True)
+        }
         usage = Usage()
         for _, used in answers:
             usage = usage + used
@@ -303,8 +306,8 @@ def set_environment(settings: EngineSettings) -> None:
     """Set what vLLM reads from the environment, before it is imported."""
     for name, value in vllm_environment(enforce_eager=settings.enforce_eager).items():
         os.environ.setdefault(name, value)
-    # On a CPU vLLM gives a lone worker a process of its own unless told so. Without it an engine
-    # takes 0.45 GiB less and starts 5 s sooner, at the same speed.
+    # By default vLLM on a CPU gives a lone worker a process of its own. Without it an engine takes
+    # 0.45 GiB less and starts 5 s sooner, at the same speed.
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     if settings.threads is not None:
         # Ray has set it to the CPUs it reserved, which is less than there are to take turns on.

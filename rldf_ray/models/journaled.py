@@ -95,7 +95,7 @@ class JournaledModel:
 
 
 def _retrieve(call: asyncio.Future[Any]) -> None:
-    """A failure that nobody waits for any more is no news: its cause has been told."""
+    """A failure that nobody waits for any more is no news: its cause has been reported."""
     if not call.cancelled():
         call.exception()
 

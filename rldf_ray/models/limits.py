@@ -120,11 +120,13 @@ class Budget:
     def _check(self, then: Usage) -> None:
         tokens = then.prompt + then.generated
         if self.tokens is not None and tokens > self.tokens:
-            raise BudgetSpentError(self._told("endpoint.budget_tokens", f"{self.tokens} tokens"))
+            raise BudgetSpentError(
+                self._spent_message("endpoint.budget_tokens", f"{self.tokens} tokens")
+            )
         if self.usd is not None and self.cost(then) > self.usd:
-            raise BudgetSpentError(self._told("endpoint.budget_usd", f"{self.usd:g} USD"))
+            raise BudgetSpentError(self._spent_message("endpoint.budget_usd", f"{self.usd:g} USD"))
 
-    def _told(self, name: str, limit: str) -> str:
+    def _spent_message(self, name: str, limit: str) -> str:
         spent = self.spent.prompt + self.spent.generated
         money = f", {self.cost(self.spent):.4f} USD" if self.usd is not None else ""
         return (

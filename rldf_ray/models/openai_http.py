@@ -216,7 +216,7 @@ class OpenAIModel:
 
     def _what(self, error: BaseException | None) -> str:
         if isinstance(error, APIStatusError):
-            # Cut only once the key is gone: a part of it would not be found any more.
+            # Cut only once the key is gone: a part of it would no longer match.
             reason = self._without_key(_reason(error))[:MOST_REASON]
             return f"status {error.status_code}" + (f" ({reason})" if reason else "")
         if isinstance(error, TimeoutError | APITimeoutError):

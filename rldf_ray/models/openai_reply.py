@@ -93,11 +93,11 @@ def choice_distribution(
         A distribution that sums to 1, or None where `top` cannot tell.
     """
     tokens = [(text.strip(), probability) for text, probability in top]
-    found = {
+    probabilities = {
         choice: sum(probability for text, probability in tokens if text == choice)
         for choice in choices
     }
-    held = sum(found.values())
+    held = sum(probabilities.values())
     seen = {text for text, _ in tokens}
     missing = [choice for choice in choices if choice not in seen]
     missed = 0.0
@@ -109,4 +109,4 @@ def choice_distribution(
         )
     if held <= 0 or missed > MOST_MISSED * (held + missed):
         return None
-    return {choice: probability / held for choice, probability in found.items()}
+    return {choice: probability / held for choice, probability in probabilities.items()}

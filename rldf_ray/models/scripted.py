@@ -78,7 +78,7 @@ class ScriptedModel:
     Args:
         delay_s: how long each request takes, seconds.
         reply: says the answer instead, uncut, called for each sample with `n` = 1 and a seed of
-            the sample's own. If it says none of the `choices`, no probabilities are told.
+            the sample's own. If it says none of the `choices`, there are no probabilities.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ class Endpoint(Section):
     timeout_s: float = described(60.0, "limit of one request", unit="s", gt=0)
     retries: int = described(6, "tries after a 429, 5xx or dropped connection", ge=0)
     in_flight: int = described(
-        64, "most requests under way at once; how many it bears is found below that", ge=1
+        64, "most requests under way at once; the number adapts below that", ge=1
     )
     requests_per_minute: float | None = described(
         None, "rate limit; null is none", unit="requests a minute", gt=0

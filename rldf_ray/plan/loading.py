@@ -51,8 +51,8 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
 
 
 def _apply_override(values: dict[str, Any], override: str) -> None:
-    dotted, found, text = override.partition("=")
-    if not found or not dotted:
+    dotted, separator, text = override.partition("=")
+    if not separator or not dotted:
         raise PlanError(f"--set {override!r}: expected FIELD=VALUE, e.g. debate.rounds=5")
     *sections, field = dotted.strip().split(".")
     for section in sections:
@@ -73,8 +73,8 @@ def _explain_one(details: Any) -> str:
     where = ".".join(str(part) for part in details["loc"]) or "plan"
     if details["type"] == "extra_forbidden":
         return f"  {where}: no such field; {_nearest(details['loc'])}"
-    found = details["input"]
-    shown = "" if isinstance(found, dict | BaseModel) else f" (found {found!r})"
+    value = details["input"]
+    shown = "" if isinstance(value, dict | BaseModel) else f" (found {value!r})"
     return f"  {where}: {details['msg'].removeprefix('Value error, ')}{shown}"
 
 

@@ -29,11 +29,11 @@ IMPORTED = ("ray", "torch", "transformers", "trl", "deepspeed", "vllm", "dataset
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at; `found` says what was found or what to change."""
+    """One thing checked; `detail` is its result, or what to change."""
 
     name: str
     ok: bool
-    found: str
+    detail: str
 
 
 def examine(plan: Plan, out: Path) -> list[Check]:
@@ -78,10 +78,10 @@ def _packages() -> str:
 
 def _reachable(plan: Plan) -> str:
     """Where the plan has an endpoint: whether it answers and knows the model."""
-    found = check_endpoint(plan)
+    endpoint = check_endpoint(plan)
     wanted = [speaker.model for speaker in plan.speakers() if speaker.paid]
     if not wanted:
-        return found
+        return endpoint
     import openai
 
     key = os.environ.get(plan.endpoint.api_key_env, "none")
@@ -92,11 +92,13 @@ def _reachable(plan: Plan) -> str:
         # The error's own text may repeat part of the key.
         status = getattr(error, "status_code", None)
         raise RuntimeError(
-            f"{found} does not answer as it should: {type(error).__name__}"
+            f"{endpoint} does not answer as it should: {type(error).__name__}"
             + (f", status {status}" if status else "")
             + f"; check endpoint.base_url and the key in {plan.endpoint.api_key_env}"
         ) from error
     for model in wanted:
         if model not in known:
-            raise RuntimeError(f"{found} does not have {model!r}; it has {', '.join(known[:10])}")
-    return f"{found} answers and has {', '.join(wanted)}"
+            raise RuntimeError(
+                f"{endpoint} does not have {model!r}; it has {', '.join(known[:10])}"
+            )
+    return f"{endpoint} answers and has {', '.join(wanted)}"

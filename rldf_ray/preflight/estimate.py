@@ -59,16 +59,16 @@ def estimate(plan: Plan, like: tuple[Plan, Mapping[str, Any]] | None = None) -> 
     Args:
         like: an earlier run's plan and the manifests of its finished stages by name.
     """
-    found = _bounds(plan)
+    stages = _bounds(plan)
     if like is not None:
         earlier = {stage.name: stage for stage in _bounds(like[0])}
-        found = [
+        stages = [
             _corrected(s, earlier[s.name], like[1].get(s.name)) if s.name in earlier else s
-            for s in found
+            for s in stages
         ]
         if plan.evaluate != like[0].evaluate:
-            found = [replace(s, seconds=None) if s.name == "eval" else s for s in found]
-    return [replace(stage, usd=_usd(plan, stage)) for stage in found]
+            stages = [replace(s, seconds=None) if s.name == "eval" else s for s in stages]
+    return [replace(stage, usd=_usd(plan, stage)) for stage in stages]
 
 
 def summary(stages: Sequence[StageEstimate]) -> dict[str, Any]:
@@ -163,17 +163,17 @@ def _topic_prompt(about: BiasType, kind: TopicKind, batch: int) -> int:
 
 
 def _audit(plan: Plan) -> StageEstimate:
-    found = [
+    statements = [
         statement
         for name in plan.bias_types
         for statement in held_out_statements(name, plan.referee.audit_pairs, plan.seed)
     ]
-    prompt = _score_passes(plan) * sum(_scoring_prompt(plan, s.context, s.text) for s in found)
-    generated = _verdict_tokens(plan) * len(found)
+    prompt = _score_passes(plan) * sum(_scoring_prompt(plan, s.context, s.text) for s in statements)
+    generated = _verdict_tokens(plan) * len(statements)
     billed = _billed(plan, "referee")
     return StageEstimate(
         name="audit",
-        calls=len(found),
+        calls=len(statements),
         prompt=prompt,
         generated=generated,
         work=prompt + generated,

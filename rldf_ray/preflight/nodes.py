@@ -48,17 +48,17 @@ def _group(group: str) -> list[Node]:
     counted = re.fullmatch(r"(\d+)\s*x\s*(.*)", group, re.IGNORECASE)
     if counted is None or _AMOUNT.sub("", counted[2]).strip() or not int(counted[1]):
         raise PlacementError(f"--nodes {group!r}: expected {SYNTAX}")
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for number, unit in _AMOUNT.findall(counted[2]):
         name = "".join(unit.lower().split()).removesuffix("s")
-        if name in found:
+        if name in amounts:
             raise PlacementError(f"--nodes {group!r}: {unit} is given twice")
-        found[name] = float(number)
+        amounts[name] = float(number)
     node = Node(
-        int(found.get("gpu", 0)),
-        found.get("gb", _UNKNOWN),
-        found.get("cpu", _UNKNOWN),
-        found.get("gbram", _UNKNOWN),
+        int(amounts.get("gpu", 0)),
+        amounts.get("gb", _UNKNOWN),
+        amounts.get("cpu", _UNKNOWN),
+        amounts.get("gbram", _UNKNOWN),
     )
     return [node] * int(counted[1])
 
@@ -78,14 +78,14 @@ def arrange(
     gpus = sum(node.gpus for node in nodes)
     ram = sum(node.ram_gb for node in nodes) * 1e9 / 2**30
     cpus = [node.cpus for node in nodes]
-    found = place(plan, Resources(sum(cpus), gpus, ram, max(cpus)))
+    placement = place(plan, Resources(sum(cpus), gpus, ram, max(cpus)))
     if not gpus:
-        return Arrangement((f"{len(nodes)} node(s) without GPU: {found.describe()}",), "")
+        return Arrangement((f"{len(nodes)} node(s) without GPU: {placement.describe()}",), "")
     _check_gpu_memory(plan, nodes, parameters, others)
-    home = _home(plan, nodes, found)
+    home = _home(plan, nodes, placement)
     both = (
-        f"PPO's {found.engines} engine(s) of {found.engine_gpus:g} GPU and {found.workers} "
-        f"training worker(s) of {found.worker_gpus:g} GPU"
+        f"PPO's {placement.engines} engine(s) of {placement.engine_gpus:g} GPU and "
+        f"{placement.workers} training worker(s) of {placement.worker_gpus:g} GPU"
     )
     debating = _debating(plan, nodes, home)
     lines = []
@@ -106,17 +106,17 @@ def arrange(
     return Arrangement(tuple(lines), memory)
 
 
-def _home(plan: Plan, nodes: Sequence[Node], found: Placement) -> int:
+def _home(plan: Plan, nodes: Sequence[Node], placement: Placement) -> int:
     """The number of the node, from 1, that has PPO's engines and workers."""
-    gpus = found.engines * found.engine_gpus + found.workers * found.worker_gpus
-    cpus = found.engines * found.engine_cpus + found.workers * found.worker_cpus
+    gpus = placement.engines * placement.engine_gpus + placement.workers * placement.worker_gpus
+    cpus = placement.engines * placement.engine_cpus + placement.workers * placement.worker_cpus
     for number, node in enumerate(nodes, start=1):
         if node.gpus >= gpus and node.cpus >= cpus:
             return number
     raise PlacementError(
-        f"PPO's {found.engines} engine(s) of {plan.engines.tensor_parallel} GPU(s) and "
-        f"{found.workers} worker(s) exchange weights through the memory of one node, which needs "
-        f"{gpus:g} GPUs and {cpus:g} CPUs; the largest has "
+        f"PPO's {placement.engines} engine(s) of {plan.engines.tensor_parallel} GPU(s) and "
+        f"{placement.workers} worker(s) exchange weights through the memory of one node, which "
+        f"needs {gpus:g} GPUs and {cpus:g} CPUs; the largest has "
         f"{max(node.gpus for node in nodes)} GPUs: lower engines.count, "
         "engines.tensor_parallel or train.workers, or take larger nodes"
     )
@@ -129,10 +129,10 @@ def _debating(plan: Plan, nodes: Sequence[Node], home: int) -> list[int]:
     """
     speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]
     left = wanted = plan.engines.count * len(speaking)
-    found = [0] * len(nodes)
+    counts = [0] * len(nodes)
     for index in sorted(range(len(nodes)), key=lambda i: i != home - 1):
-        found[index] = min(left, nodes[index].gpus // plan.engines.tensor_parallel)
-        left -= found[index]
+        counts[index] = min(left, nodes[index].gpus // plan.engines.tensor_parallel)
+        left -= counts[index]
     if left:
         raise PlacementError(
             f"the debates need {wanted} engines ({plan.engines.count} each of "
@@ -140,7 +140,7 @@ def _debating(plan: Plan, nodes: Sequence[Node], home: int) -> list[int]:
             f"there is room for {wanted - left}: lower engines.count or engines.tensor_parallel, "
             "or add a node"
         )
-    return found
+    return counts
 
 
 def _engine_gb(plan: Plan, parameters: float) -> float:

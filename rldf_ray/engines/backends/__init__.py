@@ -1,4 +1,4 @@
-"""The backends of models that speak: a file each, found by being in this folder.
+"""The backends of models that speak: a file each; being in this folder makes it one.
 
 'NAME:MODEL' in a plan is served by NAME.py, which has
 
