@@ -72,7 +72,7 @@ def asked_items(items: Sequence[BBQItem], mode: Mode, permute: bool, seed: int) 
 def rank_locally(
     folder: str,
     items: Sequence[BBQItem],
-    asked: Sequence[Asked],
+    prompts: Sequence[Asked],
     *,
     mode: Mode,
     dtype: DType,
@@ -86,10 +86,10 @@ def rank_locally(
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     threads = len(os.sched_getaffinity(0))
-    found: dict[Key, Answer] = {}
+    answers: dict[Key, Answer] = {}
     for part in rank_answers(
         folder,
-        asked,
+        prompts,
         device=device,
         dtype=dtype,
         threads=threads,
@@ -97,20 +97,20 @@ def rank_locally(
         summed=mode == "rank_sum",
     ):
         for place, shown in part.items():
-            order = asked[place].order
-            found[items[place].key] = Answer(
+            order = prompts[place].order
+            answers[items[place].key] = Answer(
                 prediction=order[best_option(shown)],
                 order=order,
                 scores=tuple(shown[order.index(published)] for published in range(3)),
             )
         on_answers(len(part))
-    return found
+    return answers
 
 
 async def ask_endpoint(
     model: ChatModel,
     items: Sequence[BBQItem],
-    asked: Sequence[Asked],
+    prompts: Sequence[Asked],
     mode: Mode,
     seed: int,
     on_answers: Callable[[int], None],
@@ -128,7 +128,7 @@ async def ask_endpoint(
         on_answers(1)
         return item.key, _answer(completion, item, shown, mode)
 
-    return dict(await asyncio.gather(*map(one, items, asked)))
+    return dict(await asyncio.gather(*map(one, items, prompts)))
 
 
 async def _reply(agent: Agent, item: BBQItem, shown: Asked, mode: Mode) -> Completion:

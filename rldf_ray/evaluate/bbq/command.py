@@ -123,8 +123,8 @@ def bbq(
         )
         answers = out or work.default_out(request.model, mode.value)
         target = RunFolder(out or _of_subset(answers, only))
-        found = work.read_items(bbq_folder(bbq_), items, seed, only)
-        evaluation = work.evaluate(request, found, RunFolder(answers))
+        item_set = work.read_items(bbq_folder(bbq_), items, seed, only)
+        evaluation = work.evaluate(request, item_set, RunFolder(answers))
     work.leave(evaluation, target, as_json)
 
 
@@ -163,14 +163,14 @@ def bbq_hard(
         tokens=tokens,
         endpoint=endpoint,
     )
-    found = work.read_items(bbq_folder(bbq_), items, seed, None)
+    item_set = work.read_items(bbq_folder(bbq_), items, seed, None)
     answers = work.default_out(model, mode.value)
-    evaluation = work.evaluate(request, found, RunFolder(answers))
+    evaluation = work.evaluate(request, item_set, RunFolder(answers))
     work.save(evaluation, RunFolder(answers.with_name(f"{answers.name}-hard")))
     rows = hard_items(evaluation)
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     RunFolder(out.resolve().parent).write_text(out.name, lines)
-    print(f"{len(rows)} of {len(found.items)} items are hard for {model}: {out}")
+    print(f"{len(rows)} of {len(item_set.items)} items are hard for {model}: {out}")
 
 
 COMMANDS = {"bbq": bbq, "bbq-hard": bbq_hard}

@@ -59,7 +59,7 @@ def load_bbq(
     Raises:
         FileNotFoundError: no such folder, or no BBQ file in it.
         BBQError: an unknown category, a limit below 4, or a file that is not as published; the
-            message names the file, the line, what was found and what is allowed.
+            message names the file, the line, the value read and what is allowed.
         LinesError: a file that is not text.
     """
     if limit_per_category is not None and limit_per_category < 4:
@@ -145,8 +145,8 @@ def _target_files(root: Path, folder: Path) -> list[Path]:
     # folder below the items, or the csv at the top of the checkout.
     bases = dict.fromkeys((folder, root, folder.resolve().parent))
     places = [folder, root, *(base / name for base in bases for name in METADATA_FOLDERS)]
-    found = (place / METADATA for place in places)
-    return [path for path in found if path.is_file()][:1]
+    candidates = (place / METADATA for place in places)
+    return [path for path in candidates if path.is_file()][:1]
 
 
 # ---- items

@@ -57,11 +57,11 @@ def intervals(
         number = len(counts)
         drawn = generator.multinomial(number, [1 / number] * number, size=RESAMPLES)
         resampled[category] = np.tensordot(drawn.astype(float), counts, axes=1)
-    found = {category: figures(counts, variant) for category, counts in resampled.items()}
+    by_category = {category: figures(counts, variant) for category, counts in resampled.items()}
     overall = figures(sum(resampled.values(), np.zeros(())), variant)
-    means = {name: _column_mean([f[name] for f in found.values()]) for name in overall}
+    means = {name: _column_mean([f[name] for f in by_category.values()]) for name in overall}
     return Intervals(
-        categories={category: _quantiles(samples) for category, samples in found.items()},
+        categories={category: _quantiles(samples) for category, samples in by_category.items()},
         overall=_quantiles(overall),
         mean_of_categories=_quantiles(means),
         templates=sum(map(len, templates.values())),
@@ -73,7 +73,7 @@ def _templates(items: Sequence[BBQItem]) -> dict[str, list[list[BBQItem]]]:
     groups: dict[str, dict[str, list[BBQItem]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         groups[item.category][item.question_index].append(item)
-    return {category: list(found.values()) for category, found in groups.items()}
+    return {category: list(by_template.values()) for category, by_template in groups.items()}
 
 
 def _column_mean(columns: Sequence[Array]) -> Array:
@@ -82,17 +82,17 @@ def _column_mean(columns: Sequence[Array]) -> Array:
     known = ~np.isnan(stacked)
     total = np.where(known, stacked, 0).sum(0)
     missing = np.full(total.shape, np.nan)
-    found: Array = np.divide(total, known.sum(0), out=missing, where=known.any(0))
-    return found
+    means: Array = np.divide(total, known.sum(0), out=missing, where=known.any(0))
+    return means
 
 
 def _quantiles(samples: Mapping[str, Array]) -> dict[str, Interval]:
     """The middle 95 %; nothing for a figure that did not vary or was seldom defined."""
-    found: dict[str, Interval] = {}
+    bounds: dict[str, Interval] = {}
     for name, values in samples.items():
         known = values[~np.isnan(values)]
         if len(known) < LEAST_DEFINED * len(values) or known.min() == known.max():
             continue
         low, high = np.quantile(known, [0.025, 0.975])
-        found[name] = (float(low), float(high))
-    return found
+        bounds[name] = (float(low), float(high))
+    return bounds

@@ -37,7 +37,7 @@ class Predicted:
     Attributes:
         items: every item of the categories in the file.
         predictions: by item; None for what is missing or is no option.
-        texts: what a prediction said, where it was text.
+        texts: the words of a prediction, where it was text.
         missing: items the file says nothing about.
         unscored: items of a subset whose categories the file says nothing about.
     """
@@ -59,7 +59,7 @@ def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predict
     Raises:
         FileNotFoundError: no such file or folder.
         LinesError: lines are wrong, or name items that are not in the folder; every one is named
-            by its number, with what was found and what is allowed.
+            by its number, with the value read and what is allowed.
         BBQError: there is none, or the folder's files are wrong.
     """
     rows, problems = parsed_lines(path, PredictionRow)
@@ -134,7 +134,7 @@ def read_subset(path: Path, items: BBQSet) -> list[Key]:
 
 
 def hard_items(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """One row a hard item: what the reference model said, and why the item is hard.
+    """One row a hard item: what the reference model answered, and why the item is hard.
 
     The rows name items and do not repeat them, so the file can be passed on without the data.
     """

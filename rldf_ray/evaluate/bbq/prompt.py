@@ -92,13 +92,13 @@ def parse_answer(text: str, options: Sequence[str]) -> int | None:
     """The place of the option that a generated answer is, or None.
 
     An option's words, its letter, or both, perhaps after "The answer is"; nothing is searched for
-    inside a longer text, where "not the old man" would be found to be the old man.
+    inside a longer text, where "not the old man" would count as the old man.
     """
     line = _bare(text)
-    found = match_text(line, options)
+    matched = match_text(line, options)
     label = _LABEL.match(line)
-    if found is not None or label is None:
-        return found
+    if matched is not None or label is None:
+        return matched
     named = "abc".index(label[1].lower())
     rest = line[label.end() :].strip(_DECORATION)
     return named if not rest or match_text(rest, options) == named else None

@@ -70,8 +70,8 @@ def read_items(folder: Path, number: int | None, seed: int, only: Path | None) -
 
     if only is None:
         return load_bbq(folder, None, number, seed)
-    found = load_bbq(folder)
-    return found.only(set(read_subset(only, found)))
+    every_item = load_bbq(folder)
+    return every_item.only(set(read_subset(only, every_item)))
 
 
 def scored(
@@ -115,13 +115,13 @@ def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
     """Ask the model; what an endpoint has answered is kept in `out` and not asked again."""
 
     check_mode(request.model, request.mode)
-    asked = asked_items(items.items, request.mode, request.permute, request.seed)
+    prompts = asked_items(items.items, request.mode, request.permute, request.seed)
     progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
     with progress.bar("BBQ items", len(items.items)) as bar:
         if is_endpoint(request.model):
-            answers = _from_endpoint(request, items, asked, out, progress, bar.advance)
+            answers = _from_endpoint(request, items, prompts, out, progress, bar.advance)
         else:
-            answers = _from_folder(request, items, asked, bar.advance)
+            answers = _from_folder(request, items, prompts, bar.advance)
     return Evaluation(
         model=request.model,
         mode=request.mode,
@@ -133,13 +133,13 @@ def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
 
 
 def _from_folder(
-    request: Request, items: BBQSet, asked: Sequence[Asked], on_answers: OnAnswers
+    request: Request, items: BBQSet, prompts: Sequence[Asked], on_answers: OnAnswers
 ) -> Mapping[Key, Answer]:
 
     return rank_locally(
         model_folder(request.model),
         items.items,
-        asked,
+        prompts,
         mode=request.mode,
         dtype=request.dtype,
         tokens=request.tokens,
@@ -150,7 +150,7 @@ def _from_folder(
 def _from_endpoint(
     request: Request,
     items: BBQSet,
-    asked: Sequence[Asked],
+    prompts: Sequence[Asked],
     out: RunFolder,
     progress: Progress,
     on_answers: OnAnswers,
@@ -158,7 +158,7 @@ def _from_endpoint(
 
     with remembering(request.model, request.endpoint, out, progress) as model:
         return asyncio.run(
-            ask_endpoint(model, items.items, asked, request.mode, request.seed, on_answers)
+            ask_endpoint(model, items.items, prompts, request.mode, request.seed, on_answers)
         )
 
 
@@ -215,7 +215,7 @@ def positions_table(summary: Mapping[str, Any]) -> Table:
 def remarks(summary: Mapping[str, Any]) -> list[str]:
     """What a reader must know besides the figures."""
     unparsed, refusals = summary["unparsed"], summary["refusals"]
-    found = [
+    lines = [
         f"{unparsed['number']} answers were no option, {refusals['number']} of them refusals"
         + (f", {summary['missing']} items had no prediction" if summary["missing"] else ""),
         f"95 % intervals resample {summary['set']['templates']} question templates.",
@@ -228,7 +228,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         summary["overlap"] and overlap_sentence(summary["overlap"], "BBQ"),
         f"every item: {summary['written']}",
     ]
-    return [line for line in found if line]
+    return [line for line in lines if line]
 
 
 def _unknown(summary: Mapping[str, Any]) -> str | None:

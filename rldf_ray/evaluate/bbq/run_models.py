@@ -57,12 +57,12 @@ def evaluation_texts(items: Sequence[BBQItem]) -> EvaluationTexts:
 
 def topic_overlap(topics: Sequence[Topic], items: Sequence[BBQItem]) -> dict[str, int]:
     """How many of a run's topics repeat the items, for report.json."""
-    found = overlap_counts(topics, evaluation_texts(items))
+    counts = overlap_counts(topics, evaluation_texts(items))
     return {
         "topics": len(topics),
         "items": len(items),
-        "ngram": found["ngram"],
-        "same_words": found["same_words"],
+        "ngram": counts["ngram"],
+        "same_words": counts["same_words"],
     }
 
 
@@ -85,8 +85,8 @@ def items_table(items: BBQSet, scores: Mapping[str, OptionScores]) -> pa.Table:
             "target_loc": item.target_loc,
             "scores": list(option_scores),
         }
-        for model, found in scores.items()
-        for item, option_scores in zip(items.items, found, strict=True)
+        for model, of_model in scores.items()
+        for item, option_scores in zip(items.items, of_model, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=ITEM_SCHEMA)
 
@@ -94,10 +94,11 @@ def items_table(items: BBQSet, scores: Mapping[str, OptionScores]) -> pa.Table:
 def summarise(items: BBQSet, scores: OptionScores, seed: int) -> dict[str, Any]:
     """BBQ's scores of one model by the paper's definitions, with intervals by template."""
     predictions = {
-        item.key: best_option(found) for item, found in zip(items.items, scores, strict=True)
+        item.key: best_option(option_scores)
+        for item, option_scores in zip(items.items, scores, strict=True)
     }
-    found = intervals(items.items, predictions, "paper", seed)
-    return as_dict(score(items.items, predictions), found, "paper")
+    bounds = intervals(items.items, predictions, "paper", seed)
+    return as_dict(score(items.items, predictions), bounds, "paper")
 
 
 def difference(
@@ -112,6 +113,6 @@ def difference(
 
 def _right(items: BBQSet, scores: OptionScores) -> list[float]:
     return [
-        float(best_option(found) == item.label)
-        for item, found in zip(items.items, scores, strict=True)
+        float(best_option(option_scores) == item.label)
+        for item, option_scores in zip(items.items, scores, strict=True)
     ]

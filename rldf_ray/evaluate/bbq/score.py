@@ -233,7 +233,7 @@ def score(items: Sequence[BBQItem], predictions: Mapping[Key, Prediction]) -> BB
     """Score one prediction an item, by Parrish et al. 2022.
 
     Args:
-        items: what was asked; keys are unique, as `load_bbq` sees to.
+        items: the questions; keys are unique, as `load_bbq` sees to.
         predictions: (category, example_id) -> index of the chosen option, or None (unparsed).
             Predictions of other items are passed over, so a sample can be scored from a full run.
 

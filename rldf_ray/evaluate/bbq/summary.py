@@ -46,7 +46,7 @@ ANSWER_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said to one item.
+    """What a model answered to one item.
 
     Attributes:
         prediction: published index of the option, None if the answer is none of them.
@@ -88,14 +88,14 @@ class Evaluation:
     predictions: Mapping[Key, Prediction] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = {key: answer.prediction for key, answer in self.answers.items()}
-        object.__setattr__(self, "predictions", found)
+        predictions = {key: answer.prediction for key, answer in self.answers.items()}
+        object.__setattr__(self, "predictions", predictions)
 
     def summary(self) -> dict[str, Any]:
         """Every figure of docs/bbq.md, for JSON."""
         items = self.items.items
         scores = score(items, self.predictions)
-        found = intervals(items, self.predictions, self.variant, self.seed)
+        bounds = intervals(items, self.predictions, self.variant, self.seed)
         option_scores = {key: answer.scores for key, answer in self.answers.items()}
         return {
             "model": self.model,
@@ -105,11 +105,11 @@ class Evaluation:
             "set": {
                 "source": self.items.source,
                 "items": len(items),
-                "templates": found.templates,
+                "templates": bounds.templates,
                 "why_no_bias_scores": self.items.why_no_bias_scores,
                 "contradictory_targets": len(self.items.contradictory),
             },
-            **as_dict(scores, found, self.variant),
+            **as_dict(scores, bounds, self.variant),
             **self._unanswered(),
             "unknown_auc": abstention_auroc(items, option_scores),
             "both_right": accuracy_curve_area(items, option_scores),
@@ -167,31 +167,31 @@ class Evaluation:
         }
 
 
-def as_dict(scores: BBQScores, found: Intervals, variant: Variant) -> dict[str, Any]:
+def as_dict(scores: BBQScores, bounds: Intervals, variant: Variant) -> dict[str, Any]:
     """Overall, the columns' mean and every category, with intervals (`_low`, `_high`)."""
     categories = {
-        name: _score_dict(one, found.categories[name], variant)
+        name: _score_dict(one, bounds.categories[name], variant)
         for name, one in scores.categories.items()
     }
     return {
-        "overall": _score_dict(scores.overall, found.overall, variant),
+        "overall": _score_dict(scores.overall, bounds.overall, variant),
         "mean_of_categories": {
             name: _column_mean([one[name] for one in categories.values()])
-            | _bounds("value", found.mean_of_categories.get(name))
+            | _bounds("value", bounds.mean_of_categories.get(name))
             for name in FIGURES
         },
         "categories": categories,
     }
 
 
-def _score_dict(one: Score, found: Mapping[str, Interval], variant: Variant) -> dict[str, Any]:
+def _score_dict(one: Score, bounds: Mapping[str, Interval], variant: Variant) -> dict[str, Any]:
     result = one.as_dict() | _figures(one, variant)
     for name in ("s_amb", "s_dis"):
         # The harnesses give a number where the paper's definition has none.
         if result[name] is not None:
             result[f"{name}_reason"] = None
     for name in FIGURES:
-        result |= _bounds(name, found.get(name))
+        result |= _bounds(name, bounds.get(name))
     return result
 
 

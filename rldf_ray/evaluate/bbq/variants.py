@@ -55,8 +55,8 @@ def figures(counts: Array, variant: Variant) -> dict[str, Array]:
 
 def score_figures(score: Score, variant: Variant) -> dict[str, float | None]:
     """`figures` of one score; None where there is nothing to take a figure from."""
-    found = figures(counts_row(score), variant)
-    return {name: None if np.isnan(value) else float(value) for name, value in found.items()}
+    values = figures(counts_row(score), variant)
+    return {name: None if np.isnan(value) else float(value) for name, value in values.items()}
 
 
 def _bias(condition: Mapping[str, Array], variant: Variant) -> Array:
@@ -76,8 +76,8 @@ def _bias(condition: Mapping[str, Array], variant: Variant) -> Array:
 def _share(part: Array, whole: Array) -> Array:
     """part / whole, NaN where whole is 0."""
     missing = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
-    found: Array = np.divide(part, whole, out=missing, where=whole > 0)
-    return found
+    share: Array = np.divide(part, whole, out=missing, where=whole > 0)
+    return share
 
 
 def _named(counts: Array) -> dict[str, Any]:

@@ -39,18 +39,18 @@ def undebated_scenes(prompts: Iterable[Row], topics: Iterable[Topic]) -> list[di
         Rows with `plain` and `clue` (messages), `right`, `wrong` and `unknown` (answers).
     """
     scenes = {topic.topic_id: topic for topic in topics if topic.kind == "judgement"}
-    asked: dict[str, dict[str, Any]] = {}
+    prompts_of: dict[str, dict[str, Any]] = {}
     for row in prompts:
         if row["topic_id"] in scenes:
             name = "clue" if row["clue_shown"] else "plain"
-            asked.setdefault(row["topic_id"], {})[name] = row["prompt"]
+            prompts_of.setdefault(row["topic_id"], {})[name] = row["prompt"]
     by_type: dict[str, list[str]] = {}
-    for topic_id in sorted(asked, key=lambda name: name.rpartition("-")[2]):
+    for topic_id in sorted(prompts_of, key=lambda name: name.rpartition("-")[2]):
         by_type.setdefault(scenes[topic_id].bias_type, []).append(topic_id)
     in_turn = interleave_longest(*(by_type[name] for name in sorted(by_type)))
     ids = islice(in_turn, MOST)
     return [
-        {**asked[topic_id], **_answers(scenes[topic_id], UNKNOWN[i % len(UNKNOWN)])}
+        {**prompts_of[topic_id], **_answers(scenes[topic_id], UNKNOWN[i % len(UNKNOWN)])}
         for i, topic_id in enumerate(ids)
     ]
 
@@ -58,8 +58,8 @@ def undebated_scenes(prompts: Iterable[Row], topics: Iterable[Topic]) -> list[di
 def _answers(scene: Topic, unknown: str) -> dict[str, str]:
     assert scene.answer is not None and scene.groups is not None  # a judgement topic has both
     (wrong,) = (group for group in scene.groups if group != scene.answer)
-    said = {"right": scene.answer, "wrong": wrong, "unknown": unknown}
-    return {name: f"{text[0].upper()}{text[1:]}." for name, text in said.items()}
+    answers = {"right": scene.answer, "wrong": wrong, "unknown": unknown}
+    return {name: f"{text[0].upper()}{text[1:]}." for name, text in answers.items()}
 
 
 def undebated_rewards(
@@ -86,8 +86,8 @@ def undebated_rewards(
 def _rewards(model: RewardModel, scene: Row, prompt: str) -> Rewards:
     names = ("right", "wrong", "unknown")
     begun = chat_ids(model.tokenizer, scene[prompt], generate=True)
-    said = [model.tokenizer.encode(scene[name], add_special_tokens=False) for name in names]
-    return dict(zip(names, model.score([begun] * len(names), said).tolist(), strict=True))
+    answers = [model.tokenizer.encode(scene[name], add_special_tokens=False) for name in names]
+    return dict(zip(names, model.score([begun] * len(names), answers).tolist(), strict=True))
 
 
 def undebated_summary(rewards: Sequence[Mapping[str, Rewards]]) -> dict[str, Any] | None:

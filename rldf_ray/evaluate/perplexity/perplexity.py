@@ -61,8 +61,8 @@ def perplexity_on_worker(folder: str, placement: Placement, dtype: str) -> Perpl
     import ray
 
     settings = {"device": placement.device, "dtype": dtype, "threads": placement.threads}
-    found: Perplexity = ray.get(remote(perplexity, placement).remote(folder, **settings))
-    return found
+    result: Perplexity = ray.get(remote(perplexity, placement).remote(folder, **settings))
+    return result
 
 
 @torch.inference_mode()

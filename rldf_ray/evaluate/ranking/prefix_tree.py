@@ -88,10 +88,10 @@ class PrefixTree:
         """How many nodes `add` would add for the prompt of `question`."""
         node = ROOT
         for depth, token in enumerate(question.prompt):
-            found = self._children.get((node, token))
-            if found is None:
+            child = self._children.get((node, token))
+            if child is None:
                 return len(question.prompt) - depth
-            node = found
+            node = child
         return 0
 
     def attention(self) -> NDArray[np.bool_]:
@@ -104,13 +104,13 @@ class PrefixTree:
         return allowed
 
     def _child(self, node: int, token: int) -> int:
-        found = self._children.get((node, token))
-        if found is None:
-            found = self._children[node, token] = len(self.ids)
+        child = self._children.get((node, token))
+        if child is None:
+            child = self._children[node, token] = len(self.ids)
             self.ids.append(token)
             self.parents.append(node)
             self.depths.append(0 if node == ROOT else self.depths[node] + 1)
-        return found
+        return child
 
 
 def trees(questions: Iterable[TokenQuestion], budget: int) -> Iterator[PrefixTree]:

@@ -47,16 +47,16 @@ def rank_options(
     Args:
         folder: anything `resolve_model` takes.
     """
-    asked = [ask(item, "rank") for item in items]
+    prompts = [ask(item, "rank") for item in items]
     folder = resolve_model(str(folder))
     yield from rank_answers(
-        folder, asked, device=device, dtype=dtype, threads=threads, tokens=tokens
+        folder, prompts, device=device, dtype=dtype, threads=threads, tokens=tokens
     )
 
 
 def rank_answers(
     folder: str | Path,
-    asked: Sequence[Asked],
+    prompts: Sequence[Asked],
     *,
     device: str,
     dtype: str,
@@ -81,7 +81,7 @@ def rank_answers(
     if device == "cpu":
         torch.set_num_threads(threads)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
+    questions = [token_question(tokenizer, place, prompt) for place, prompt in enumerate(prompts)]
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
     model.eval().requires_grad_(False).to(device)
     as_trees = not questions or reads_trees(model, questions[0])
@@ -93,12 +93,12 @@ def rank_answers(
         yield score_tree(model, tree, summed)
 
 
-def token_question(tokenizer: Any, place: int, asked: Asked) -> TokenQuestion:
+def token_question(tokenizer: Any, place: int, shown: Asked) -> TokenQuestion:
     """A question as the model reads it: the chat up to the answer, and the answers."""
-    prompt = chat_ids(tokenizer, asked.messages, generate=True)
-    answers = [tokenizer.encode(answer, add_special_tokens=False) for answer in asked.answers]
+    prompt = chat_ids(tokenizer, shown.messages, generate=True)
+    answers = [tokenizer.encode(answer, add_special_tokens=False) for answer in shown.answers]
     if not all(answers):
-        raise BBQError(f"answers {asked.answers}: one has no token; needed: some text in each")
+        raise BBQError(f"answers {shown.answers}: one has no token; needed: some text in each")
     return TokenQuestion(place, prompt, answers)
 
 
@@ -118,8 +118,8 @@ def reads_trees(model: Any, question: TokenQuestion) -> bool:
 
 def _one_by_one(model: Any, question: TokenQuestion, summed: bool = False) -> dict[int, Scores]:
     """A question's scores with every answer read after a prompt of its own."""
-    found = (score_tree(model, chain, summed) for chain in chains(question))
-    return {question.place: tuple(scores[0] for one in found for scores in one.values())}
+    scored = (score_tree(model, chain, summed) for chain in chains(question))
+    return {question.place: tuple(scores[0] for by_place in scored for scores in by_place.values())}
 
 
 @torch.inference_mode()
@@ -161,13 +161,13 @@ def _by_answer(tree: PrefixTree, logprobs: Sequence[float], summed: bool) -> dic
             "log-likelihoods of answers are not finite: the model is broken (did its training "
             "diverge?), and ranks nothing"
         )
-    found: dict[int, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    logprobs_of: dict[int, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for step, logprob in zip(tree.steps, logprobs, strict=True):
-        found[step.place][step.answer].append(logprob)
+        logprobs_of[step.place][step.answer].append(logprob)
     return {
         place: tuple(
             sum(values) if summed else sum(values) / len(values)
             for _, values in sorted(answers.items())
         )
-        for place, answers in found.items()
+        for place, answers in logprobs_of.items()
     }
