@@ -180,11 +180,11 @@ def validate(plan: PlanName, set_: Set = []) -> None:  # noqa: B006
 @plans.command()
 def fields(as_json: AsJSON = False) -> None:
     """Every field with type, unit, default and its source in the paper."""
-    found = list(plan_fields())
+    described = list(plan_fields())
     if as_json:
-        print(json.dumps([asdict(field) for field in found], indent=2, default=str))
+        print(json.dumps([asdict(field) for field in described], indent=2, default=str))
         return
-    for field in found:
+    for field in described:
         default = "null" if field.default is None else field.default
         progress.say(f"{field.path}: {field.type} = {default}")
         about = [field.description, field.unit and f"[{field.unit}]", field.source]

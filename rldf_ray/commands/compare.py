@@ -131,11 +131,11 @@ def compare(
     progress = Progress(Console(stderr=as_json, highlight=False, soft_wrap=True))
     other = None if multirole is None else str(multirole.resolve())
     whole = plan_with_items(loaded, folder, items, other)
-    found = work.compare(whole, settings, out, progress)
+    result = work.compare(whole, settings, out, progress)
     if as_json:
-        print(json.dumps(found.summary, indent=2))
+        print(json.dumps(result.summary, indent=2))
         return
-    show(found, Console(file=sys.stdout, highlight=False))
+    show(result, Console(file=sys.stdout, highlight=False))
     names = (
         "tables.md, tables.tex, tables.csv, differences.csv, costs.csv, eval/items.parquet, "
         "results.parquet, compare.json"
@@ -143,31 +143,31 @@ def compare(
     progress.say(f"{out / 'compare'}: {names}")
 
 
-def show(found: ComparisonResult, console: Console) -> None:
+def show(result: ComparisonResult, console: Console) -> None:
     """Accuracy with differences, and what every row cost; both fit 80 columns."""
     from rldf_ray.compare.results import ALL, BBQ
     from rldf_ray.compare.tables import cell_of
 
     table = Table("", "overall", "ambig.", "disamb.", "on Default", "on SFT", box=None)
-    for name, title in found.titles.items():
-        overall = cell_of(found.results, name, BBQ, ALL, "accuracy")
-        parts = [cell_of(found.results, name, BBQ, ALL, f"accuracy_{c}") for c in ("amb", "dis")]
+    for name, title in result.titles.items():
+        overall = cell_of(result.results, name, BBQ, ALL, "accuracy")
+        parts = [cell_of(result.results, name, BBQ, ALL, f"accuracy_{c}") for c in ("amb", "dis")]
         spread = "" if overall.sd is None else f" ±{overall.sd:.3f}"
         table.add_row(
             title,
             f"{overall.mean:.3f}{spread}",
             *("n/a" if cell.mean is None else f"{cell.mean:.3f}" for cell in parts),
-            *(_difference(found.comparisons, name, against) for against in ("default", "sft")),
+            *(_difference(result.comparisons, name, against) for against in ("default", "sft")),
         )
-    silent = found.summary["always_unknown"]
+    silent = result.summary["always_unknown"]
     figures = (silent[name] for name in ("accuracy", "accuracy_amb", "accuracy_dis"))
     table.add_row("always unknown", *("n/a" if v is None else f"{v:.3f}" for v in figures), "", "")
     console.print(table)
     costs = Table("", "pairs", "tokens", "seconds", "USD", "thought", "s an item", "AUC", box=None)
-    for name, cost in found.costs.items():
+    for name, cost in result.costs.items():
         auc = "" if cost.referee_auc is None else f"{cost.referee_auc:.2f}"
         costs.add_row(
-            found.titles[name],
+            result.titles[name],
             str(cost.pairs or ""),
             str(cost.generated_tokens),
             f"{cost.seconds:.0f}",
@@ -178,10 +178,10 @@ def show(found: ComparisonResult, console: Console) -> None:
         )
     console.print()
     console.print(costs)
-    for remark in dict.fromkeys(r for cost in found.costs.values() for r in cost.remarks):
-        titles = [found.titles[name] for name, c in found.costs.items() if remark in c.remarks]
+    for remark in dict.fromkeys(r for cost in result.costs.values() for r in cost.remarks):
+        titles = [result.titles[name] for name, c in result.costs.items() if remark in c.remarks]
         console.print(f"- {', '.join(titles)}: {remark}.", markup=False)
-    for note in found.notes:
+    for note in result.notes:
         console.print(f"- {note}", markup=False)
 
 

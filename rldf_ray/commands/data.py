@@ -76,9 +76,10 @@ def import_(
 
     given = Given(topics, transcripts, pairs)
     loaded = load_plan(plan, set_)
-    found = import_run(loaded, RunFolder.at(out), given, texts_to_avoid(loaded))
-    if found.overlaps_dropped:
-        dropped = ", ".join(f"{n} {how}" for how, n in sorted(found.overlaps_dropped.items()))
+    imported = import_run(loaded, RunFolder.at(out), given, texts_to_avoid(loaded))
+    if imported.overlaps_dropped:
+        dropped = ", ".join(f"{n} {how}" for how, n in sorted(imported.overlaps_dropped.items()))
         print(f"left out, as they repeat what the run is evaluated on: {dropped}")
-    print(f"{found.topics} topics, {found.statements} statements, {found.pairs} pairs; go on with")
-    print(f"    {found.next_command}")
+    rows = f"{imported.topics} topics, {imported.statements} statements, {imported.pairs} pairs"
+    print(f"{rows}; go on with")
+    print(f"    {imported.next_command}")

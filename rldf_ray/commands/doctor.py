@@ -65,14 +65,14 @@ def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
 
     own = Speaker("vllm", plan.model)
     speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]
-    found = arrange(
+    arrangement = arrange(
         plan,
         parse_nodes(nodes),
         parameters_of(resolve_model(plan.model)),
         [parameters_of(resolve_model(other.model)) for other in speaking if other != own],
     )
-    lines = "\n".join([*found.nodes, found.memory])
-    print(json.dumps(asdict(found), indent=2) if as_json else lines)
+    lines = "\n".join([*arrangement.nodes, arrangement.memory])
+    print(json.dumps(asdict(arrangement), indent=2) if as_json else lines)
 
 
 def measured(run: Path) -> tuple[Plan, dict[str, Any]]:

@@ -39,16 +39,16 @@ def figures(
     from rldf_ray.report.abstention import answered_of
     from rldf_ray.report.comparison import write_figures
 
-    found = RunFolder(folder.resolve())
+    source = RunFolder(folder.resolve())
     drawn_from = (ITEMS, *RESULTS, *TEXTS)
-    there = [name for name in drawn_from if (found.root / name).exists()]
+    there = [name for name in drawn_from if (source.root / name).exists()]
     if not there:
         raise PlanError(f"{folder} has nothing to draw: needed is one of {', '.join(drawn_from)}")
-    items = _items(found) if ITEMS in there else []
-    results = _once(_rows(found, [name for name in RESULTS if name in there]))
-    texts = _rows(found, [name for name in TEXTS if name in there][:1])
-    figures_at = out or found.root / "figures"
-    for line in write_figures(answered_of(items), results, texts, _titles(found), figures_at):
+    items = _items(source) if ITEMS in there else []
+    results = _once(_rows(source, [name for name in RESULTS if name in there]))
+    texts = _rows(source, [name for name in TEXTS if name in there][:1])
+    figures_at = out or source.root / "figures"
+    for line in write_figures(answered_of(items), results, texts, _titles(source), figures_at):
         Progress().say(line)
 
 

@@ -50,11 +50,11 @@ def audit(
     for i, folder in enumerate(folders):
         of_seed = loaded.model_copy(update={"seed": loaded.seed + i})
         pipeline.run(of_seed, folder, Progress(), only=("audit",), statements=given)
-    found = json.loads((out / "audit.json").read_text())
+    summary = json.loads((out / "audit.json").read_text())
     if seeds > 1:
-        found["seeds"] = _over_seeds(loaded, folders)
-        (out / "audit.json").write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found, indent=2) if as_json else "\n".join(_in_words(found)))
+        summary["seeds"] = _over_seeds(loaded, folders)
+        (out / "audit.json").write_text(json.dumps(summary, indent=2) + "\n")
+    print(json.dumps(summary, indent=2) if as_json else "\n".join(_in_words(summary)))
 
 
 def _over_seeds(plan: Plan, folders: list[Path]) -> dict[str, Any]:
@@ -73,9 +73,9 @@ def _over_seeds(plan: Plan, folders: list[Path]) -> dict[str, Any]:
     return {"aucs": aucs, **over_seeds(scores, plan.referee.threshold, plan.seed)}
 
 
-def _in_words(found: dict[str, Any]) -> list[str]:
-    told = [found["verdict"]]
-    words, beyond = found["bag_of_words"], found.get("beyond_bag_of_words")
+def _in_words(summary: dict[str, Any]) -> list[str]:
+    lines = [summary["verdict"]]
+    words, beyond = summary["bag_of_words"], summary.get("beyond_bag_of_words")
     if words is not None:
         line = f"A bag of words, fitted to our other half: AUC {words['auc']:.2f}"
         if beyond is not None:
@@ -83,12 +83,12 @@ def _in_words(found: dict[str, Any]) -> list[str]:
                 f"; the referee is {beyond['value']:+.2f} from it (95 % interval "
                 f"{beyond['low']:+.2f} to {beyond['high']:+.2f})"
             )
-        told.append(line)
-    seeds = found.get("seeds")
+        lines.append(line)
+    seeds = summary.get("seeds")
     if seeds is not None:
         aucs = ", ".join("none" if auc is None else f"{auc:.3f}" for auc in seeds["aucs"])
         line = f"Seeds: AUC {aucs}"
         if seeds["labels_agree"] is not None:
             line += f"; two seeds label {seeds['labels_agree']['value']:.0%} of statements alike"
-        told.append(line)
-    return told
+        lines.append(line)
+    return lines

@@ -73,8 +73,8 @@ def config(model: Model, names: Names = "policy,base", set_: Set = []) -> None: 
         "args": settings.model_dump(mode="json", exclude_defaults=True),
     }
     http = {"host": settings.host, "port": settings.port}
-    told = {"proxy_location": "HeadOnly", "http_options": http, "applications": [application]}
-    print(yaml.safe_dump(told, sort_keys=False), end="")
+    deployment = {"proxy_location": "HeadOnly", "http_options": http, "applications": [application]}
+    print(yaml.safe_dump(deployment, sort_keys=False), end="")
 
 
 @serves.command()
@@ -101,12 +101,12 @@ def versions(store: Store, name: ModelName = "policy", as_json: AsJSON = False) 
     _checkout()
     from serve.store import ModelStore
 
-    found = ModelStore(store.resolve(), name)
-    traffic = found.traffic()
+    model_store = ModelStore(store.resolve(), name)
+    traffic = model_store.traffic()
     shares = {} if traffic is None else {traffic.current: 100 - traffic.percent}
     if traffic is not None and traffic.next is not None:
         shares[traffic.next] = traffic.percent
-    rows = [{"version": v, "percent": shares.get(v, 0.0)} for v in found.versions()]
+    rows = [{"version": v, "percent": shares.get(v, 0.0)} for v in model_store.versions()]
     if as_json:
         print(json.dumps(rows, indent=2))
         return
@@ -143,9 +143,9 @@ def publish(
 
     folder = Path(model)
     source = folder / "model" if (folder / "plan.yaml").exists() else folder
-    found = ModelStore(store.resolve(), name)
-    version = found.publish(source)
-    progress.say(f"{name} {version}: {found.folder(version)}")
+    model_store = ModelStore(store.resolve(), name)
+    version = model_store.publish(source)
+    progress.say(f"{name} {version}: {model_store.folder(version)}")
 
 
 def _checkout() -> None:

@@ -73,7 +73,7 @@ def show(
             f"{out}: no statement is {wanted}; there are {_what_there_is(statements)}"
         )
     if as_json:
-        print(json.dumps([_as_dict(found) for found in debates], indent=2))
+        print(json.dumps([_as_dict(shown) for shown in debates], indent=2))
         return
     page(debates, Console(highlight=False, soft_wrap=False))
 
@@ -85,9 +85,9 @@ def chosen_debates(statements: Sequence[Statement], wanted: Wanted) -> list[Show
         debates.setdefault(statement.debate_id, []).append(statement)
     return [
         ShownDebate(place, shown)
-        for place, (name, said) in enumerate(debates.items(), start=1)
+        for place, (name, of_debate) in enumerate(debates.items(), start=1)
         if wanted.debate in (None, str(place), name)
-        and (shown := tuple(s for s in said if wanted.admits(s)))
+        and (shown := tuple(s for s in of_debate if wanted.admits(s)))
     ]
 
 
@@ -98,7 +98,7 @@ def page(debates: Sequence[ShownDebate], console: Console) -> None:
         for line in lines:
             print(line.plain)
         return
-    # `less` shows colours only when it is told that they are meant.
+    # `less` shows colours only with this option.
     os.environ.setdefault("LESS", "-R")
     with console.pager(styles=True):
         for line in lines:
@@ -125,11 +125,11 @@ def harmless(text: str) -> str:
 
 
 def _heading(s: Statement) -> str:
-    said = "no score" if s.score is None else f"said {s.score:g}"
+    score = "no score" if s.score is None else f"said {s.score:g}"
     expected = "" if s.expected_score is None else f", expected {s.expected_score:.2f}"
     rank = "not ranked" if s.rank is None else f"rank {s.rank}"
     label = f"{s.label} bias" if s.label else harmless(s.failure or "no label")
-    return f"Round {s.round}, {s.identity}: {said}{expected}, {rank}, {label}"
+    return f"Round {s.round}, {s.identity}: {score}{expected}, {rank}, {label}"
 
 
 def _as_dict(debate: ShownDebate) -> dict[str, Any]:

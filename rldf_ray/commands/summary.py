@@ -23,17 +23,17 @@ SCORES = {
 def print_summary(out: str, progress: Progress, as_json: bool) -> None:
     """Of the report in the run folder `out`; as JSON, its evaluation."""
     folder = RunFolder.at(out)
-    found: dict[str, Any] = json.loads(folder.fetched("report.json").read_text())
-    evaluation = found["evaluation"]
+    report: dict[str, Any] = json.loads(folder.fetched("report.json").read_text())
+    evaluation = report["evaluation"]
     if as_json:
         print(json.dumps(evaluation, indent=2))
         return
     if evaluation is not None:
         progress.say(f"\n{evaluation['set']}")
         progress.console.print(evaluation_table(evaluation))
-    for note in found["notes"]:
+    for note in report["notes"]:
         progress.say(f"- {note}")
-    totals = found["totals"]
+    totals = report["totals"]
     progress.say(
         f"{totals['seconds']:.0f} s in all, peak memory {totals['peak_pss_gib'] or 0:.1f} GiB "
         f"(PSS); {folder.fetched('report.html')}"
