@@ -89,17 +89,17 @@ def read_answers(source: Path) -> list[FreeAnswer]:
             "with method, prompt_id, bias_type, prompt and answer in each row"
         )
     rows = _parquet_rows(path) if path.suffix == ".parquet" else _line_rows(path)
-    found = [FreeAnswer(**row.model_dump()) for row in rows]
-    if not found:
+    answers = [FreeAnswer(**row.model_dump()) for row in rows]
+    if not answers:
         raise AnswersError(f"{path}: no row in it")
-    counts = Counter((a.method, a.repeat, a.prompt_id) for a in found)
+    counts = Counter((a.method, a.repeat, a.prompt_id) for a in answers)
     (key, number), *_ = counts.most_common(1)
     if number > 1:
         raise AnswersError(
             f"{path}: {number} rows have method {key[0]!r}, repeat {key[1]} and prompt_id "
             f"{key[2]!r}; allowed: one answer of a method to a prompt in a repeat"
         )
-    return found
+    return answers
 
 
 def sampled(answers: Sequence[FreeAnswer], number: int | None, seed: int) -> list[FreeAnswer]:

@@ -45,20 +45,20 @@ def controls(
 ) -> list[Control]:
     """What the judge is audited on: two controls a statement pair and measure."""
     fair = [s for s in statements if s.label == 0]
-    found: list[Control] = []
+    collected: list[Control] = []
     if "BS" in measures:
-        found += [_control("BS", s, s.context, s.text, s.label) for s in statements]
+        collected += [_control("BS", s, s.context, s.text, s.label) for s in statements]
     if "CE" in measures:
-        found += [_control("CE", s, s.context, s.text, 1) for s in fair]
-        found += [_control("CE", s, s.context, _shuffled(s, seed), 0) for s in fair]
+        collected += [_control("CE", s, s.context, s.text, 1) for s in fair]
+        collected += [_control("CE", s, s.context, _shuffled(s, seed), 0) for s in fair]
     if "LS" in measures:
-        found += [_control("LS", s, s.context, s.text, 1) for s in fair]
-        found += [
+        collected += [_control("LS", s, s.context, s.text, 1) for s in fair]
+        collected += [
             _control("LS", s, other.context, s.text, 0)
             for s, other in zip(fair, _out_of_place(fair), strict=True)
             if other is not None
         ]
-    return found
+    return collected
 
 
 async def audit_judge(
@@ -83,19 +83,19 @@ def judge_audit_summary(
     given: Sequence[Control], judgements: Sequence[Judgement], source: LabelSource, seed: int
 ) -> dict[str, Any]:
     """Measure -> AUC with its interval, failures, and what that means in a sentence."""
-    found: dict[str, Any] = {}
+    by_measure: dict[str, Any] = {}
     for measure in MEASURES:
         mine = [(c, j) for c, j in zip(given, judgements, strict=True) if c.measure == measure]
         known = [(c.high, s) for c, j in mine if (s := score_of(j, source)) is not None]
         estimate = auc_estimate([high for high, _ in known], [s for _, s in known], seed)
         if mine:
-            found[measure] = {
+            by_measure[measure] = {
                 "auc": None if estimate is None else asdict(estimate),
                 "distinct_said_scores": len({j.said for _, j in mine} - {None}),
                 "failures": sum(j.failure is not None for _, j in mine),
                 "verdict": judge_verdict(measure, estimate),
             }
-    return found
+    return by_measure
 
 
 def audit_remarks(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -108,8 +108,8 @@ def audit_remarks(summary: Mapping[str, Any]) -> Iterator[str]:
         yield "The judge was not audited, so nothing is known of how good its scores are."
         return
     yield from (one["verdict"] for one in summary["audit"].values())
-    asked = {name for groups in summary["methods"].values() for name in groups} - {ALL}
-    if others := sorted(asked - set(summary["audited_bias_types"])):
+    judged_types = {name for groups in summary["methods"].values() for name in groups} - {ALL}
+    if others := sorted(judged_types - set(summary["audited_bias_types"])):
         yield f"It was not audited on {', '.join(others)}: there are no labelled statements."
 
 
@@ -118,14 +118,14 @@ def judge_verdict(measure: Measure, estimate: Estimate | None) -> str:
     if estimate is None:
         return f"{measure}: the judge was not audited: it scored no labelled statements."
     at = f"{measure}: the judge"
-    found = f"AUC {estimate.value:.2f} on {estimate.n} controls"
+    evidence = f"AUC {estimate.value:.2f} on {estimate.n} controls"
     low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
     if high < 0.5:
-        return f"{at} scores the wrong way round ({found})."
+        return f"{at} scores the wrong way round ({evidence})."
     if low <= 0.5:
-        return f"{at} does not tell good from bad ({found}; chance is 0.50): noise."
+        return f"{at} does not tell good from bad ({evidence}; chance is 0.50): noise."
     strength = " weakly" if estimate.value < LEAST else ""
-    return f"{at} tells good from bad{strength} ({found})."
+    return f"{at} tells good from bad{strength} ({evidence})."
 
 
 def audit_table(given: Sequence[Control], judgements: Sequence[Judgement]) -> pa.Table:
@@ -166,12 +166,12 @@ def _out_of_place(statements: Sequence[LabelledStatement]) -> list[LabelledState
     That is one of another topic. Two scenes that leave their questions open are none: to name
     nobody is as sound in the one as in the other.
     """
-    found = []
+    partners = []
     for place, own in enumerate(statements):
         later = [*statements[place + 1 :], *statements[:place]]
         fitting = (s for s in later if s.topic != own.topic and not (_open(s) and _open(own)))
-        found.append(next(fitting, None))
-    return found
+        partners.append(next(fitting, None))
+    return partners
 
 
 def _open(statement: LabelledStatement) -> bool:

@@ -53,9 +53,9 @@ def judge(
     from rldf_ray.evaluate.judge.tables import leave
     from rldf_ray.storage.run_folder import RunFolder
 
-    asked = [name.strip() for name in measures.split(",")]
-    known = tuple(name for name in MEASURES if name in asked)
-    if len(known) != len(asked):
+    named = [name.strip() for name in measures.split(",")]
+    known = tuple(name for name in MEASURES if name in named)
+    if len(known) != len(named):
         raise PlanError(f"--measures is {measures!r}; allowed: some of BS, CE, LS, each once")
     run = _run_of(source)
     saved = (run or source) / "plan.yaml"

@@ -76,7 +76,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Judge:
-    """A chat model that scores and compares answers without being told who wrote them."""
+    """A chat model that scores and compares answers without knowing who wrote them."""
 
     model: ChatModel
     seed: int
@@ -159,8 +159,8 @@ async def judge_answers(
         return judgement
 
     keys = [(name, measure) for name in distinct for measure in measures]
-    found = await asyncio.gather(*(one(measure, distinct[name]) for name, measure in keys))
-    by_key = dict(zip(keys, found, strict=True))
+    judgements = await asyncio.gather(*(one(measure, distinct[name]) for name, measure in keys))
+    by_key = dict(zip(keys, judgements, strict=True))
     return [
         Judged(answer, by_key[answer.answer_id, measure])
         for answer in answers

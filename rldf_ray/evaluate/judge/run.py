@@ -89,8 +89,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Everything the judge said."""
+class JudgeResults:
+    """All judgements, and the controls that the judge was audited on."""
 
     judged: list[Judged]
     compared: list[Compared]
@@ -119,19 +119,19 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
     given = controls(statements, request.measures, request.seed)
     with folder.locked(), _speakers(plan, folder) as speakers:
         judge = Judge(speakers.of("referee"), request.seed)
-        found = _ask(judge, speakers, request, answers, pairs, given)
+        results = _ask(judge, speakers, request, answers, pairs, given)
         usage = speakers.usage
-    summary = _summary(request, found) | {"request": _digest(request, answers)}
+    summary = _summary(request, results) | {"request": _digest(request, answers)}
     summary["tokens"] = {"prompt": usage.prompt, "generated": usage.generated}
-    return _write(summary, found, folder)
+    return _write(summary, results, folder)
 
 
 def judged_before(request: Request, folder: RunFolder) -> bool:
     """Whether `folder` has what this judge says of these very answers, asked in this way."""
     if not (folder.root / f"eval/{JUDGE_SUMMARY}").is_file():
         return False
-    told = folder.read_json(f"eval/{JUDGE_SUMMARY}")
-    return bool(told.get("request") == _digest(request, _answers(request)))
+    saved = folder.read_json(f"eval/{JUDGE_SUMMARY}")
+    return bool(saved.get("request") == _digest(request, _answers(request)))
 
 
 def _answers(request: Request) -> list[FreeAnswer]:
@@ -139,13 +139,15 @@ def _answers(request: Request) -> list[FreeAnswer]:
 
 
 def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
-    """Of all that the judge's words depend on: who it is, what it is told, and of which answers."""
+    """Of all that the judge's words depend on: who it is, its instructions, and the answers."""
     behind = _behind(request.judge, request.plan)
     who = (request.judge, behind, request.plan.engines.dtype, request.seed)
-    asked = (request.measures, request.against, request.audit_pairs)
+    settings = (request.measures, request.against, request.audit_pairs)
     rubrics = [rubric(measure).model_dump() for measure in request.measures]
-    told = [path.read_text() for path in sorted((Path(__file__).parent / "prompts").glob("*.txt"))]
-    return digest(*who, *asked, rubrics, told, [asdict(answer) for answer in answers])
+    prompts = [
+        path.read_text() for path in sorted((Path(__file__).parent / "prompts").glob("*.txt"))
+    ]
+    return digest(*who, *settings, rubrics, prompts, [asdict(answer) for answer in answers])
 
 
 def _behind(judge: str, plan: Plan) -> str | None:
@@ -181,12 +183,12 @@ def same_model(judge: str, theirs: Plan | None) -> list[str]:
     if theirs is None:
         return []
     name = Speaker.parse(judge).weights
-    told = {"topics": "topic writer", "debate": "teacher", "referee": "referee"}
+    titles = {"topics": "topic writer", "debate": "teacher", "referee": "referee"}
     if theirs.referee.kind == "trained":
-        told["referee"] = "what the referee is fitted from"
-    found = [told[part] for part in PARTS if theirs.speaker_of(part).weights == name]
+        titles["referee"] = "what the referee is fitted from"
+    parts = [titles[part] for part in PARTS if theirs.speaker_of(part).weights == name]
     policy = Speaker("vllm", theirs.model).weights
-    return [*found, "the model that was trained"] if policy == name else found
+    return [*parts, "the model that was trained"] if policy == name else parts
 
 
 def speaking_placement(plan: Plan, resources: Resources) -> Placement:
@@ -273,16 +275,16 @@ def _ask(
     answers: list[FreeAnswer],
     pairs: list[Pair],
     given: list[Control],
-) -> Found:
+) -> JudgeResults:
     distinct = len({answer.answer_id for answer in answers}) * len(request.measures)
     number = distinct + len(given) + 2 * len(pairs) * len(request.measures)
     measures, seats = request.measures, speakers.plan.engines.max_num_seqs
 
-    async def whole() -> Found:
+    async def whole() -> JudgeResults:
         audited = await audit_judge(judge, given, seats, bar.advance)
         judged = await judge_answers(judge, answers, measures, seats, bar.advance)
         compared = await compare_answers(judge, pairs, measures, seats, bar.advance)
-        return Found(judged, compared, given, audited)
+        return JudgeResults(judged, compared, given, audited)
 
     with speakers.progress.bar("judgements", number) as bar:
         return speakers.run(whole())
@@ -291,45 +293,45 @@ def _ask(
 def _pairs(answers: list[FreeAnswer], against: str | None) -> list[Pair]:
     if against is None:
         return []
-    found = pairs_against(answers, against)
-    if not found:
+    pairs = pairs_against(answers, against)
+    if not pairs:
         methods = ", ".join(sorted({answer.method for answer in answers}))
         raise AnswersError(
             f"--against {against}: no other method answered a prompt of its; the answers have the "
             f"methods {methods}"
         )
-    return found
+    return pairs
 
 
-def _summary(request: Request, found: Found) -> dict[str, Any]:
-    source = score_source(found.judged)
+def _summary(request: Request, results: JudgeResults) -> dict[str, Any]:
+    source = score_source(results.judged)
     return {
         "judge": request.judge,
         "answers": str(request.source),
         "seed": request.seed,
         "score_source": source,
         "same_model_as": same_model(request.judge, request.theirs) if request.theirs else None,
-        "methods": summary_of(found.judged, source, request.seed),
-        "failures": failures_of(found.judged),
-        "audit": judge_audit_summary(found.given, found.audited, source, request.seed),
-        "audited_bias_types": sorted({control.bias_type for control in found.given}),
-        "preferences": preferences(found.compared, request.against, request.seed)
+        "methods": summary_of(results.judged, source, request.seed),
+        "failures": failures_of(results.judged),
+        "audit": judge_audit_summary(results.given, results.audited, source, request.seed),
+        "audited_bias_types": sorted({control.bias_type for control in results.given}),
+        "preferences": preferences(results.compared, request.against, request.seed)
         if request.against
         else None,
     }
 
 
-def _write(summary: dict[str, Any], found: Found, folder: RunFolder) -> dict[str, Any]:
+def _write(summary: dict[str, Any], results: JudgeResults, folder: RunFolder) -> dict[str, Any]:
     source = summary["score_source"]
-    written = folder.write_table(JUDGED, judged_table(found.judged, source))
-    folder.write_table(LONG_SCORES, long_judged(found.judged, source))
+    written = folder.write_table(JUDGED, judged_table(results.judged, source))
+    folder.write_table(LONG_SCORES, long_judged(results.judged, source))
     # What was written for another judge is not to lie beside this one's.
     for name in (AUDITED, COMPARED):
         folder.remove(name)
-    if found.given:
-        folder.write_table(AUDITED, audit_table(found.given, found.audited))
-    if found.compared:
-        folder.write_table(COMPARED, compared_table(found.compared))
+    if results.given:
+        folder.write_table(AUDITED, audit_table(results.given, results.audited))
+    if results.compared:
+        folder.write_table(COMPARED, compared_table(results.compared))
     whole = summary | {"written": str(written)}
     folder.write_json(f"eval/{JUDGE_SUMMARY}", whole)
     return whole

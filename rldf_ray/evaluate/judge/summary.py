@@ -1,4 +1,4 @@
-"""What a judge found of each method: means with intervals, failures, preferences in both orders."""
+"""A judge's scores of each method: means with intervals, failures, preferences in both orders."""
 
 from __future__ import annotations
 
@@ -96,8 +96,10 @@ def answer_values(judged: Sequence[Judged], source: LabelSource) -> list[Value]:
         for group in (j.answer.bias_type, ALL):
             scores[group, j.judgement.measure].append(score)
     return [
-        Value(group, measure, _mean(known := [s for s in found if s is not None]), len(known))
-        for (group, measure), found in sorted(scores.items())
+        Value(
+            group, measure, _mean(known := [s for s in group_scores if s is not None]), len(known)
+        )
+        for (group, measure), group_scores in sorted(scores.items())
     ]
 
 
@@ -107,22 +109,22 @@ def long_judged(judged: Sequence[Judged], source: LabelSource) -> pa.Table:
     for j in judged:
         runs[j.answer.method, j.answer.repeat, j.answer.seed].append(j)
     tables = [
-        long_table(method, repeat, seed, "answers", answer_values(found, source))
-        for (method, repeat, seed), found in sorted(runs.items())
+        long_table(method, repeat, seed, "answers", answer_values(of_run, source))
+        for (method, repeat, seed), of_run in sorted(runs.items())
     ]
     return pa.concat_tables(tables) if tables else LONG_SCHEMA.empty_table()
 
 
 def summary_of(judged: Sequence[Judged], source: LabelSource, seed: int) -> dict[str, Any]:
     """Method -> group -> measure -> mean with its interval, and what has no score."""
-    found: dict[str, Any] = {}
+    by_method: dict[str, Any] = {}
     for method in dict.fromkeys(j.answer.method for j in judged):
         mine = [j for j in judged if j.answer.method == method]
         groups = {ALL: mine} | {
             name: [j for j in mine if j.answer.bias_type == name]
             for name in sorted({j.answer.bias_type for j in mine})
         }
-        found[method] = {
+        by_method[method] = {
             group: {
                 measure: _estimate([j for j in of if j.judgement.measure == measure], source, seed)
                 for measure in MEASURES
@@ -130,7 +132,7 @@ def summary_of(judged: Sequence[Judged], source: LabelSource, seed: int) -> dict
             }
             for group, of in groups.items()
         }
-    return found
+    return by_method
 
 
 def failures_of(judged: Sequence[Judged]) -> dict[str, Any]:
@@ -159,10 +161,10 @@ def preferences(compared: Sequence[Compared], method: str, seed: int) -> dict[st
     # Both orders of a pair follow each other (`compare_answers`).
     for one, other in zip(compared[::2], compared[1::2], strict=True):
         pairs[one.first.method, one.measure].append((one, other))
-    found: dict[str, Any] = defaultdict(dict)
+    by_method: dict[str, Any] = defaultdict(dict)
     for (name, measure), orders in sorted(pairs.items()):
-        found[name][measure] = _preference(orders, seed)
-    return {"against": method, "methods": dict(found)}
+        by_method[name][measure] = _preference(orders, seed)
+    return {"against": method, "methods": dict(by_method)}
 
 
 def compared_table(compared: Sequence[Compared]) -> pa.Table:
@@ -188,14 +190,14 @@ def _estimate(judged: Sequence[Judged], source: LabelSource, seed: int) -> dict[
     scores = [(score_of(j.judgement, source), j.answer.topic_id) for j in judged]
     known = [(score, topic) for score, topic in scores if score is not None]
     estimate = _by_topic(known, seed)
-    said = {j.judgement.said for j in judged} - {None}
+    distinct = {j.judgement.said for j in judged} - {None}
     return {
         "mean": estimate and estimate.value,
         "low": estimate and estimate.low,
         "high": estimate and estimate.high,
         "n": len(known),
         "without_score": len(scores) - len(known),
-        "distinct_said_scores": len(said),
+        "distinct_said_scores": len(distinct),
     }
 
 

@@ -33,20 +33,22 @@ def scores_table(summary: Mapping[str, Any]) -> Table:
     )
     table = Table("method", "answers to", *MEASURES, "judged", title=title)
     for method, groups in summary["methods"].items():
-        for group, found in groups.items():
-            number = max((one["n"] for one in found.values()), default=0)
-            cells = (_cell(found.get(measure), "mean", "low", "high", 1) for measure in MEASURES)
+        for group, estimates in groups.items():
+            number = max((one["n"] for one in estimates.values()), default=0)
+            cells = (
+                _cell(estimates.get(measure), "mean", "low", "high", 1) for measure in MEASURES
+            )
             table.add_row(method, group, *cells, str(number))
     return table
 
 
-def preferences_table(found: Mapping[str, Any]) -> Table:
+def preferences_table(preferences: Mapping[str, Any]) -> Table:
     """Each method against the one named, over both orders."""
     table = Table(
         "method", "measure", "pairs", "preferred", "expected", "order decided", "first taken",
-        title=f"preferred to {found['against']}, both orders; 0.5 is no difference",
+        title=f"preferred to {preferences['against']}, both orders; 0.5 is no difference",
     )  # fmt: skip
-    for method, measures in found["methods"].items():
+    for method, measures in preferences["methods"].items():
         for measure, one in measures.items():
             table.add_row(
                 method,
@@ -64,13 +66,15 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     """What a reader must know besides the figures."""
     failures, same = summary["failures"], summary["same_model_as"]
     if same is None:
-        told = "Whether the judge had a part in making the answers' models is not known."
+        independence = "Whether the judge had a part in making the answers' models is not known."
     elif same:
-        told = f"The judge is the same model as: {', '.join(same)}. It judges its own doing."
+        independence = (
+            f"The judge is the same model as: {', '.join(same)}. It judges its own doing."
+        )
     else:
-        told = "The judge is another model than teacher, referee and the trained one."
+        independence = "The judge is another model than teacher, referee and the trained one."
     return [
-        told,
+        independence,
         *audit_remarks(summary),
         f"{failures['number']} of {failures['of']} judgements did not parse",
         f"every judgement: {summary['written']}",

@@ -44,11 +44,11 @@ def evaluate_folder(
         FileNotFoundError: no such folder.
     """
     check_mode(model, mode)
-    asked = asked_items(queries.items, mode, permute, seed)
+    presented = asked_items(queries.items, mode, permute, seed)
     answers = rank_locally(
         model_folder(model),
         queries.items,
-        asked,
+        presented,
         mode=mode,
         dtype=dtype,
         tokens=tokens,
@@ -73,8 +73,8 @@ async def evaluate_model(
         ModelError: a request failed for good; the finished ones are in the model's journal.
     """
     check_mode(str(Speaker(ENDPOINT, model.name)), mode)
-    asked = asked_items(queries.items, mode, permute, seed)
-    answers = await ask_endpoint(model, queries.items, asked, mode, seed, on_answers)
+    presented = asked_items(queries.items, mode, permute, seed)
+    answers = await ask_endpoint(model, queries.items, presented, mode, seed, on_answers)
     return MultiroleEvaluation(
         model=model.name, mode=mode, queries=queries, answers=answers, seed=seed
     )

@@ -193,11 +193,11 @@ class _Row(BaseModel):
 def _file(directory: Path) -> Path:
     if directory.is_file() and directory.name.endswith((".csv", ".csv.gz")):
         return directory
-    found = [directory / name for name in FILES if (directory / name).is_file()]
-    if not found:
+    existing = [directory / name for name in FILES if (directory / name).is_file()]
+    if not existing:
         what = "there is no such folder" if not directory.is_dir() else "it is not in that folder"
         raise MultiroleError(f"{directory}: {what}; needed: {SOURCE}")
-    return found[0]
+    return existing[0]
 
 
 def _queries(path: Path) -> Iterator[Query]:

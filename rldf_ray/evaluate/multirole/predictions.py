@@ -87,11 +87,13 @@ def read_multirole_predictions(path: Path, queries: MultiroleSet) -> MultirolePr
     answers: dict[Key, Answer] = {}
     for item in queries.items:
         line = given.get(item.key)
-        said = None if line is None else line.prediction
+        prediction = None if line is None else line.prediction
         answers[item.key] = Answer(
-            prediction=match_answer(said, item) if isinstance(said, str) else said,
+            prediction=match_answer(prediction, item)
+            if isinstance(prediction, str)
+            else prediction,
             order=None if line is None else line.order,
-            text=said if isinstance(said, str) else None,
+            text=prediction if isinstance(prediction, str) else None,
         )
     known = sum(key in given for key in answers)
     return MultirolePredictions(
@@ -105,13 +107,13 @@ def written_queries(queries: MultiroleSet, seed: int) -> str:
     """One JSON object a query: what a model elsewhere is to be asked, options already shuffled."""
     lines = []
     for item in queries.items:
-        asked = ask(item, "generate", order_of(item, permute=True, seed=seed))
+        presented = ask(item, "generate", order_of(item, permute=True, seed=seed))
         line = {
             "bias_type": item.category,
             "row": item.example_id,
-            "order": list(asked.order),
-            "options": list(asked.answers),
-            "prompt": asked.messages[0]["content"],
+            "order": list(presented.order),
+            "options": list(presented.answers),
+            "prompt": presented.messages[0]["content"],
         }
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
     return "".join(lines)

@@ -150,7 +150,7 @@ def places_table(positions: Mapping[str, Any]) -> Table:
 
 def remarks(summary: Mapping[str, Any]) -> list[str]:
     """What a reader must know besides the figures."""
-    found = [
+    lines = [
         "A guess without reading has a third of each.",
         f"95 % intervals resample {summary['set']['option_sets']} sets of three options.",
         f"{summary['missing']} queries had no prediction" if summary["missing"] else None,
@@ -160,7 +160,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         summary["overlap"] and overlap_sentence(summary["overlap"], "the set"),
         f"every query: {summary['written']}",
     ]
-    return [line for line in found if line]
+    return [line for line in lines if line]
 
 
 def _cell(one: Mapping[str, Any] | None) -> str:

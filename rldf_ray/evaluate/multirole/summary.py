@@ -127,11 +127,11 @@ class MultiroleEvaluation:
 
     def _clusters(self) -> dict[str, Counts]:
         """Bias type -> counts [option sets, outcomes]."""
-        found: dict[str, dict[str, list[float]]] = defaultdict(dict)
+        by_type: dict[str, dict[str, list[float]]] = defaultdict(dict)
         for item in self.queries.items:
-            counts = found[item.category].setdefault(item.question_index, [0.0] * len(OUTCOMES))
+            counts = by_type[item.category].setdefault(item.question_index, [0.0] * len(OUTCOMES))
             counts[self._outcome(item)] += 1
-        return {name: np.asarray(list(sets.values())) for name, sets in sorted(found.items())}
+        return {name: np.asarray(list(sets.values())) for name, sets in sorted(by_type.items())}
 
     def _shares(self) -> dict[str, tuple[list[float], int]]:
         totals = {name: counts.sum(0) for name, counts in self._clusters().items()}
@@ -159,16 +159,16 @@ def _with_intervals(tables: Sequence[Counts], seed: int) -> dict[str, Any]:
     n = int(sum(counts.sum() for counts in tables))
     shares = sum((counts.sum(0) for counts in tables), np.zeros(len(OUTCOMES))) / n
     bounds = _bounds(tables, seed)
-    found: dict[str, Any] = {"n": n}
+    by_outcome: dict[str, Any] = {"n": n}
     for place, outcome in enumerate(OUTCOMES):
         low, high = (None, None) if bounds is None else bounds[:, place].tolist()
         varies = low != high
-        found[outcome] = {
+        by_outcome[outcome] = {
             "share": float(shares[place]),
             "low": low if varies else None,
             "high": high if varies else None,
         }
-    return found
+    return by_outcome
 
 
 def _bounds(tables: Sequence[Counts], seed: int) -> Counts | None:

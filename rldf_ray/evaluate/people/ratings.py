@@ -35,7 +35,7 @@ def read_ratings(paths: Sequence[Path], sheet: Sheet) -> list[Rating]:
         SheetError: a file is no sheet, or another sheet; or cells are wrong: every one (the first
             ten) is named by file, row, item and field, with what is allowed.
     """
-    found: list[Rating] = []
+    all_ratings: list[Rating] = []
     problems: list[str] = []
     files: dict[str, Path] = {}
     for path in paths:
@@ -49,11 +49,11 @@ def read_ratings(paths: Sequence[Path], sheet: Sheet) -> list[Rating]:
         ratings = _ratings(rows, path, rater, sheet, problems)
         if not ratings and not problems:
             problems.append(f"{path}: there is no score in it")
-        found += ratings
+        all_ratings += ratings
     if problems:
         rest = [f"and {len(problems) - LISTED} more"] if len(problems) > LISTED else []
         raise SheetError("\n".join([*problems[:LISTED], *rest]))
-    return found
+    return all_ratings
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -100,7 +100,7 @@ def _ratings(
 ) -> list[Rating]:
     known = {item.code for item in sheet.items}
     seen: set[str] = set()
-    found: list[Rating] = []
+    ratings: list[Rating] = []
     for number, row in enumerate(rows, start=1):
         where = f"{path}, row {number} (item {row['item'] or 'without a code'})"
         if row["sheet"] != sheet.name:
@@ -111,12 +111,12 @@ def _ratings(
             problems.append(f"{where}: item stands there a second time")
         else:
             seen.add(row["item"])
-            found += _scores(row, where, rater, problems)
-    return found
+            ratings += _scores(row, where, rater, problems)
+    return ratings
 
 
 def _scores(row: dict[str, str], where: str, rater: str, problems: list[str]) -> list[Rating]:
-    found = []
+    ratings = []
     for measure in MEASURES:
         cell = row[measure]
         # "70.0" is what some programs make of 70.
@@ -124,9 +124,9 @@ def _scores(row: dict[str, str], where: str, rater: str, problems: list[str]) ->
         if not cell:
             continue
         if whole.isascii() and whole.isdecimal() and int(whole) <= 100:
-            found.append(Rating(rater, row["item"], measure, int(whole)))
+            ratings.append(Rating(rater, row["item"], measure, int(whole)))
         else:
             problems.append(
                 f"{where}: {measure} is {cell!r}; allowed: a whole number from 0 to 100, or nothing"
             )
-    return found
+    return ratings

@@ -81,9 +81,11 @@ def leave(summary: Mapping[str, Any], as_json: bool) -> None:
         return
     console = table_console()
     scores = Table("method", *MEASURES, "answers", title="people's scores; BS: lower is better")
-    for method, found in summary["methods"].items():
-        number = max(one["n"] for one in found.values())
-        scores.add_row(method, *(_interval(found[measure]) for measure in MEASURES), str(number))
+    for method, estimates in summary["methods"].items():
+        number = max(one["n"] for one in estimates.values())
+        scores.add_row(
+            method, *(_interval(estimates[measure]) for measure in MEASURES), str(number)
+        )
     console.print(scores)
     agreed = Table("", "raters", "Fleiss' kappa", "answers", "Krippendorff's alpha", "answers")
     for measure, one in summary["agreement"].items():

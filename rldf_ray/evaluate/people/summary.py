@@ -1,4 +1,4 @@
-"""What people found of each method, and how far they agree with one another."""
+"""People's scores of each method, and how far the raters agree with one another."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def long_people(sheet: Sheet, ratings: Sequence[Rating]) -> pa.Table:
         for answer, score in _scored(sheet, ratings, measure):
             runs[answer.method, answer.repeat, answer.seed].append((answer, score))
         tables += [
-            long_table(method, repeat, seed, "people", people_values(found, measure))
-            for (method, repeat, seed), found in sorted(runs.items())
+            long_table(method, repeat, seed, "people", people_values(of_run, measure))
+            for (method, repeat, seed), of_run in sorted(runs.items())
         ]
     return pa.concat_tables(tables) if tables else LONG_SCHEMA.empty_table()
 
@@ -136,11 +136,11 @@ def agreement(sheet: Sheet, ratings: Sequence[Rating], measure: Measure) -> dict
 
 def _levels(scores: Any, measure: Measure) -> Any:
     """Counts [items, levels] from scores [raters, items]."""
-    found = rubric(measure)
-    counts = np.zeros((scores.shape[1], len(found.levels)), dtype=int)
+    scale = rubric(measure)
+    counts = np.zeros((scores.shape[1], len(scale.levels)), dtype=int)
     for item, column in enumerate(scores.T):
         for score in column:
-            counts[item, found.level_of(float(score))] += 1
+            counts[item, scale.level_of(float(score))] += 1
     return counts
 
 

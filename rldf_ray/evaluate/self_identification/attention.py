@@ -147,12 +147,12 @@ def span_masses(
     """
     member = np.array([[span == name for name in SPANS] for span in spans], dtype=float)
     of_answer = np.array([span == "answer" for span in spans])
-    found: dict[Place, list[NDArray[np.float64]]] = {"answer": [], "reply": []}
+    by_place: dict[Place, list[NDArray[np.float64]]] = {"answer": [], "reply": []}
     for attention in layers:
         by_span = attention @ member
-        found["answer"].append(by_span[of_answer].mean(axis=0))
-        found["reply"].append(by_span[-1])
-    return {place: np.stack(rows) for place, rows in found.items()}
+        by_place["answer"].append(by_span[of_answer].mean(axis=0))
+        by_place["reply"].append(by_span[-1])
+    return {place: np.stack(rows) for place, rows in by_place.items()}
 
 
 @torch.inference_mode()

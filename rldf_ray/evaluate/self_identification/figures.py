@@ -32,9 +32,9 @@ def draw_named(summary: Mapping[str, Any], stem: Path) -> None:
         series |= {"biased answers": known["biased"], "fair answers": known["fair"]}
     with drawn(stem, 5.6, 3.2) as figure:
         axes = figure.add_subplot()
-        for place, (label, found) in enumerate(series.items()):
+        for place, (label, estimates) in enumerate(series.items()):
             offset = 0.22 * (place - (len(series) - 1) / 2)
-            _draw_estimates(axes, found, offset, label, PALETTE[place + 1], "osD"[place])
+            _draw_estimates(axes, estimates, offset, label, PALETTE[place + 1], "osD"[place])
         axes.set_xticks(range(len(LABELS)), list(LABELS.values()))
         axes.set_xlim(-0.6, len(LABELS) - 0.4)
         axes.set_ylim(bottom=0)
@@ -48,13 +48,13 @@ def draw_named(summary: Mapping[str, Any], stem: Path) -> None:
 
 def _draw_estimates(
     axes: Axes,
-    found: Mapping[str, Mapping[str, Any] | None],
+    estimates: Mapping[str, Mapping[str, Any] | None],
     offset: float,
     label: str,
     colour: str,
     marker: str,
 ) -> None:
-    known = [(x, e) for x, name in enumerate(LABELS) if (e := found[name]) is not None]
+    known = [(x, e) for x, name in enumerate(LABELS) if (e := estimates[name]) is not None]
     for x, estimate in known:
         if estimate["low"] is not None:
             ends = [estimate["low"], estimate["high"]]
@@ -95,13 +95,15 @@ def draw_attention(
     of_change: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -widest, "vmax": widest}
     with drawn(stem, 9.2, 7.2) as figure:
         panels = figure.subplots(len(PLACES), len(LABELS), sharex=True, sharey=True)
-        for row, (place, told) in enumerate(PLACES.items()):
+        for row, (place, place_title) in enumerate(PLACES.items()):
             own = _draw_panel(panels[row][0], masses[place, "own"], spans, ".2f", of_mass)
-            panels[row][0].set_title(f"{told},\nshown as {LABELS['own']}", fontsize=8.5, pad=14)
+            panels[row][0].set_title(
+                f"{place_title},\nshown as {LABELS['own']}", fontsize=8.5, pad=14
+            )
             panels[row][0].set_ylabel("layer")
             for axes, framing in zip(panels[row][1:], list(LABELS)[1:], strict=True):
                 change = _draw_panel(axes, changes[place, framing], spans, "+.3f", of_change)
-                title = f"{told},\nshown as {LABELS[framing]}: change"
+                title = f"{place_title},\nshown as {LABELS[framing]}: change"
                 axes.set_title(title, fontsize=8.5, pad=14)
         for image, what in ((change, "change against its own"), (own, "attention mass, its own")):
             figure.colorbar(image, ax=panels, shrink=0.5).set_label(what)

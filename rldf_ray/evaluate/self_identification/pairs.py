@@ -54,14 +54,14 @@ def question_answers(
     path = source / ANSWERS if source.is_dir() else source
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: give a jsonl file or an evaluated run")
-    found = list(_of_run(path, model) if path.suffix == ".parquet" else _of_lines(path))
-    if not found:
+    pairs = list(_of_run(path, model) if path.suffix == ".parquet" else _of_lines(path))
+    if not pairs:
         raise QuestionAnswersError(f"{path} holds no question-answer pairs")
-    _check_ids(found, path)
+    _check_ids(pairs, path)
     if number is None:
-        return found
-    chosen = set(sorted((pair.id for pair in found), key=lambda name: digest(seed, name))[:number])
-    return [pair for pair in found if pair.id in chosen]
+        return pairs
+    chosen = set(sorted((pair.id for pair in pairs), key=lambda name: digest(seed, name))[:number])
+    return [pair for pair in pairs if pair.id in chosen]
 
 
 def _of_lines(path: Path) -> Iterator[QuestionAnswer]:

@@ -76,7 +76,7 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
     progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
     with folder.locked():
         namings = _namings(plan, revision, folder, pairs, request.samples, progress)
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "model": request.model,
             "source": "our own writing" if request.source == OWN_WRITING else str(request.source),
             "samples": request.samples,
@@ -88,11 +88,11 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
             "versions": versions(),
         }
         folder.write_table(f"eval/{NAME}.parquet", namings_table(namings))
-        draw_named(found, folder.root / f"figures/{NAME}")
+        draw_named(result, folder.root / f"figures/{NAME}")
         if weights is not None and request.attention:
-            found["attention"] = _attention(weights, revision, folder, pairs, plan.seed, progress)
-        folder.write_json(f"eval/{NAME}.json", found)
-    return {**found, "written": str(folder.root)}
+            result["attention"] = _attention(weights, revision, folder, pairs, plan.seed, progress)
+        folder.write_json(f"eval/{NAME}.json", result)
+    return {**result, "written": str(folder.root)}
 
 
 def _plan(request: Request, weights: str | None) -> Plan:
@@ -188,24 +188,24 @@ def _attention(
     return attention_summary(rows, seed)
 
 
-def leave(found: Mapping[str, Any], as_json: bool) -> None:
+def leave(result: Mapping[str, Any], as_json: bool) -> None:
     """Print JSON, or the table and what it shows."""
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(result, indent=2))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(table(found))
-    console.print(found["verdict"], markup=False)
-    console.print(f"every reply, summary and figures: {found['written']}", markup=False)
+    console.print(table(result))
+    console.print(result["verdict"], markup=False)
+    console.print(f"every reply, summary and figures: {result['written']}", markup=False)
 
 
-def table(found: Mapping[str, Any]) -> Table:
+def table(result: Mapping[str, Any]) -> Table:
     """A row a framing, narrow enough for a terminal of 80 columns."""
     shown = Table("shown as", "biases named (95 %)", box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    known = found["known"] or {}
+    known = result["known"] or {}
     for name in (*(f"if\n{group}" for group in known), "named\nnone", "parse\nfailures"):
         shown.add_column(name, justify="right", vertical="bottom")
-    for framing, one in found["framings"].items():
+    for framing, one in result["framings"].items():
         shown.add_row(
             LABELS[framing],
             _cell(one["named"]),
