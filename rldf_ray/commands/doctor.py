@@ -106,7 +106,7 @@ def _as_dict(checks: Sequence[Check], stages: Sequence[StageEstimate]) -> dict[s
 def _print_checks(console: Console, checks: Sequence[Check]) -> None:
     table = Table("", "check", "found", show_header=False, box=None)
     for check in checks:
-        table.add_row("ok" if check.ok else "NO", check.name, check.detail)
+        table.add_row("ok" if check.ok else "NO", check.name, check.found)
     console.print(table)
 
 

@@ -29,11 +29,11 @@ IMPORTED = ("ray", "torch", "transformers", "trl", "deepspeed", "vllm", "dataset
 
 @dataclass(frozen=True)
 class Check:
-    """One thing checked; `detail` is its result, or what to change."""
+    """One thing checked; `found` is its result, or what to change (a key of --json)."""
 
     name: str
     ok: bool
-    detail: str
+    found: str
 
 
 def examine(plan: Plan, out: Path) -> list[Check]:

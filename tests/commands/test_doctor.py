@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import rldf_ray
 from rldf_ray import cli
 from rldf_ray.plan import PlanError, load_plan
+from rldf_ray.preflight.doctor import Check
 from rldf_ray.preflight.estimate import estimate
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -60,3 +62,7 @@ def test_times_come_from_an_earlier_run(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     result = doctor("--like", str(tmp_path))
     assert isinstance(result.exception, PlanError) and "no plan.yaml" in str(result.exception)
+
+
+def test_the_names_of_a_check_in_json_are_those_of_earlier_versions() -> None:
+    assert [field.name for field in fields(Check)] == ["name", "ok", "found"]
