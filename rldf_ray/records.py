@@ -106,11 +106,11 @@ class Statement:
     Attributes:
         score: what the referee said, 0 (no stereotyping) to 10 (extreme); None if it said none.
         expected_score: mean of the referee's own distribution over the allowed scores; None where
-            the referee's backend tells no probabilities.
+            the referee's backend gives no probabilities.
         rank: place in the round, 1 = least biased; None if the referee gave no ranking.
         label: high or low bias; None if the statement could not be labelled.
         label_source: the score that labels it; "said" where the plan wants the expectation and
-            the referee's backend told no probabilities for the whole round.
+            the referee's backend gave no probabilities for the whole round.
         failure: why the statement carries no label, None if it does.
         prompt_tokens, cached_tokens, generated_tokens: of the debater's request and the referee's
             requests for this statement together.

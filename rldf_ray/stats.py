@@ -67,7 +67,7 @@ def resampled_means(
     grouped: dict[Hashable, list[float]] = defaultdict(list)
     for value, cluster in zip(values, clusters, strict=True):
         grouped[cluster].append(value)
-    counted = np.array([(sum(found), len(found)) for found in grouped.values()])
+    counted = np.array([(sum(members), len(members)) for members in grouped.values()])
     number = len(counted)
     generator = np.random.default_rng(seed)
     drawn = generator.multinomial(number, [1 / number] * number, size=resamples)

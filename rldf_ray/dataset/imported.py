@@ -124,7 +124,7 @@ def read_rows(path: Path, model: type[R]) -> list[R]:
         try:
             rows.append(model.model_validate(values))
         except ValidationError as error:
-            wrong += [f"{place}: {_told(details)}" for details in error.errors()]
+            wrong += [f"{place}: {_problem(details)}" for details in error.errors()]
     if wrong:
         more = f"\n  and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
         raise DatasetError(f"{path}:\n  " + "\n  ".join(wrong[:NAMED]) + more)
@@ -139,11 +139,11 @@ def topics_from(rows: Iterable[TopicRow], plan: Plan) -> list[Topic]:
     Raises:
         DatasetError: a bias type is not the plan's.
     """
-    found: dict[str, Topic] = {}
+    topics: dict[str, Topic] = {}
     for row in rows:
         _check_bias_type(row.bias_type, plan)
         name = topic_id(row.bias_type, row.text)
-        found[name] = Topic(
+        topics[name] = Topic(
             topic_id=name,
             bias_type=row.bias_type,
             kind="opinion" if row.question is None else "judgement",
@@ -155,7 +155,7 @@ def topics_from(rows: Iterable[TopicRow], plan: Plan) -> list[Topic]:
             groups=row.groups,
             answer=row.answer,
         )
-    return list(found.values())
+    return list(topics.values())
 
 
 def statements_from(rows: Sequence[TranscriptRow], plan: Plan) -> list[Statement]:
@@ -172,7 +172,7 @@ def statements_from(rows: Sequence[TranscriptRow], plan: Plan) -> list[Statement
 
 def debated_topics(rows: Iterable[TranscriptRow]) -> list[Topic]:
     """The topics of transcripts; what was debated is in the debate split."""
-    found = {topic_id(row.bias_type, row.topic): row for row in rows}
+    row_of = {topic_id(row.bias_type, row.topic): row for row in rows}
     return [
         Topic(
             topic_id=name,
@@ -182,16 +182,16 @@ def debated_topics(rows: Iterable[TranscriptRow]) -> list[Topic]:
             origin="seed",
             split="debate",
         )
-        for name, row in found.items()
+        for name, row in row_of.items()
     ]
 
 
 def pairs_from(rows: Iterable[PairRow]) -> pa.Table:
     """Pairs in the rows' order; pairs of one topic, or else one prompt, are held out together."""
-    found = []
+    pairs = []
     for row in rows:
         prompt = _messages(row.prompt, "user")
-        found.append(
+        pairs.append(
             {
                 "prompt": prompt,
                 "chosen": _messages(row.chosen, "assistant"),
@@ -204,7 +204,7 @@ def pairs_from(rows: Iterable[PairRow]) -> pa.Table:
                 "rejected_score": row.rejected_score,
             }
         )
-    return pa.Table.from_pylist(found, schema=PAIR_SCHEMA)
+    return pa.Table.from_pylist(pairs, schema=PAIR_SCHEMA)
 
 
 def without(topics: Iterable[Topic], taken: Iterable[Topic]) -> list[Topic]:
@@ -232,7 +232,7 @@ def _parsed(path: Path, place: int, line: str) -> Any:
         raise DatasetError(f"{path}: line {place}: not JSON: {error}") from error
 
 
-def _told(details: Any) -> str:
+def _problem(details: Any) -> str:
     where = ".".join(str(part) for part in details["loc"])
     message = details["msg"].removeprefix("Value error, ")
     shown = "" if isinstance(details["input"], dict) else f" (found {details['input']!r:.60})"
@@ -254,8 +254,8 @@ def _labels(rows: Sequence[TranscriptRow], plan: Plan) -> list[Label | None]:
     threshold = Threshold(plan.referee.threshold_kind, plan.referee.threshold)
     labels: list[Label | None] = [row.label for row in rows]
     for places in rounds.values():
-        found = label_round([rows[place].score for place in places], threshold)
-        for place, label in zip(places, found, strict=True):
+        by_score = label_round([rows[place].score for place in places], threshold)
+        for place, label in zip(places, by_score, strict=True):
             labels[place] = labels[place] or label
     return labels
 

@@ -131,15 +131,15 @@ def quality_of(
     """Figures of `kept`, what the filters left of `statements`, and of the pairs made of them."""
     by_label = {label: [s for s in kept if s.label == label] for label in ("high", "low")}
     chosen, rejected = (_answers(pairs, side) for side in ("chosen", "rejected"))
-    texts = {label: [s.text for s in found] for label, found in by_label.items()}
+    texts = {label: [s.text for s in labelled] for label, labelled in by_label.items()}
     return Quality(
         statements=statements,
         dropped=dropped,
         labels=_labels(kept),
-        scores={label: _histogram(found) for label, found in by_label.items()},
+        scores={label: _histogram(labelled) for label, labelled in by_label.items()},
         lengths={
-            name: _lengths(found)
-            for name, found in {**texts, "chosen": chosen, "rejected": rejected}.items()
+            name: _lengths(written)
+            for name, written in {**texts, "chosen": chosen, "rejected": rejected}.items()
         },
         topics=_topics(by_label["high"], by_label["low"]),
         length_auc=_length_auc(by_label["high"], by_label["low"]),
@@ -237,7 +237,7 @@ def _lengths(texts: Sequence[str]) -> Lengths | None:
 
 
 def _topics(high: Sequence[Labelled], low: Sequence[Labelled]) -> dict[str, int]:
-    highs, lows = ({s.topic_id for s in found} for found in (high, low))
+    highs, lows = ({s.topic_id for s in labelled} for labelled in (high, low))
     return {
         "high_only": len(highs - lows),
         "low_only": len(lows - highs),

@@ -31,7 +31,7 @@ METRIC_SCHEMA = pa.schema(
 
 def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """Write report.json, metrics.parquet and report.html; returns the report."""
-    manifests = {name: found for name in PIPELINE if (found := folder.manifest(name)) is not None}
+    manifests = {name: facts for name in PIPELINE if (facts := folder.manifest(name)) is not None}
     statements = _table(folder, "data/transcripts.parquet", STATEMENT_SCHEMA)
     answers = _table(folder, "eval/answers.parquet", ANSWER_SCHEMA)
     items = _table(folder, "eval/items.parquet", ITEM_SCHEMA)

@@ -39,7 +39,7 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
 
     return {
         "topics": part("topics", _topics),
-        "debates": part("debates", lambda found: _debates(statements, found)),
+        "debates": part("debates", lambda manifest: _debates(statements, manifest)),
         "referee": part("audit", _referee),
         "data": part("data", _data),
         "training": {
@@ -52,18 +52,18 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
     }
 
 
-def _holding(found: Mapping[str, Any], *names: str) -> Part:
-    """`found`, once it is known to have what the page and the notes read of it.
+def _holding(section: Mapping[str, Any], *names: str) -> Part:
+    """`section`, once it is known to have what the page and the notes read of it.
 
     Raises:
         KeyError: the first of `names` that it lacks.
     """
-    return {**found, **{name: found[name] for name in names}}
+    return {**section, **{name: section[name] for name in names}}
 
 
 def _topics(manifest: Manifest) -> Part:
     read = ("opinion", "judgement", "seed", "written", "duplicates_dropped", "rejected")
-    return {name: _holding(found, *read) for name, found in manifest["topics"].items()}
+    return {name: _holding(counts, *read) for name, counts in manifest["topics"].items()}
 
 
 def _referee(manifest: Manifest) -> Part:
@@ -106,9 +106,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _evaluation(manifest: Manifest) -> Part:
     """What the stage measured; null for what an earlier version did not."""
-    found = _holding(manifest["evaluation"], "set", "why_no_bias_scores", "accuracy_change")
-    models = {name: {"perplexity": None, **model} for name, model in found["models"].items()}
-    return {"always_unknown": None, "overlap": None, **found, "models": models}
+    measured = _holding(manifest["evaluation"], "set", "why_no_bias_scores", "accuracy_change")
+    models = {name: {"perplexity": None, **model} for name, model in measured["models"].items()}
+    return {"always_unknown": None, "overlap": None, **measured, "models": models}
 
 
 def _data(manifest: Manifest) -> Part:

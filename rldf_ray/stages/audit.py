@@ -44,9 +44,9 @@ def audit(run: Run) -> Facts:
     )
     auc = summary["held_out"] and summary["held_out"]["auc"]
     source = str(run.statements) if run.statements else None
-    found = {"auc": auc, "file": source, **summary, **details, "reordered": in_another_order}
-    run.folder.write_json("audit.json", found)
-    draw_referee(found, run.folder.path("eval/referee.png"))
+    report = {"auc": auc, "file": source, **summary, **details, "reordered": in_another_order}
+    run.folder.write_json("audit.json", report)
+    draw_referee(report, run.folder.path("eval/referee.png"))
     run.progress.say(f"  {summary['verdict']}")
     _check(plan, auc, run)
     return {"referee": summary, **tokens_since(run, before)}
@@ -77,10 +77,10 @@ def _check(plan: Plan, auc: float | None, run: Run) -> None:
     least = plan.referee.min_auc
     if least is None or (auc is not None and auc >= least):
         return
-    found = "no AUC was measured" if auc is None else f"its AUC is {auc:.2f}"
-    told = f"the referee fails the audit: {found}, referee.min_auc={least:g} (see audit.json)"
+    measured = "no AUC was measured" if auc is None else f"its AUC is {auc:.2f}"
+    reason = f"the referee fails the audit: {measured}, referee.min_auc={least:g} (see audit.json)"
     if plan.referee.below_min_auc == "stop":
         raise StageError(
-            f"{told}; name a stronger teacher or referee.model, or set referee.below_min_auc=warn"
+            f"{reason}; name a stronger teacher or referee.model, or set referee.below_min_auc=warn"
         )
-    run.progress.say(f"  warning: {told}")
+    run.progress.say(f"  warning: {reason}")

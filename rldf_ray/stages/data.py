@@ -13,8 +13,8 @@ from rldf_ray.stages.run import Facts, Run, StageError
 def data(run: Run) -> Facts:
     """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
     statements = statements_of(run.folder.read_table("data/transcripts.parquet"))
-    found = topics_of(run.folder.read_table("data/topics.parquet"))
-    made = preference_data(statements, {topic.topic_id: topic for topic in found}, run.plan.data)
+    topics = topics_of(run.folder.read_table("data/topics.parquet"))
+    made = preference_data(statements, {topic.topic_id: topic for topic in topics}, run.plan.data)
     _check_data(made)
     facts = write_data(run.folder, run.plan, made)
     for warning in facts["quality"]["warnings"]:

@@ -74,7 +74,7 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
 
     placement, plan = run.placement, run.plan
     task = remote(rank_options, placement, num_returns="streaming")
-    found: dict[int, tuple[float, ...]] = {}
+    scores_of: dict[int, tuple[float, ...]] = {}
     for reference in task.remote(
         folder,
         items.items,
@@ -84,9 +84,9 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         tokens=plan.evaluate.batch_tokens,
     ):
         scores = ray.get(reference)
-        found |= scores
+        scores_of |= scores
         bar.advance(len(scores))
-    return [found[i] for i in range(len(items.items))]
+    return [scores_of[i] for i in range(len(items.items))]
 
 
 def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:

@@ -18,11 +18,11 @@ def topics(run: Run) -> Facts:
 
     before = run.speakers.usage, run.speakers.paid_usage
     writer = TopicWriter(run.plan, run.speakers.of("topics"), texts_to_avoid(run.plan))
-    found, counts = run.speakers.run(writer.gather())
-    run.folder.write_table("data/topics.parquet", table_of(found, TOPIC_SCHEMA))
+    gathered, counts = run.speakers.run(writer.gather())
+    run.folder.write_table("data/topics.parquet", table_of(gathered, TOPIC_SCHEMA))
     by_type: dict[str, Any] = {}
     for name in run.plan.bias_types:
-        mine = [topic for topic in found if topic.bias_type == name]
+        mine = [topic for topic in gathered if topic.bias_type == name]
         rejected = counts[name].rejected
         by_type[name] = {
             "opinion": sum(topic.kind == "opinion" for topic in mine),

@@ -83,6 +83,6 @@ def problems_of(error: ValidationError) -> str:
 def _problem(error: ErrorDetails) -> str:
     place = ".".join(map(str, error["loc"])) + ": " if error["loc"] else ""
     # A missing key's "input" is the whole line, as is broken JSON's.
-    found = "" if error["type"] in {"missing", "json_invalid"} else f" (found {error['input']!r})"
+    shown = "" if error["type"] in {"missing", "json_invalid"} else f" (found {error['input']!r})"
     # Each line is parsed alone, so the parser's own "line 1" would contradict the file's.
-    return f"{place}{error['msg'].replace('at line 1 column', 'at column')}{found}"
+    return f"{place}{error['msg'].replace('at line 1 column', 'at column')}{shown}"

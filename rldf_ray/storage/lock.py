@@ -43,12 +43,12 @@ class StoreLock:
         Raises:
             RunInUseError: another program lives.
         """
-        found = self._store.read(LOCK)
-        if found:
+        held = self._store.read(LOCK)
+        if held:
             log.warning("%s has a holder; waiting for its sign of life", self._store.address)
             time.sleep(3 * self._beat_s)
             now = self._store.read(LOCK)
-            if now and now != found:
+            if now and now != held:
                 raise self._in_use(now)
         self._beat(0)
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rldf_ray.storage.lock import RunInUseError, StoreLock
-from rldf_ray.storage.object_store import Found, ObjectStore, ObjectStoreError, is_address
+from rldf_ray.storage.object_store import ObjectInfo, ObjectStore, ObjectStoreError, is_address
 from rldf_ray.storage.stages import is_large
 from rldf_ray.storage.whole_files import whole_file
 
@@ -101,8 +101,8 @@ class Mirror:
 
     def remove(self, name: str) -> None:
         """Remove an object or folder here and there."""
-        for found in self.store.list(name):
-            self.store.delete(found)
+        for stored in self.store.list(name):
+            self.store.delete(stored)
         path = self.root / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
@@ -163,19 +163,19 @@ class Mirror:
                     )
                 self._sent += file.write(self.store.read(segment))
 
-    def _download(self, objects: dict[str, Found]) -> None:
-        for name, found in objects.items():
+    def _download(self, objects: dict[str, ObjectInfo]) -> None:
+        for name, info in objects.items():
             path = self.root / name
-            if _hidden(name) or name.startswith(f"{JOURNAL}/") or _current(path, found):
+            if _hidden(name) or name.startswith(f"{JOURNAL}/") or _current(path, info):
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(path) as scratch:
                 self.store.download(name, scratch)
-                os.utime(scratch, (found.written_s, found.written_s))
+                os.utime(scratch, (info.written_s, info.written_s))
 
     def _upload(self, path: Path, name: str) -> None:
         before = path.stat()
-        found = self.store.upload(path, name)
+        info = self.store.upload(path, name)
         now = path.stat()
         # What has grown meanwhile goes up again the next time.
         if (
@@ -183,10 +183,10 @@ class Mirror:
             == (before.st_mtime_ns, before.st_size)
             == (
                 before.st_mtime_ns,
-                found.size,
+                info.size,
             )
         ):
-            os.utime(path, (found.written_s, found.written_s))
+            os.utime(path, (info.written_s, info.written_s))
 
     def _local_files(self, name: str = "") -> Iterator[tuple[str, Path]]:
         top = self.root / name
@@ -232,8 +232,8 @@ def _hidden(name: str) -> bool:
     return any(part.startswith(".") or part == "ray_train" for part in name.split("/"))
 
 
-def _current(path: Path, found: Found | None) -> bool:
-    if found is None or not path.exists():
+def _current(path: Path, info: ObjectInfo | None) -> bool:
+    if info is None or not path.exists():
         return False
     stat = path.stat()
-    return stat.st_size == found.size and stat.st_mtime_ns == found.written_s * 10**9
+    return stat.st_size == info.size and stat.st_mtime_ns == info.written_s * 10**9

@@ -27,7 +27,7 @@ class ObjectStoreError(UserError):
 
 
 @dataclass(frozen=True)
-class Found:
+class ObjectInfo:
     """An object's size in bytes, and when it was written, in whole seconds since 1970.
 
     Whole seconds, as listing a bucket and asking for one object differ in what is beyond them.
@@ -62,7 +62,7 @@ class ObjectStore:
         base, mark, options = self.address.partition("?")
         return f"{base.rstrip('/')}/{name}{mark}{options}".rstrip("/")
 
-    def list(self, prefix: str = "") -> dict[str, Found]:
+    def list(self, prefix: str = "") -> dict[str, ObjectInfo]:
         """Every object whose name is `prefix` or lies below it."""
         below = self._at(prefix)
         with _explained(self.address):
@@ -72,15 +72,15 @@ class ObjectStore:
             if prefix:
                 infos = [*infos, self._fs.get_file_info(below)]
         return {
-            info.path[len(self._root) + 1 :]: _found(info)
+            info.path[len(self._root) + 1 :]: _info_of(info)
             for info in infos
             if info.type == pafs.FileType.File
         }
 
-    def stat(self, name: str) -> Found | None:
+    def stat(self, name: str) -> ObjectInfo | None:
         with _explained(self.address):
             info = self._fs.get_file_info(self._at(name))
-        return _found(info) if info.type == pafs.FileType.File else None
+        return _info_of(info) if info.type == pafs.FileType.File else None
 
     def read(self, name: str) -> bytes:
         """The whole object, empty if there is none."""
@@ -94,12 +94,12 @@ class ObjectStore:
         with _explained(self.address), self._new(name) as stream:
             stream.write(content)
 
-    def upload(self, source: Path, name: str) -> Found:
+    def upload(self, source: Path, name: str) -> ObjectInfo:
         """A copy of a local file; an earlier object of this name is there until it is whole."""
         with _explained(self.address):
             with source.open("rb") as file, self._new(name) as stream:
                 shutil.copyfileobj(file, stream, 2**23)
-            return _found(self._fs.get_file_info(self._at(name)))
+            return _info_of(self._fs.get_file_info(self._at(name)))
 
     def download(self, name: str, target: Path) -> None:
         with (
@@ -136,15 +136,15 @@ def _file_system(address: str) -> tuple[Any, str]:
         other, path = fsspec.core.url_to_fs(address)
         system = pafs.PyFileSystem(pafs.FSSpecHandler(other))
     if isinstance(system, pafs.S3FileSystem):
-        # An address has no option for it, and what pickle is told is all there is to build one of.
+        # An address has no option for it, and what pickle is given is all there is to build one of.
         build, (options,) = system.__reduce__()
         system = build({**options, "request_timeout": REQUEST_TIMEOUT_S})
     return system, path.rstrip("/")
 
 
-def _found(info: Any) -> Found:
-    written = info.mtime
-    return Found(info.size, int(written.timestamp()) if written is not None else 0)
+def _info_of(entry: Any) -> ObjectInfo:
+    written = entry.mtime
+    return ObjectInfo(entry.size, int(written.timestamp()) if written is not None else 0)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Parquet files that people give: what is wrong with one is told by its path and its columns."""
+"""Parquet files that people give; an error names the file and its columns."""
 
 from __future__ import annotations
 

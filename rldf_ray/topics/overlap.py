@@ -74,8 +74,8 @@ def topic_texts(topics: Iterable[Topic], prompts: Iterable[str] = ()) -> Evaluat
 
 def overlap_counts(topics: Iterable[Topic], evaluated: EvaluationTexts) -> dict[Overlap, int]:
     """How many topics overlap in either way."""
-    found = [evaluated.overlap(topic) for topic in topics]
-    return {"ngram": found.count("ngram"), "same_words": found.count("same_words")}
+    overlaps = [evaluated.overlap(topic) for topic in topics]
+    return {"ngram": overlaps.count("ngram"), "same_words": overlaps.count("same_words")}
 
 
 def _ngrams(text: str) -> Iterator[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Small models say what they are told to say, and what is learnt from one wording does not reach
-# another; so each debate is told of two others. The first ten are how BBQ's answers say it.
+# Small models repeat their instructions' words, and what is learnt from one wording does not reach
+# another; so each debate's prompts name two others. The first ten are how BBQ's answers say it.
 UNKNOWN = (
     "Not known",
     "Cannot be determined",

@@ -98,12 +98,12 @@ def _finish(scratch: Path, final: Path, facts: dict[str, Any]) -> None:
 
 def checkpoints(out: str | Path) -> list[Checkpoint]:
     """The whole checkpoints of a job, oldest first."""
-    found = []
+    whole = []
     for folder in sorted((Path(out) / FOLDER).glob("step-*")):
         manifest = _manifest(folder)
         if manifest is not None:
-            found.append(Checkpoint(folder, manifest["step"], manifest["score"]))
-    return found
+            whole.append(Checkpoint(folder, manifest["step"], manifest["score"]))
+    return whole
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
@@ -145,9 +145,9 @@ def load_checkpoint(
 
 def remove_old(out: str | Path, keep: int) -> None:
     """Leave the `keep` newest checkpoints, and the one with the best score whatever its age."""
-    found = checkpoints(out)
-    best = max(found, key=lambda c: (c.score, c.step), default=None)
-    for checkpoint in found[: max(0, len(found) - keep)]:
+    existing = checkpoints(out)
+    best = max(existing, key=lambda c: (c.score, c.step), default=None)
+    for checkpoint in existing[: max(0, len(existing) - keep)]:
         if checkpoint != best:
             shutil.rmtree(checkpoint.folder)
 

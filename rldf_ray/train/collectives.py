@@ -27,9 +27,9 @@ def gathered(x: object) -> list[object]:
     """Every worker's `x`, in the order of ranks."""
     if not dist.is_initialized() or dist.get_world_size() == 1:
         return [x]
-    found: list[object] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, x)
-    return found
+    values: list[object] = [None] * dist.get_world_size()
+    dist.all_gather_object(values, x)
+    return values
 
 
 def barrier() -> None:

@@ -1,6 +1,6 @@
 """The lower part of a language model, of which only the uppermost layers learn.
 
-What a sentence says of people is told best by the middle layers; the upper ones prepare the next
+What a sentence says of people is best read from the middle layers; the upper ones prepare the next
 word. Leaving those out and the lower ones as they are makes a fit take a fraction of the time.
 """
 

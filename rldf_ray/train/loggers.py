@@ -33,12 +33,12 @@ def open_loggers(plan: Plan, stage: str, out: Path) -> Iterator[Sequence[Logger]
         "mlflow": MLflow,
     }
     with ExitStack() as stack:
-        found: list[Logger] = []
+        loggers: list[Logger] = []
         for name in plan.train.loggers:
             logger = makers[name](plan, stage, out)
             stack.callback(logger.close)
-            found.append(logger)
-        yield found
+            loggers.append(logger)
+        yield loggers
 
 
 class TensorBoard:

@@ -1,4 +1,4 @@
-"""What TRL's trainers are told to do besides: say how far they are, and not reduce alone."""
+"""Callbacks of TRL's trainers: they report progress, and do not reduce alone."""
 
 from __future__ import annotations
 

@@ -119,8 +119,8 @@ def _resources(placement: Placement) -> dict[str, float]:
 
 def reason_of(error: BaseException) -> str:
     """The worker's last word, without Ray's stack; of a worker that Ray killed, why it did."""
-    if found := OUT_OF_MEMORY.search(str(error)):
-        host, used, limit = found.groups()
+    if match := OUT_OF_MEMORY.search(str(error)):
+        host, used, limit = match.groups()
         return (
             f"host {host} ran out of memory ({used} of {limit} used), so Ray killed a worker. What "
             "was finished is kept. Give it less to hold (the stage's micro_batch or max_length, "

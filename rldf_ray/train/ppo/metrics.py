@@ -77,20 +77,20 @@ def rollout_figures(
         "mismatch_max": torch.stack(worst).max(),
         "length_max": max(len(r.answer_ids) for r in rollouts),
     }
-    found = reduced({k: torch.as_tensor(float(v), device=device).double() for k, v in sums.items()})
-    answers, tokens = found["answers"], found["tokens"]
-    reward = found["reward"] / answers
+    total = reduced({k: torch.as_tensor(float(v), device=device).double() for k, v in sums.items()})
+    answers, tokens = total["answers"], total["tokens"]
+    reward = total["reward"] / answers
     return {
         "reward": reward,
-        "reward_std": math.sqrt(max(0.0, found["reward_square"] / answers - reward**2)),
-        "kl": found["kl"] / answers,
-        "share_ended": found["ended"] / answers,
+        "reward_std": math.sqrt(max(0.0, total["reward_square"] / answers - reward**2)),
+        "kl": total["kl"] / answers,
+        "share_ended": total["ended"] / answers,
         "response_tokens": tokens / answers,
-        "response_tokens_max": found["length_max"],
+        "response_tokens_max": total["length_max"],
         "generated_tokens": tokens,
-        "prompt_tokens": found["prompt_tokens"],
-        "engine_mismatch_mean": found["mismatch"] / tokens,
-        "engine_mismatch_max": found["mismatch_max"],
+        "prompt_tokens": total["prompt_tokens"],
+        "engine_mismatch_mean": total["mismatch"] / tokens,
+        "engine_mismatch_max": total["mismatch_max"],
     }
 
 

@@ -62,12 +62,12 @@ class Trunk:
 def layers_below_adapters(model: nn.Module) -> nn.ModuleList:
     """The decoder layers of a PEFT model below the first that has an adapter of any name."""
     adapted = [
-        found
+        match
         for name, _ in model.named_parameters()
-        if ".lora_" in name and (found := re.match(r"(.*\.layers)\.(\d+)\.", name))
+        if ".lora_" in name and (match := re.match(r"(.*\.layers)\.(\d+)\.", name))
     ]
     if not adapted:
         return nn.ModuleList()
     layers = model.get_submodule(adapted[0][1])
     assert isinstance(layers, nn.ModuleList)
-    return layers[: min(int(found[2]) for found in adapted)]
+    return layers[: min(int(match[2]) for match in adapted)]

@@ -88,10 +88,10 @@ def write_in_place(weights: Mapping[str, Tensor], path: Path) -> None:
 def _make_room(weights: Mapping[str, Tensor], path: Path) -> None:
     """A safetensors file with a place for every tensor (`save_file` would copy them all first)."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    found = [(name, w.dtype, list(w.shape), w.nbytes) for name, w in weights.items()]
+    tensors = [(name, w.dtype, list(w.shape), w.nbytes) for name, w in weights.items()]
     end = 0
     # The widest first, so that all are aligned.
-    for name, dtype, shape, size in sorted(found, key=lambda tensor: -tensor[1].itemsize):
+    for name, dtype, shape, size in sorted(tensors, key=lambda tensor: -tensor[1].itemsize):
         begin, end = end, end + size
         header[name] = {"dtype": DTYPES[dtype], "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
