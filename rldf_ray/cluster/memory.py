@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from rldf_ray.storage.periodic import repeated
 
 
 @dataclass
@@ -54,17 +55,13 @@ def trim_heap() -> None:
 @contextmanager
 def watch_memory(interval_s: float = 5.0) -> Iterator[Peak]:
     """Keeps the peak up to date from a thread while the block runs."""
-    peak, done = Peak(), threading.Event()
+    peak = Peak()
 
     def watch() -> None:
-        while not done.wait(interval_s):
-            peak.gib = max(peak.gib, tree_pss_gib())
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield peak
-    finally:
-        done.set()
-        thread.join()
         peak.gib = max(peak.gib, tree_pss_gib())
+
+    try:
+        with repeated(watch, interval_s):
+            yield peak
+    finally:
+        watch()

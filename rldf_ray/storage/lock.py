@@ -7,11 +7,11 @@ programs that start within the same second can both miss each other.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rldf_ray.storage.object_store import ObjectStore, ObjectStoreError
+from rldf_ray.storage.periodic import repeated
 
 LOCK = ".lock"
 
@@ -63,12 +64,21 @@ class StoreLock:
     def renewed(self, beside: Callable[[], None]) -> Iterator[None]:
         """Give signs of life, and do `beside` after each, for as long as the block lasts."""
 
-        def beat(number: int) -> None:
-            self.check()
-            self._beat(number)
-            beside()
+        numbers = itertools.count(1)
 
-        with _every(self._beat_s, beat):
+        def beat() -> None:
+            if self.lost:
+                return
+            try:
+                self.check()
+                self._beat(next(numbers))
+                beside()
+            except ObjectStoreError as error:
+                # The next beat tries again, unless the lock is lost; the end of the work raises
+                # what is still wrong.
+                log.warning("%s", error)
+
+        with repeated(beat, self._beat_s):
             yield
 
     def give_back(self) -> None:
@@ -88,30 +98,3 @@ class StoreLock:
 def _mark_of(content: bytes) -> dict[str, Any]:
     mark: dict[str, Any] = json.loads(content) if content else {}
     return mark
-
-
-@contextmanager
-def _every(seconds: float, do: Callable[[int], None]) -> Iterator[None]:
-    """Call `do` with 1, 2, 3 ... from a thread until it finds the lock lost, or the block ends."""
-    over = threading.Event()
-
-    def repeat() -> None:
-        number = 0
-        while not over.wait(seconds):
-            number += 1
-            try:
-                do(number)
-            except RunInUseError as error:
-                log.warning("%s", error)
-                return
-            except ObjectStoreError as error:
-                # The next beat tries again; the end of the work raises what is still wrong.
-                log.warning("%s", error)
-
-    thread = threading.Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

@@ -7,9 +7,8 @@ uploaded while it works and at the end.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ import torch.distributed as dist
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.storage.mirror import SETTLED_S, Mirror, copy_of, local_folder
 from rldf_ray.storage.object_store import ObjectStoreError, is_address
+from rldf_ray.storage.periodic import repeated
 
 UPLOAD_EVERY_S = 5.0
 # Folders in "out" in which old checkpoints make room for new ones: TRL's trainers', PPO's.
@@ -69,24 +69,15 @@ def _output(out: str, local_rank: int) -> str:
 @contextmanager
 def _uploading(mirror: Mirror, progress: str) -> Iterator[None]:
     """Upload what is new in the copy every few seconds, and everything at the end."""
-    over = threading.Event()
 
     def upload() -> None:
-        while not over.wait(UPLOAD_EVERY_S):
-            try:
-                mirror.publish(settled_s=SETTLED_S)
-                mirror.publish(progress)
-                for folder in CHECKPOINTS:
-                    mirror.drop_gone(folder)
-            except ObjectStoreError:
-                # The end uploads what is missing, or says why it cannot.
-                continue
+        # The end uploads what is missing, or says why it cannot.
+        with suppress(ObjectStoreError):
+            mirror.publish(settled_s=SETTLED_S)
+            mirror.publish(progress)
+            for folder in CHECKPOINTS:
+                mirror.drop_gone(folder)
 
-    thread = threading.Thread(target=upload, daemon=True)
-    thread.start()
-    try:
+    with repeated(upload, UPLOAD_EVERY_S):
         yield
-    finally:
-        over.set()
-        thread.join()
     mirror.publish()

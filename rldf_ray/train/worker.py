@@ -12,7 +12,6 @@ import os
 import random
 import re
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +26,8 @@ from rldf_ray.plan import Plan, PPOSection, TrainSection
 from rldf_ray.storage.mirror import Mirror, copy_of
 from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.train.localize import UPLOAD_EVERY_S, localize_inputs
+from rldf_ray.storage.periodic import repeated
+from rldf_ray.train.localize import UPLOAD_EVERY_S, with_folders_at_hand
 from rldf_ray.train.loggers import Logger, open_loggers
 
 PROGRESS = "progress.jsonl"
@@ -286,17 +287,8 @@ class Follower:
 @contextmanager
 def _following(follower: Follower, every_s: float) -> Iterator[None]:
     """Let it look now and then while the job runs, and once more at the end."""
-    done = threading.Event()
-
-    def follow() -> None:
-        while not done.wait(every_s):
-            follower.look()
-
-    thread = threading.Thread(target=follow, daemon=True)
-    thread.start()
     try:
-        yield
+        with repeated(follower.look, every_s):
+            yield
     finally:
-        done.set()
-        thread.join()
         follower.look()
