@@ -25,9 +25,8 @@ from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PPOSection, TrainSection
 from rldf_ray.storage.mirror import Mirror, copy_of
 from rldf_ray.storage.object_store import ObjectStore, is_address
-from rldf_ray.train.localize import UPLOAD_EVERY_S, localize_inputs
 from rldf_ray.storage.periodic import repeated
-from rldf_ray.train.localize import UPLOAD_EVERY_S, with_folders_at_hand
+from rldf_ray.train.localize import UPLOAD_EVERY_S, localize_inputs
 from rldf_ray.train.loggers import Logger, open_loggers
 
 PROGRESS = "progress.jsonl"
