@@ -29,6 +29,7 @@ from rldf_ray.report.notes import stage_notes
 from rldf_ray.stages.order import check_order, forget, with_referee
 from rldf_ray.stages.run import Run, StageFunction
 from rldf_ray.stages.table import STAGES as STAGES
+from rldf_ray.storage.results import as_manifest
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE
 
@@ -125,8 +126,9 @@ def _stage(name: str, stage: StageFunction, current: Run) -> None:
     current.progress.say(f"{name}: started")
     began = time.monotonic()
     with watch_memory() as peak:
-        facts = stage(current)
+        result = stage(current)
     seconds = time.monotonic() - began
+    facts = result if isinstance(result, dict) else as_manifest(result)
     current.folder.finish(
         name,
         current.run_id,

@@ -9,9 +9,10 @@ from typing import Any
 
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import policy_as_speaker
-from rldf_ray.compare.runs import DEBATED, LEARNING, debate_run_name, training_run_name
+from rldf_ray.compare.runs import DEBATED, LEARNING, debate_run_name, pairs_of, training_run_name
 from rldf_ray.plan import Plan, Speaker
 from rldf_ray.report.notes import is_unproven
+from rldf_ray.storage.results import DebatesResult, recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
 
 ITSELF = "its judge is the model itself"
@@ -92,8 +93,8 @@ def cost_of(
     reward = report["training"]["reward"] if training.last == "ppo" else None
     return Cost(
         topics=made.read_table("data/topics.parquet").num_rows,
-        statements=_manifest(made, "debates")["statements"],
-        pairs=_manifest(learnt, "data")["pairs"] if training.last == "ppo" else 0,
+        statements=_statements(made),
+        pairs=pairs_of(learnt) if training.last == "ppo" else 0,
         generated_tokens=sum(m["tokens"]["generated"] for m in manifests if m.get("tokens")),
         seconds=round(sum(m["seconds"] for m in manifests), 1),
         paid_tokens=prompt + generated,
@@ -133,6 +134,12 @@ def _usd(plan: Plan, prompt: int, generated: int) -> float | None:
     if prices[0] is None or prices[1] is None:
         return None
     return (prompt * prices[0] + generated * prices[1]) / 1e6
+
+
+def _statements(folder: RunFolder) -> int:
+    result = stage_result(folder, DebatesResult)
+    assert result is not None
+    return recorded(result.statements, "debates", "statements")
 
 
 def _manifest(folder: RunFolder, stage: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from rldf_ray.compare.plans import Learning, debated, gathered, trained
 from rldf_ray.console import Progress
 from rldf_ray.plan import Plan, Speaker
 from rldf_ray.stages.run import StageFunction
+from rldf_ray.storage.results import DataResult, recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, SPEAKING
 
@@ -155,10 +156,9 @@ def fewest_pairs(methods: Sequence[Method], out: Path) -> int | None:
 
 def pairs_of(folder: RunFolder) -> int:
     """Pairs that a data run has made."""
-    manifest = folder.manifest("data")
-    assert manifest is not None
-    number: int = manifest["pairs"]
-    return number
+    result = stage_result(folder, DataResult)
+    assert result is not None
+    return recorded(result.pairs, "data", "pairs")
 
 
 def carry_out(planned: PlannedRun, out: Path, progress: Progress) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from rldf_ray.cluster.environment import versions
 from rldf_ray.dataset import DatasetError
@@ -36,6 +37,7 @@ from rldf_ray.dataset.preference_data import PreferenceData, prompts_table, sft_
 from rldf_ray.dataset.statistics import quality_of, sides_of
 from rldf_ray.plan import Plan
 from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, Topic, table_of
+from rldf_ray.storage.results import DebatesResult, Result, TopicsResult, as_manifest
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.overlap import EvaluationTexts, Overlap, topic_texts
@@ -170,8 +172,8 @@ def _begin_with_pairs(
     with folder.locked():
         _begin(plan, folder, topics, apart)
         _finish_debates(plan, folder, [])
-        facts = write_data(folder, plan, _of_pairs(plan, pairs, topics))
-        _finish(plan, folder, "data", {**facts, "imported": path.name})
+        result = write_data(folder, plan, _of_pairs(plan, pairs, topics))
+        _finish(plan, folder, replace(result, imported=path.name))
     go_on = f"rldf train sft {folder.where}"
     return Imported(
         topics=len(topics),
@@ -218,8 +220,8 @@ def _begin(plan: Plan, folder: RunFolder, topics: Sequence[Topic], apart: _Apart
     folder.write_text("plan.yaml", plan.to_yaml())
     folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))
     counts = {name: _counts([t for t in topics if t.bias_type == name]) for name in plan.bias_types}
-    dropped = {"imported_overlaps_dropped": dict(apart.dropped)}
-    _finish(plan, folder, "topics", {"topics": counts, **dropped})
+    dropped: dict[str, int] = {**apart.dropped}
+    _finish(plan, folder, TopicsResult(topics=counts, imported_overlaps_dropped=dropped))
 
 
 def _counts(topics: Sequence[Topic]) -> dict[str, Any]:
@@ -236,15 +238,15 @@ def _counts(topics: Sequence[Topic]) -> dict[str, Any]:
 
 def _finish_debates(plan: Plan, folder: RunFolder, statements: Sequence[Statement]) -> None:
     failures = sum(statement.failure is not None for statement in statements)
-    facts = {
-        "debates": len({statement.debate_id for statement in statements}),
-        "statements": len(statements),
-        "failures": {"no label": failures} if failures else {},
-        "label_sources": dict(Counter(statement.label_source for statement in statements)),
-    }
-    _finish(plan, folder, "debates", facts)
+    result = DebatesResult(
+        debates=len({statement.debate_id for statement in statements}),
+        statements=len(statements),
+        failures={"no label": failures} if failures else {},
+        label_sources=dict(Counter(statement.label_source for statement in statements)),
+    )
+    _finish(plan, folder, result)
 
 
-def _finish(plan: Plan, folder: RunFolder, stage: str, facts: dict[str, Any]) -> None:
+def _finish(plan: Plan, folder: RunFolder, result: Result) -> None:
     nothing = {"seconds": 0.0, "peak_pss_gib": 0.0, "versions": versions()}
-    folder.finish(stage, plan.digest(), {**nothing, **facts})
+    folder.finish(result.STAGE, plan.digest(), {**nothing, **as_manifest(result)})

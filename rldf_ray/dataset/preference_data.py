@@ -30,6 +30,7 @@ from rldf_ray.records import (
     Statement,
     Topic,
 )
+from rldf_ray.storage.results import DataResult
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.bias_type import bias_type
 
@@ -70,7 +71,7 @@ def preference_data(
     )
 
 
-def write_data(folder: RunFolder, plan: Plan, made: PreferenceData) -> dict[str, Any]:
+def write_data(folder: RunFolder, plan: Plan, made: PreferenceData) -> DataResult:
     """Write the tables and their card to data/; returns what the stage's manifest says of them."""
     for name, table in made.tables.items():
         folder.write_table(f"data/{name}.parquet", table)
@@ -82,14 +83,14 @@ def write_data(folder: RunFolder, plan: Plan, made: PreferenceData) -> dict[str,
     }
     folder.write_text("data/README.md", dataset_card(sizes, made.quality, plan) + "\n")
     splits = made.prompts["split"].to_pylist()
-    return {
-        "sft": made.sft.num_rows,
-        "pairs": made.pairs.num_rows,
-        "ppo_prompts": splits.count("ppo"),
-        "eval_prompts": splits.count("eval"),
-        "bytes": sum(table.nbytes for table in made.tables.values()),
-        "quality": made.quality.as_dict(),
-    }
+    return DataResult(
+        sft=made.sft.num_rows,
+        pairs=made.pairs.num_rows,
+        ppo_prompts=splits.count("ppo"),
+        eval_prompts=splits.count("eval"),
+        bytes=sum(table.nbytes for table in made.tables.values()),
+        quality=made.quality.as_dict(),
+    )
 
 
 def prompt_of(topic: Topic, clue_shown: bool, identity: Identity | None = None) -> Messages:

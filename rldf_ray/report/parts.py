@@ -10,6 +10,17 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.stats import share_estimate
+from rldf_ray.storage.results import (
+    DataResult,
+    DebatesResult,
+    NotRecordedError,
+    R,
+    TopicsResult,
+    if_recorded,
+    not_recorded,
+    recorded,
+    result_of,
+)
 
 Manifests = Mapping[str, dict[str, Any]]
 Manifest = Mapping[str, Any]
@@ -30,18 +41,20 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
             return None
         try:
             return read(manifest)
+        except NotRecordedError as error:
+            unreadable[stage] = str(error)
         except KeyError as error:
-            unreadable[stage] = (
-                f"stages/{stage}.json has no {error.args[0]!r}: an earlier version finished the "
-                f"stage {stage}, and did not record it; a run begun anew does"
-            )
-            return None
+            unreadable[stage] = not_recorded(stage, error.args[0])
+        return None
+
+    def typed(kind: type[R], read: Callable[[R], Part | None]) -> Part | None:
+        return part(kind.STAGE, lambda manifest: read(result_of(manifest, kind)))
 
     return {
-        "topics": part("topics", _topics),
-        "debates": part("debates", lambda manifest: _debates(statements, manifest)),
+        "topics": typed(TopicsResult, _topics),
+        "debates": typed(DebatesResult, lambda result: _debates(statements, result)),
         "referee": part("audit", _referee),
-        "data": part("data", _data),
+        "data": typed(DataResult, _data),
         "training": {
             "sft": part("sft", _sft),
             "reward": part("reward", reward_part),
@@ -61,16 +74,17 @@ def _holding(section: Mapping[str, Any], *names: str) -> Part:
     return {**section, **{name: section[name] for name in names}}
 
 
-def _topics(manifest: Manifest) -> Part:
+def _topics(result: TopicsResult) -> Part:
+    topics = recorded(result.topics, "topics", "topics")
     read = ("opinion", "judgement", "seed", "written", "duplicates_dropped", "rejected")
-    return {name: _holding(counts, *read) for name, counts in manifest["topics"].items()}
+    return {name: _holding(counts, *read) for name, counts in topics.items()}
 
 
 def _referee(manifest: Manifest) -> Part:
     return _holding(manifest["referee"], "verdict", "distinct_said_scores", "by_bias_type")
 
 
-def _debates(statements: pa.Table, manifest: Manifest) -> Part:
+def _debates(statements: pa.Table, result: DebatesResult) -> Part:
     rows = statements.to_pylist()
     labels = [row["label"] for row in rows]
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
@@ -78,14 +92,14 @@ def _debates(statements: pa.Table, manifest: Manifest) -> Part:
         groups.setdefault((row["bias_type"], row["round"]), []).append(row)
     scored = [r for r in rows if r["score"] is not None or r["expected_score"] is not None]
     return {
-        "debates": manifest["debates"],
+        "debates": recorded(result.debates, "debates", "debates"),
         "statements": len(rows),
         "refereed": len(scored),
         "high": labels.count("high"),
         "low": labels.count("low"),
         "unlabelled": labels.count(None),
-        "failures": manifest["failures"],
-        "label_sources": manifest["label_sources"],
+        "failures": recorded(result.failures, "debates", "failures"),
+        "label_sources": recorded(result.label_sources, "debates", "label_sources"),
         "by_round": [
             {
                 "bias_type": name,
@@ -111,9 +125,16 @@ def _evaluation(manifest: Manifest) -> Part:
     return {"always_unknown": None, "overlap": None, **measured, "models": models}
 
 
-def _data(manifest: Manifest) -> Part:
-    names = ("sft", "pairs", "ppo_prompts", "eval_prompts", "bytes", "quality")
-    return {**{name: manifest[name] for name in names}, "imported": manifest.get("imported")}
+def _data(result: DataResult) -> Part:
+    return {
+        "sft": recorded(result.sft, "data", "sft"),
+        "pairs": recorded(result.pairs, "data", "pairs"),
+        "ppo_prompts": recorded(result.ppo_prompts, "data", "ppo_prompts"),
+        "eval_prompts": recorded(result.eval_prompts, "data", "eval_prompts"),
+        "bytes": recorded(result.bytes, "data", "bytes"),
+        "quality": recorded(result.quality, "data", "quality"),
+        "imported": if_recorded(result.imported),
+    }
 
 
 def _sft(manifest: Manifest) -> Part | None:

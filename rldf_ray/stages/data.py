@@ -7,19 +7,20 @@ from rldf_ray.records import (
     statements_of,
     topics_of,
 )
-from rldf_ray.stages.run import Facts, Run, StageError
+from rldf_ray.stages.run import Run, StageError
+from rldf_ray.storage.results import DataResult
 
 
-def data(run: Run) -> Facts:
+def data(run: Run) -> DataResult:
     """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
     statements = statements_of(run.folder.read_table("data/transcripts.parquet"))
     topics = topics_of(run.folder.read_table("data/topics.parquet"))
     made = preference_data(statements, {topic.topic_id: topic for topic in topics}, run.plan.data)
     _check_data(made)
-    facts = write_data(run.folder, run.plan, made)
-    for warning in facts["quality"]["warnings"]:
+    result = write_data(run.folder, run.plan, made)
+    for warning in made.quality.warnings():
         run.progress.say(f"  {warning}")
-    return facts
+    return result
 
 
 def _check_data(made: PreferenceData) -> None:

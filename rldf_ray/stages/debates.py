@@ -14,10 +14,11 @@ from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.trained import TrainedReferee
 from rldf_ray.referee.verdict import Referee
-from rldf_ray.stages.run import Facts, Run, StageError, tokens_since
+from rldf_ray.stages.run import Run, StageError, tokens_since
+from rldf_ray.storage.results import DebatesResult
 
 
-def debates(run: Run, protocol: StatementProtocol | None = None) -> Facts:
+def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResult:
     """Every item of the plan's protocol, refereed -> data/transcripts.parquet.
 
     Args:
@@ -53,13 +54,13 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> Facts:
         run.folder.write_batches(
             "data/transcripts.parquet", STATEMENT_SCHEMA, transcripts.batches()
         )
-    return {
-        "debates": len(items),
-        "statements": counts.statements,
-        "failures": dict(counts.failures),
-        "label_sources": dict(counts.label_sources),
+    return DebatesResult(
+        debates=len(items),
+        statements=counts.statements,
+        failures=dict(counts.failures),
+        label_sources=dict(counts.label_sources),
         **tokens_since(run, before),
-    }
+    )
 
 
 def referee(run: Run) -> Referee:

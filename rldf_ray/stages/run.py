@@ -19,6 +19,7 @@ from rldf_ray.engines.speakers import Speakers
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import Usage
 from rldf_ray.plan import Plan
+from rldf_ray.storage.results import Result, Tokens
 from rldf_ray.storage.run_folder import RunFolder
 
 Facts = dict[str, Any]
@@ -54,10 +55,10 @@ class Run:
             yield pool
 
 
-StageFunction = Callable[[Run], Facts]
+StageFunction = Callable[[Run], Result | Facts]
 
 
-def tokens_since(run: Run, before: tuple[Usage, Usage]) -> Facts:
+def tokens_since(run: Run, before: tuple[Usage, Usage]) -> dict[str, Tokens]:
     """Tokens the speakers used since `before`, and those an endpoint charges for."""
     now = run.speakers.usage, run.speakers.paid_usage
     return {

@@ -8,11 +8,12 @@ from rldf_ray.records import (
     TOPIC_SCHEMA,
     table_of,
 )
-from rldf_ray.stages.run import Facts, Run, tokens_since
+from rldf_ray.stages.run import Run, tokens_since
+from rldf_ray.storage.results import TopicsResult
 from rldf_ray.topics.writer import TopicWriter
 
 
-def topics(run: Run) -> Facts:
+def topics(run: Run) -> TopicsResult:
     """Seeds and the model's own topics, without near-duplicates -> data/topics.parquet."""
     from rldf_ray.evaluate.contamination import texts_to_avoid
 
@@ -34,4 +35,4 @@ def topics(run: Run) -> Facts:
             "rejected": sum(rejected.values()),
             "rejected_why": rejected,
         }
-    return {"topics": by_type, **tokens_since(run, before)}
+    return TopicsResult(topics=by_type, **tokens_since(run, before))

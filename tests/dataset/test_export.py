@@ -15,6 +15,7 @@ from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.export import TABLES, export_files, export_to_hub
 from rldf_ray.dataset.preference_data import preference_data, write_data
 from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, table_of
+from rldf_ray.storage.results import as_manifest
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import opinion, plan_with, statement
 
@@ -31,7 +32,7 @@ def run(tmp_path: Path) -> RunFolder:
     folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))
     folder.write_table("data/transcripts.parquet", table_of(said, STATEMENT_SCHEMA))
     made = preference_data(said, {t.topic_id: t for t in topics}, plan.data)
-    folder.finish("data", plan.digest(), write_data(folder, plan, made))
+    folder.finish("data", plan.digest(), as_manifest(write_data(folder, plan, made)))
     return folder
 
 

@@ -1,0 +1,149 @@
+"""What each stage records of itself in its manifest, stages/NAME.json: one type a stage.
+
+A stage returns its type, which has to be given every field that the stage always records. Read
+back from a folder that an earlier version wrote, a field may be absent: it is UNSET then, and a
+reader that cannot do without it asks `recorded` for it. Fields that the folder has and the type
+lacks are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeAlias, TypeVar, Union
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rldf_ray.errors import UserError
+from rldf_ray.storage.run_folder import RunFolder
+
+T = TypeVar("T")
+Recorded: TypeAlias = Union[T, UnsetType]  # noqa: UP007 - a generic alias has no other form
+Tokens = dict[str, int]
+"""Numbers by kind: prompt, cached, generated."""
+History = list[dict[str, Any]]
+"""What a training job logged, by step."""
+
+
+class ResultError(UserError):
+    """A manifest says something that is not of the type its stage records."""
+
+
+class NotRecordedError(UserError):
+    """An earlier version finished the stage without recording a field that is needed now."""
+
+    def __init__(self, stage: str, field: str) -> None:
+        super().__init__(not_recorded(stage, field))
+        self.field = field
+
+
+class TopicsResult(msgspec.Struct, kw_only=True, frozen=True):
+    """Numbers of topics by bias type, and why others were dropped.
+
+    Attributes:
+        imported_overlaps_dropped: given rows that repeat evaluation items, by their kind.
+    """
+
+    STAGE: ClassVar[str] = "topics"
+
+    topics: Recorded[dict[str, dict[str, Any]]]
+    tokens: Recorded[Tokens] = UNSET
+    paid_tokens: Recorded[Tokens] = UNSET
+    imported_overlaps_dropped: Recorded[dict[str, int]] = UNSET
+
+
+class DebatesResult(msgspec.Struct, kw_only=True, frozen=True):
+    """Numbers of debates and statements; tokens are absent where the statements were given."""
+
+    STAGE: ClassVar[str] = "debates"
+
+    debates: Recorded[int]
+    statements: Recorded[int]
+    failures: Recorded[dict[str, int]]
+    label_sources: Recorded[dict[str, int]]
+    tokens: Recorded[Tokens] = UNSET
+    paid_tokens: Recorded[Tokens] = UNSET
+
+
+class DataResult(msgspec.Struct, kw_only=True, frozen=True):
+    """Rows of the tables, and what is known of their quality.
+
+    Attributes:
+        imported: name of the file that the pairs were given in.
+    """
+
+    STAGE: ClassVar[str] = "data"
+
+    sft: Recorded[int]
+    pairs: Recorded[int]
+    ppo_prompts: Recorded[int]
+    eval_prompts: Recorded[int]
+    bytes: Recorded[int]
+    quality: Recorded[dict[str, Any]]
+    imported: Recorded[str] = UNSET
+
+
+Result = TopicsResult | DebatesResult | DataResult
+R = TypeVar("R", bound=Result)
+
+
+def stage_result(folder: RunFolder, kind: type[R]) -> R | None:
+    """What the stage of `kind` recorded in a run folder; None if it has not finished.
+
+    Raises:
+        ResultError: a field is of another type.
+    """
+    manifest = folder.manifest(kind.STAGE)
+    return None if manifest is None else result_of(manifest, kind)
+
+
+def result_of(manifest: Mapping[str, Any], kind: type[R]) -> R:
+    """What the stage of `kind` recorded in its manifest; fields the manifest lacks are UNSET.
+
+    Raises:
+        ResultError: a field is of another type.
+    """
+    values: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in manifest:
+            values[field.name] = UNSET
+            continue
+        try:
+            values[field.name] = msgspec.convert(manifest[field.encode_name], field.type)
+        except msgspec.ValidationError as error:
+            raise ResultError(
+                f"stages/{kind.STAGE}.json: {field.encode_name!r} cannot be read ({error}); do the "
+                f"stage {kind.STAGE} again"
+            ) from error
+    return kind(**values)
+
+
+def as_manifest(result: Result) -> dict[str, Any]:
+    """The members of a manifest that a stage's result makes; what is UNSET is left out."""
+    return {
+        name: value for name, value in msgspec.structs.asdict(result).items() if value is not UNSET
+    }
+
+
+def recorded(value: Recorded[T], stage: str, field: str) -> T:
+    """The value of a stage's field, once it is known to be there.
+
+    Raises:
+        NotRecordedError: an earlier version finished the stage without it.
+    """
+    if isinstance(value, UnsetType):
+        raise NotRecordedError(stage, field)
+    return value
+
+
+def if_recorded(value: Recorded[T]) -> T | None:
+    """The value of a field, None where the manifest lacks it."""
+    return None if isinstance(value, UnsetType) else value
+
+
+def not_recorded(stage: str, field: str) -> str:
+    """What to say of a field that a manifest lacks."""
+    return (
+        f"stages/{stage}.json has no {field!r}: an earlier version finished the stage {stage}, and "
+        "did not record it; a run begun anew does"
+    )
