@@ -220,7 +220,7 @@ def _begin(plan: Plan, folder: RunFolder, topics: Sequence[Topic], apart: _Apart
     folder.write_text("plan.yaml", plan.to_yaml())
     folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))
     counts = {name: _counts([t for t in topics if t.bias_type == name]) for name in plan.bias_types}
-    dropped: dict[str, int] = {**apart.dropped}
+    dropped = {str(kind): number for kind, number in apart.dropped.items()}
     _finish(plan, folder, TopicsResult(topics=counts, imported_overlaps_dropped=dropped))
 
 
