@@ -180,6 +180,7 @@ def ours(root: Path, side: str, episodes: int) -> None:
     from rldf_ray.engines.speakers import Speakers
     from rldf_ray.stages.ppo import ppo
     from rldf_ray.stages.run import Run
+    from rldf_ray.storage.results import recorded
     from rldf_ray.storage.run_folder import RunFolder
 
     sizes = (
@@ -208,7 +209,7 @@ def ours(root: Path, side: str, episodes: int) -> None:
             run_id="benchmark",
             speakers=speakers,
         )
-        history = ppo(run)["history"]
+        history = recorded(ppo(run).history, "ppo", "history")
     shutil.rmtree(root / "ppo")
     (root / f"{side}.json").write_text(json.dumps(rates(history)))
 

@@ -128,7 +128,6 @@ def _stage(name: str, stage: StageFunction, current: Run) -> None:
     with watch_memory() as peak:
         result = stage(current)
     seconds = time.monotonic() - began
-    facts = result if isinstance(result, dict) else as_manifest(result)
     current.folder.finish(
         name,
         current.run_id,
@@ -136,9 +135,9 @@ def _stage(name: str, stage: StageFunction, current: Run) -> None:
             "seconds": round(seconds, 1),
             "peak_pss_gib": round(peak.gib, 2),
             "versions": versions(),
-            **facts,
+            **as_manifest(result),
         },
     )
-    for note in stage_notes(name, facts):
+    for note in stage_notes(result):
         current.progress.say(f"  {note}")
     current.progress.say(f"{name}: done in {seconds:.0f} s, peak memory {peak.gib:.1f} GiB")

@@ -9,6 +9,7 @@ from typing import Any
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster, remote
 from rldf_ray.plan import Plan
+from rldf_ray.storage.results import EvaluationResult, recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
 
 # Where BBQ's name of a category is not the bias type's.
@@ -24,9 +25,10 @@ def pairs_by_type(folder: RunFolder) -> dict[str, float]:
 
 def trained_accuracy(folder: RunFolder) -> dict[str, float]:
     """The policy's accuracy on the plan's items, as the `eval` stage measured it."""
-    manifest = folder.manifest("eval")
-    assert manifest is not None
-    return accuracies(manifest["evaluation"]["models"]["policy"]["multiple_choice"])
+    result = stage_result(folder, EvaluationResult)
+    assert result is not None
+    evaluation = recorded(result.evaluation, "eval", "evaluation")
+    return accuracies(evaluation["models"]["policy"]["multiple_choice"])
 
 
 def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:

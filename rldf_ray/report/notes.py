@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rldf_ray.report.parts import reward_part
+from rldf_ray.storage.results import Result, RewardResult
 
 MOST_LOST = 0.02
 """Loss of accuracy on disambiguated items that passes unremarked."""
@@ -32,13 +33,13 @@ def notes_of(report: Mapping[str, Any]) -> list[str]:
     return [note for part in parts for note in part(report)]
 
 
-def stage_notes(stage: str, facts: Mapping[str, Any]) -> Iterator[str]:
-    """What a stage's manifest says that one should know before the next stage begins.
+def stage_notes(result: Result) -> Iterator[str]:
+    """What a stage's result says that one should know before the next stage begins.
 
     The reward model's notes come here too, as PPO is what costs most.
     """
-    if stage == "reward":
-        yield from reward_notes(reward_part(facts))
+    if isinstance(result, RewardResult):
+        yield from reward_notes(reward_part(result))
 
 
 def _unreadable(report: Mapping[str, Any]) -> Iterator[str]:

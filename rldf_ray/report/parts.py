@@ -11,10 +11,16 @@ import pyarrow as pa
 
 from rldf_ray.stats import share_estimate
 from rldf_ray.storage.results import (
+    AuditResult,
     DataResult,
     DebatesResult,
+    EvaluationResult,
+    History,
     NotRecordedError,
+    PPOResult,
     R,
+    RewardResult,
+    SFTResult,
     TopicsResult,
     if_recorded,
     not_recorded,
@@ -23,7 +29,6 @@ from rldf_ray.storage.results import (
 )
 
 Manifests = Mapping[str, dict[str, Any]]
-Manifest = Mapping[str, Any]
 Part = dict[str, Any]
 
 
@@ -35,32 +40,30 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
     """
     unreadable: dict[str, str] = {}
 
-    def part(stage: str, read: Callable[[Manifest], Part | None]) -> Part | None:
+    def part(kind: type[R], read: Callable[[R], Part | None]) -> Part | None:
+        stage = kind.STAGE
         manifest = manifests.get(stage)
         if manifest is None:
             return None
         try:
-            return read(manifest)
+            return read(result_of(manifest, kind))
         except NotRecordedError as error:
             unreadable[stage] = str(error)
         except KeyError as error:
             unreadable[stage] = not_recorded(stage, error.args[0])
         return None
 
-    def typed(kind: type[R], read: Callable[[R], Part | None]) -> Part | None:
-        return part(kind.STAGE, lambda manifest: read(result_of(manifest, kind)))
-
     return {
-        "topics": typed(TopicsResult, _topics),
-        "debates": typed(DebatesResult, lambda result: _debates(statements, result)),
-        "referee": part("audit", _referee),
-        "data": typed(DataResult, _data),
+        "topics": part(TopicsResult, _topics),
+        "debates": part(DebatesResult, lambda result: _debates(statements, result)),
+        "referee": part(AuditResult, _referee),
+        "data": part(DataResult, _data),
         "training": {
-            "sft": part("sft", _sft),
-            "reward": part("reward", reward_part),
-            "ppo": part("ppo", _ppo),
+            "sft": part(SFTResult, _sft),
+            "reward": part(RewardResult, reward_part),
+            "ppo": part(PPOResult, _ppo),
         },
-        "evaluation": part("eval", _evaluation),
+        "evaluation": part(EvaluationResult, _evaluation),
         "unreadable": unreadable,
     }
 
@@ -80,8 +83,9 @@ def _topics(result: TopicsResult) -> Part:
     return {name: _holding(counts, *read) for name, counts in topics.items()}
 
 
-def _referee(manifest: Manifest) -> Part:
-    return _holding(manifest["referee"], "verdict", "distinct_said_scores", "by_bias_type")
+def _referee(result: AuditResult) -> Part:
+    summary = recorded(result.referee, "audit", "referee")
+    return _holding(summary, "verdict", "distinct_said_scores", "by_bias_type")
 
 
 def _debates(statements: pa.Table, result: DebatesResult) -> Part:
@@ -118,9 +122,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _evaluation(manifest: Manifest) -> Part:
+def _evaluation(result: EvaluationResult) -> Part:
     """What the stage measured; null for what an earlier version did not."""
-    measured = _holding(manifest["evaluation"], "set", "why_no_bias_scores", "accuracy_change")
+    summary = recorded(result.evaluation, "eval", "evaluation")
+    measured = _holding(summary, "set", "why_no_bias_scores", "accuracy_change")
     models = {name: {"perplexity": None, **model} for name, model in measured["models"].items()}
     return {"always_unknown": None, "overlap": None, **measured, "models": models}
 
@@ -137,28 +142,29 @@ def _data(result: DataResult) -> Part:
     }
 
 
-def _sft(manifest: Manifest) -> Part | None:
-    losses = _logged(manifest, "loss")
+def _sft(result: SFTResult) -> Part | None:
+    losses = _logged(recorded(result.history, "sft", "history"), "loss")
     if not losses:
         return None
     return {
-        "examples": manifest["examples"],
+        "examples": recorded(result.examples, "sft", "examples"),
         "steps": len(losses),
         "loss_first": losses[0],
         "loss_last": losses[-1],
     }
 
 
-def reward_part(manifest: Manifest) -> Part | None:
-    """What the manifest of the reward model's stage shows."""
-    losses = _logged(manifest, "loss")
+def reward_part(result: RewardResult) -> Part | None:
+    """What the result of the reward model's stage shows."""
+    history = recorded(result.history, "reward", "history")
+    losses = _logged(history, "loss")
     if not losses:
         return None
-    held_out = manifest["held_out_pairs"]
-    accuracy = _logged(manifest, "eval_accuracy")
+    held_out = recorded(result.held_out_pairs, "reward", "held_out_pairs")
+    accuracy = _logged(history, "eval_accuracy")
     estimate = share_estimate(round(accuracy[-1] * held_out), held_out) if accuracy else None
     return {
-        "pairs": manifest["pairs"],
+        "pairs": recorded(result.pairs, "reward", "pairs"),
         "steps": len(losses),
         "loss_first": losses[0],
         "loss_last": losses[-1],
@@ -167,15 +173,15 @@ def reward_part(manifest: Manifest) -> Part | None:
         "accuracy": estimate.value if estimate else None,
         "accuracy_low": estimate.low if estimate else None,
         "accuracy_high": estimate.high if estimate else None,
-        "undebated": manifest.get("undebated"),
+        "undebated": if_recorded(result.undebated),
     }
 
 
-def _ppo(manifest: Manifest) -> Part:
-    history = manifest["history"]
+def _ppo(result: PPOResult) -> Part:
+    history = recorded(result.history, "ppo", "history")
     first, last = history[0], history[-1]
     return {
-        "episodes": manifest["episodes"],
+        "episodes": recorded(result.episodes, "ppo", "episodes"),
         "steps": len(history),
         "reward_first": first["reward"],
         "reward_last": last["reward"],
@@ -187,5 +193,5 @@ def _ppo(manifest: Manifest) -> Part:
     }
 
 
-def _logged(manifest: Manifest, metric: str) -> list[float]:
-    return [entry[metric] for entry in manifest["history"] if metric in entry]
+def _logged(history: History, metric: str) -> list[float]:
+    return [entry[metric] for entry in history if metric in entry]

@@ -18,10 +18,11 @@ from rldf_ray.referee.labelled_statements import (
 )
 from rldf_ray.referee.self_agreement import reordered
 from rldf_ray.stages.debates import referee
-from rldf_ray.stages.run import Facts, Run, StageError, tokens_since
+from rldf_ray.stages.run import Run, StageError, tokens_since
+from rldf_ray.storage.results import AuditResult
 
 
-def audit(run: Run) -> Facts:
+def audit(run: Run) -> AuditResult:
     """The referee on statements whose label is known.
 
     Raises:
@@ -49,7 +50,7 @@ def audit(run: Run) -> Facts:
     draw_referee(report, run.folder.path("eval/referee.png"))
     run.progress.say(f"  {summary['verdict']}")
     _check(plan, auc, run)
-    return {"referee": summary, **tokens_since(run, before)}
+    return AuditResult(referee=summary, **tokens_since(run, before))
 
 
 def _statements(run: Run) -> list[LabelledStatement]:

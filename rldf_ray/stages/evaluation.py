@@ -12,10 +12,11 @@ import pyarrow as pa
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.console import Bar
 from rldf_ray.records import topics_of
-from rldf_ray.stages.run import Facts, Run
+from rldf_ray.stages.run import Run
+from rldf_ray.storage.results import EvaluationResult
 
 
-def evaluate(run: Run) -> Facts:
+def evaluate(run: Run) -> EvaluationResult:
     """Base, SFT and policy, the same items and prompts -> eval/items, eval/answers."""
     from rldf_ray.evaluate.bbq import run_models as multiple_choice
     from rldf_ray.evaluate.held_out.answers import reward_summary
@@ -39,8 +40,8 @@ def evaluate(run: Run) -> Facts:
     run.folder.write_table("eval/items.parquet", multiple_choice.items_table(items, scores))
     run.folder.write_table("eval/answers.parquet", answers)
     seed = run.plan.seed
-    return {
-        "evaluation": {
+    return EvaluationResult(
+        evaluation={
             "set": multiple_choice.set_name(run.plan),
             "why_no_bias_scores": items.why_no_bias_scores,
             "models": {
@@ -58,12 +59,12 @@ def evaluate(run: Run) -> Facts:
                 for name in ("sft", "policy")
             },
         },
-        "tokens": {
+        tokens={
             "prompt": 0,
             "cached": 0,
             "generated": sum(answers["tokens"].to_pylist()),
         },
-    }
+    )
 
 
 def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]]:

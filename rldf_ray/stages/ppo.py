@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rldf_ray.cluster.ray_cluster import on_one_node
-from rldf_ray.stages.run import Facts, Run
+from rldf_ray.stages.run import Run
 from rldf_ray.stages.training import train_in_folder
+from rldf_ray.storage.results import PPOResult
 
 
-def ppo(run: Run) -> Facts:
+def ppo(run: Run) -> PPOResult:
     """PPO from pi_SFT against the reward model -> ppo/model, and model/ for its users."""
     from rldf_ray.train.lora import adapters_in_engines
     from rldf_ray.train.ppo.loop import train_ppo
@@ -30,12 +31,10 @@ def ppo(run: Run) -> Facts:
         }
     run = replace(run, placement=on_one_node(run.placement))
     with run.policy_engines(start, "sft", run.plan.ppo.dtype, rank if adapters else 0) as pool:
-        facts = train_in_folder(run, "ppo", train_ppo, folders, {"pool": pool})
-    history = facts["history"]
-    facts["episodes"] = run.plan.ppo.episodes
-    facts["tokens"] = {
+        history = train_in_folder(run, "ppo", train_ppo, folders, {"pool": pool})
+    tokens = {
         "prompt": int(sum(step["prompt_tokens"] for step in history)),
         "cached": 0,
         "generated": int(sum(step["generated_tokens"] for step in history)),
     }
-    return facts
+    return PPOResult(history=history, episodes=run.plan.ppo.episodes, tokens=tokens)

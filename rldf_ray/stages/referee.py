@@ -8,12 +8,13 @@ from dataclasses import asdict
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.referee.labelled_statements import LabelledStatement
 from rldf_ray.referee.platt import Calibration, PlattError, platt
-from rldf_ray.stages.run import Facts, Run, StageError
+from rldf_ray.stages.run import Run, StageError
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.digest import file_digest
+from rldf_ray.storage.results import RefereeResult
 
 
-def referee(run: Run) -> Facts:
+def referee(run: Run) -> RefereeResult:
     """Minimal pairs of labelled statements -> a reward model, and how its rewards become scores.
 
     Raises:
@@ -32,20 +33,20 @@ def referee(run: Run) -> Facts:
         "model": plan.referee.fit.model or plan.model,
         "data": run.folder.shared("labelled"),
     }
-    facts = train_in_folder(run, "referee", train_reward, folders, {"fit": plan.referee.fit})
+    history = train_in_folder(run, "referee", train_reward, folders, {"fit": plan.referee.fit})
     calibration = _calibrated(run, kept)
     weights = run.folder.fetched("referee/model") / "model.safetensors"
     run.folder.write_json(
         "referee/calibration.json",
         {**asdict(calibration), "revision": file_digest(weights)[:16]},
     )
-    return {
-        "pairs": (len(statements) - len(kept)) // 2,
-        "held_out_pairs": len(kept) // 2,
-        "labelled": file_digest(pairs),
-        "calibration": asdict(calibration),
-        **facts,
-    }
+    return RefereeResult(
+        pairs=(len(statements) - len(kept)) // 2,
+        held_out_pairs=len(kept) // 2,
+        labelled=file_digest(pairs),
+        calibration=asdict(calibration),
+        history=history,
+    )
 
 
 def _calibrated(run: Run, statements: Sequence[LabelledStatement]) -> Calibration:

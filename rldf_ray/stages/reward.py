@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.records import topics_of
-from rldf_ray.stages.run import Facts, Run
+from rldf_ray.stages.run import Run
 from rldf_ray.stages.training import train_in_folder
+from rldf_ray.storage.results import RewardResult
 
 
-def reward(run: Run) -> Facts:
+def reward(run: Run) -> RewardResult:
     """Preference pairs -> reward/model, fitted from pi_SFT or from the plan's model."""
     from rldf_ray.train.reward import held_out_topics, train_reward
 
     topics_of_pairs = run.folder.read_table("data/pairs.parquet")["topic_id"].to_pylist()
     held_out = held_out_topics(topics_of_pairs, run.plan.reward.held_out_share)
     number = sum(topic in held_out for topic in topics_of_pairs)
-    return {
-        "pairs": len(topics_of_pairs) - number,
-        "held_out_pairs": number,
-        **train_in_folder(run, "reward", train_reward, _reward_start(run)),
-        "undebated": _asked_about_undebated_scenes(run),
-    }
+    history = train_in_folder(run, "reward", train_reward, _reward_start(run))
+    return RewardResult(
+        pairs=len(topics_of_pairs) - number,
+        held_out_pairs=number,
+        history=history,
+        undebated=_asked_about_undebated_scenes(run),
+    )
 
 
 def _reward_start(run: Run) -> dict[str, str]:
@@ -32,7 +36,7 @@ def _reward_start(run: Run) -> dict[str, str]:
     return {"model": run.folder.address("sft/model")}
 
 
-def _asked_about_undebated_scenes(run: Run) -> Facts | None:
+def _asked_about_undebated_scenes(run: Run) -> dict[str, Any] | None:
     """What the new reward model makes of answers to scenes of the other splits."""
     import ray
 

@@ -22,8 +22,6 @@ from rldf_ray.plan import Plan
 from rldf_ray.storage.results import Result, Tokens
 from rldf_ray.storage.run_folder import RunFolder
 
-Facts = dict[str, Any]
-
 
 class StageError(UserError):
     """A stage cannot go on; the message says why and what to change."""
@@ -55,7 +53,7 @@ class Run:
             yield pool
 
 
-StageFunction = Callable[[Run], Result | Facts]
+StageFunction = Callable[[Run], Result]
 
 
 def tokens_since(run: Run, before: tuple[Usage, Usage]) -> dict[str, Tokens]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from rldf_ray.stages.run import Facts, Run
+from rldf_ray.stages.run import Run
 from rldf_ray.stages.training import train_in_folder
+from rldf_ray.storage.results import SFTResult
 
 
-def sft(run: Run) -> Facts:
+def sft(run: Run) -> SFTResult:
     """Low-bias statements -> sft/model."""
     from rldf_ray.train.sft import train_sft
 
-    facts = train_in_folder(run, "sft", train_sft, {"model": run.plan.model})
-    return {"examples": run.folder.read_table("data/sft.parquet").num_rows, **facts}
+    history = train_in_folder(run, "sft", train_sft, {"model": run.plan.model})
+    examples = run.folder.read_table("data/sft.parquet").num_rows
+    return SFTResult(examples=examples, history=history)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rldf_ray.stages.run import Facts, Run
+from rldf_ray.stages.run import Run
+from rldf_ray.storage.results import History
 
 
 def train_in_folder(
@@ -14,7 +15,7 @@ def train_in_folder(
     train: Callable[..., list[dict[str, Any]]],
     folders: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
-) -> Facts:
+) -> History:
     """One training job into the stage's own folder, on "data" unless `folders` names another.
 
     A job that was cut off goes on from its last checkpoint, or begins again where it wrote none;
@@ -25,7 +26,8 @@ def train_in_folder(
     ended = f"{name}/trained.json"
     if run.folder.fetched(ended).exists():
         run.progress.say(f"  {name}: trained before")
-        return dict(run.folder.read_json(ended))
+        history: History = run.folder.read_json(ended)["history"]
+        return history
     if run.plan.train.checkpoint_every is None:
         run.folder.fresh_folder(name)
     run.folder.path(f"{name}/model")
@@ -41,4 +43,4 @@ def train_in_folder(
         run.folder.remove(f"{name}/{scrap}")
     run.folder.write_json(ended, {"history": history})
     run.folder.shared(ended)
-    return {"history": history}
+    return history

@@ -83,7 +83,87 @@ class DataResult(msgspec.Struct, kw_only=True, frozen=True):
     imported: Recorded[str] = UNSET
 
 
-Result = TopicsResult | DebatesResult | DataResult
+class AuditResult(msgspec.Struct, kw_only=True, frozen=True):
+    """The summary of how the referee did on labelled statements."""
+
+    STAGE: ClassVar[str] = "audit"
+
+    referee: Recorded[dict[str, Any]]
+    tokens: Recorded[Tokens] = UNSET
+    paid_tokens: Recorded[Tokens] = UNSET
+
+
+class RefereeResult(msgspec.Struct, kw_only=True, frozen=True):
+    """The fit of a trained referee.
+
+    Attributes:
+        labelled: hash of the pairs it was fitted to.
+        calibration: how its rewards become scores.
+    """
+
+    STAGE: ClassVar[str] = "referee"
+
+    pairs: Recorded[int]
+    held_out_pairs: Recorded[int]
+    labelled: Recorded[str]
+    calibration: Recorded[dict[str, Any]]
+    history: Recorded[History]
+
+
+class SFTResult(msgspec.Struct, kw_only=True, frozen=True):
+    """What SFT was given and what it logged."""
+
+    STAGE: ClassVar[str] = "sft"
+
+    examples: Recorded[int]
+    history: Recorded[History]
+
+
+class RewardResult(msgspec.Struct, kw_only=True, frozen=True):
+    """The fit of the reward model.
+
+    Attributes:
+        undebated: its rewards on scenes nobody debated; None where there are none.
+    """
+
+    STAGE: ClassVar[str] = "reward"
+
+    pairs: Recorded[int]
+    held_out_pairs: Recorded[int]
+    history: Recorded[History]
+    undebated: Recorded[dict[str, Any] | None] = UNSET
+
+
+class PPOResult(msgspec.Struct, kw_only=True, frozen=True):
+    """What PPO logged, and what its rollouts generated."""
+
+    STAGE: ClassVar[str] = "ppo"
+
+    history: Recorded[History]
+    episodes: Recorded[int]
+    tokens: Recorded[Tokens]
+
+
+class EvaluationResult(msgspec.Struct, kw_only=True, frozen=True):
+    """What base, SFT model and policy answered, as summaries by model."""
+
+    STAGE: ClassVar[str] = "eval"
+
+    evaluation: Recorded[dict[str, Any]]
+    tokens: Recorded[Tokens]
+
+
+Result = (
+    TopicsResult
+    | DebatesResult
+    | DataResult
+    | AuditResult
+    | RefereeResult
+    | SFTResult
+    | RewardResult
+    | PPOResult
+    | EvaluationResult
+)
 R = TypeVar("R", bound=Result)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import UNSET
 from typer.testing import CliRunner
 
 from rldf_ray import cli, pipeline
@@ -36,8 +37,9 @@ from rldf_ray.engines.backends import scripted, trained, vllm
 from rldf_ray.evaluate.bbq.items import BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.plan import Plan, Speaker, load_plan, presets
-from rldf_ray.stages.run import Facts, Run
+from rldf_ray.stages.run import Run
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.results import RefereeResult
 from tests.compare.conftest import Machine, compare
 from tests.fakes import multirole_set, plan_with
 from tests.golden.content import hash_of, hashes_of
@@ -143,11 +145,13 @@ def spoken(monkeypatch: pytest.MonkeyPatch) -> Spoken:
     return entered
 
 
-def fitted(run: Run) -> Facts:
+def fitted(run: Run) -> RefereeResult:
     """In place of the fit of a trained referee."""
     fit = {"slope": 1.25, "intercept": 0.5, "statements": 40}
     run.folder.write_json("referee/calibration.json", {**fit, "revision": "golden"})
-    return {"pairs": 80, "held_out_pairs": 20, "labelled": "golden", "calibration": fit}
+    return RefereeResult(
+        pairs=80, held_out_pairs=20, labelled="golden", calibration=fit, history=UNSET
+    )
 
 
 def check(case: str, found: Mapping[str, str], known: dict[str, str]) -> None:

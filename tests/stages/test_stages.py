@@ -86,7 +86,7 @@ def test_the_reward_model_begins_as_the_plan_says(
 
     def train_in_folder(run: Run, name: str, train: Any, folders: Mapping[str, str]) -> Any:
         given.append(folders)
-        return {"history": []}
+        return []
 
     monkeypatch.setattr(reward_stage, "train_in_folder", train_in_folder)
     folder = RunFolder(tmp_path)
@@ -102,7 +102,7 @@ def test_the_reward_model_begins_as_the_plan_says(
         run_id="id",
         speakers=SPEAKERS,
     )
-    assert reward_stage.reward(run)["pairs"] == 2
+    assert reward_stage.reward(run).pairs == 2
     inside = {name: found.removeprefix(f"{tmp_path}/") for name, found in given[0].items()}
     assert inside == begins_as
 
@@ -132,7 +132,7 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
                     run_id="id",
                     speakers=SPEAKERS,
                 )
-                return training_stages.train_in_folder(run, "sft", train, {})["history"]
+                return training_stages.train_in_folder(run, "sft", train, {})
 
         assert history() == [{"loss": 1}]
         if where == "bucket":  # and not on another machine either

@@ -19,6 +19,7 @@ from rldf_ray.stages.ppo import ppo
 from rldf_ray.stages.reward import reward
 from rldf_ray.stages.run import Run
 from rldf_ray.stages.sft import sft
+from rldf_ray.storage.results import if_recorded, recorded
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import judgement, plan_with
 from tests.train.tiny import WORDS
@@ -99,13 +100,13 @@ def test_all_three_trainers_run_on_cuda(tmp_path: Path, dtype: str, rank: int) -
             run_id="gpu",
             speakers=speakers,
         )
-        sft_history = sft(run)["history"]
-        facts = reward(run)
-        ppo_history = ppo(run)["history"]
+        sft_history = recorded(sft(run).history, "sft", "history")
+        fit = reward(run)
+        ppo_history = recorded(ppo(run).history, "ppo", "history")
     assert any("loss" in line for line in sft_history) and any(
-        "loss" in line for line in facts["history"]
+        "loss" in line for line in recorded(fit.history, "reward", "history")
     )
-    assert facts["undebated"]["scenes"] == 4
+    assert (if_recorded(fit.undebated) or {})["scenes"] == 4
     assert [line["step"] for line in ppo_history] == [1, 2]
     assert ppo_history[0]["first_ratio_max"] == 1.0 and ppo_history[0]["first_kl_old"] == 0.0
     # Engine and trainer differ by rounding, not by weights.
