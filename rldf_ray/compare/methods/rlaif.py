@@ -17,12 +17,12 @@ from rldf_ray.compare.plans import sampling
 from rldf_ray.dataset.preference_data import prompt_of
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Completion, Message
-from rldf_ray.pipeline import STAGES
 from rldf_ray.plan import Part, Plan
 from rldf_ray.protocols import multirole
 from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Debate, Identity, Statement, Topic
 from rldf_ray.stages.debates import debates
+from rldf_ray.stages.table import STAGES
 
 PLACE = 4
 NOBODY = Identity("policy", "the", "")
