@@ -1,10 +1,11 @@
-"""What every benchmark writes: command, machine, versions, figures and goals."""
+"""What every benchmark writes: command, commit, date, machine, versions, figures and goals."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.cluster.environment import machine, versions
+from rldf_ray.cluster.provenance import source_commit
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -47,6 +49,8 @@ def write_results(
     RESULTS.mkdir(exist_ok=True)
     results = {
         "command": command_line(name, sys.argv[1:]),
+        "commit": source_commit(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "machine": machine(),
         "versions": versions() | dict(others or {}),
         "figures": figures,

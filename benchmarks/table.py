@@ -20,7 +20,7 @@ INTRODUCTION = """\
 # Benchmarks
 
 `python -m benchmarks.NAME` runs one, prints a table and writes `benchmarks/results/NAME.json`: the
-command, machine, versions, figures and goals. This page is made from those files by
+command, commit, date, machine, versions, figures and goals. This page is made from those files by
 `python -m benchmarks.table --write`; it is not edited by hand. Memory is PSS summed over the
 process tree.
 
@@ -91,7 +91,7 @@ def section(name: str, result: Mapping[str, Any]) -> str:
         for goal in result["goals"]
     ]
     facts = [
-        f"commit {result.get('commit', 'not recorded')}",
+        f"commit {result.get('commit') or 'not recorded'}",
         f"date {result.get('date', 'not recorded')}",
         machine_text(result["machine"]),
     ]

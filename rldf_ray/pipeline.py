@@ -16,6 +16,7 @@ from pathlib import Path
 from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.memory import watch_memory
 from rldf_ray.cluster.placement import place
+from rldf_ray.cluster.provenance import source_commit
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
@@ -135,6 +136,7 @@ def _stage(name: str, stage: StageFunction, current: Run) -> None:
             "seconds": round(seconds, 1),
             "peak_pss_gib": round(peak.gib, 2),
             "versions": versions(),
+            "commit": source_commit(),
             **as_manifest(result),
         },
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.cluster.environment import machine, versions
+from rldf_ray.cluster.provenance import provenance
 from rldf_ray.compare.answers import MethodRun, read_answers
 from rldf_ray.compare.comparisons import Comparison, compare_all
 from rldf_ray.compare.costs import Answering, Cost, cost_of
@@ -120,7 +119,6 @@ def build_result(
         *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
     ]
     summary = {
-        "command": " ".join(["rldf", *sys.argv[1:]]),
         "plan": plan.model_dump(mode="json"),
         "plan_digest": plan.digest(),
         "settings": asdict(settings),
@@ -135,8 +133,7 @@ def build_result(
         "option_order": places,
         "comparisons": [{**asdict(c), "verdict": c.verdict} for c in comparisons],
         "notes": notes,
-        "versions": versions(),
-        "machine": machine(),
+        **provenance(),
     }
     return ComparisonResult(
         titles=titles,

@@ -20,6 +20,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from rldf_ray.cluster.environment import versions
+from rldf_ray.cluster.provenance import source_commit
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.imported import (
     PairRow,
@@ -248,5 +249,10 @@ def _finish_debates(plan: Plan, folder: RunFolder, statements: Sequence[Statemen
 
 
 def _finish(plan: Plan, folder: RunFolder, result: Result) -> None:
-    nothing = {"seconds": 0.0, "peak_pss_gib": 0.0, "versions": versions()}
+    nothing = {
+        "seconds": 0.0,
+        "peak_pss_gib": 0.0,
+        "versions": versions(),
+        "commit": source_commit(),
+    }
     folder.finish(result.STAGE, plan.digest(), {**nothing, **as_manifest(result)})

@@ -5,14 +5,12 @@ The schema of report.json is described in docs/report.md. A part whose stage has
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.cluster.environment import machine, versions
+from rldf_ray.cluster.provenance import provenance
 from rldf_ray.evaluate.bbq.run_models import ITEM_SCHEMA
 from rldf_ray.evaluate.held_out.answers import ANSWER_SCHEMA
 from rldf_ray.plan import Plan
@@ -51,10 +49,7 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
             "name": plan.name,
             "run_id": plan.digest(),
             "plan_digest": plan.digest(),
-            "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "command": " ".join(["rldf", *sys.argv[1:]]),
-            "machine": machine(),
-            "versions": versions(),
+            **provenance(),
         },
         "plan": plan.model_dump(mode="json"),
         "stages": [_stage(plan, name, manifest) for name, manifest in manifests.items()],

@@ -26,6 +26,7 @@ VOLATILE = {
     "finished_at",
     "machine",
     "versions",
+    "commit",
     # The test's own command line.
     "command",
     # Hashes and sizes of tables as pyarrow's version lays them out; their content is hashed.

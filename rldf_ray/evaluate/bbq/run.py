@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rldf_ray.cluster.provenance import provenance
 from rldf_ray.console import Progress, table_console
 from rldf_ray.engines.endpoint_answers import is_endpoint, remembering
 from rldf_ray.evaluate.bbq.ask import (
@@ -172,7 +173,7 @@ def save(evaluation: Evaluation, out: RunFolder) -> dict[str, Any]:
     """eval/bbq.parquet and eval/bbq.json; returns what the latter says."""
     written = out.write_table("eval/bbq.parquet", evaluation.table())
     overlap = overlap_with(evaluation.model, evaluation.items.items)
-    summary = evaluation.summary() | {"overlap": overlap, "written": str(written)}
+    summary = evaluation.summary() | {"overlap": overlap, "written": str(written)} | provenance()
     out.write_json("eval/bbq.json", summary)
     return summary
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
+from rldf_ray.cluster.provenance import provenance
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.console import Progress
 from rldf_ray.engines.checks import check_endpoint, check_model
@@ -332,6 +333,6 @@ def _write(summary: dict[str, Any], results: JudgeResults, folder: RunFolder) ->
         folder.write_table(AUDITED, audit_table(results.given, results.audited))
     if results.compared:
         folder.write_table(COMPARED, compared_table(results.compared))
-    whole = summary | {"written": str(written)}
+    whole = summary | {"written": str(written)} | provenance()
     folder.write_json(f"eval/{JUDGE_SUMMARY}", whole)
     return whole

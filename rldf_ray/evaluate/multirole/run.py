@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rldf_ray.cluster.provenance import provenance
 from rldf_ray.console import Progress, table_console
 from rldf_ray.engines.endpoint_answers import is_endpoint, remembering
 from rldf_ray.evaluate.bbq.ask import DType, check_mode
@@ -118,7 +119,7 @@ def leave(
     long = long_table(name, 0, evaluation.seed, "multirole", evaluation.values())
     out.write_table("eval/multirole_long.parquet", long)
     overlap = overlap_with(evaluation.model, evaluation.queries.items)
-    summary = evaluation.summary() | {"overlap": overlap, "written": str(written)}
+    summary = evaluation.summary() | {"overlap": overlap, "written": str(written)} | provenance()
     out.write_json("eval/multirole.json", summary)
     if as_json:
         print(json.dumps(summary, indent=2))

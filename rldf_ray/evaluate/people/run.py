@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
+from rldf_ray.cluster.provenance import provenance
 from rldf_ray.console import table_console
 from rldf_ray.evaluate.judge.answers import AnswersError, read_answers, sampled
 from rldf_ray.evaluate.judge.rubrics import MEASURES
@@ -69,7 +70,11 @@ def imported(files: Sequence[Path], key: Path, out: Path, seed: int) -> dict[str
     folder = RunFolder(out.resolve())
     written = folder.write_table("eval/human.parquet", rated_table(sheet, ratings))
     folder.write_table("eval/human_long.parquet", long_people(sheet, ratings))
-    summary = people_summary(sheet, ratings, seed) | {"seed": seed, "written": str(written)}
+    summary = (
+        people_summary(sheet, ratings, seed)
+        | {"seed": seed, "written": str(written)}
+        | provenance()
+    )
     folder.write_json("eval/human.json", summary)
     return summary
 

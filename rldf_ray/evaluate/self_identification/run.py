@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.cluster.environment import machine, versions
 from rldf_ray.cluster.placement import Placement, place
+from rldf_ray.cluster.provenance import provenance
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
@@ -84,8 +84,7 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
             "framing_texts": {framing: framing_text(framing) for framing in FRAMINGS},
             **summary(namings, plan.seed),
             "attention": None,
-            "machine": machine(),
-            "versions": versions(),
+            **provenance(),
         }
         folder.write_table(f"eval/{NAME}.parquet", namings_table(namings))
         draw_named(result, folder.root / f"figures/{NAME}")
