@@ -19,6 +19,7 @@ import typer
 from rldf_ray.console import Progress
 from rldf_ray.pipeline import run
 from rldf_ray.plan import Plan, load_plan
+from rldf_ray.storage.results import finish
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, TRAINING
 from tune.keys import debates_key, referee_key, reward_key, sft_key, topics_key
@@ -110,10 +111,11 @@ class TrialRun:
 
 def tokens_of(folder: RunFolder) -> dict[str, int]:
     """Generated tokens of a trial's debates: what they hold, and what was made for them here."""
-    manifest = folder.manifest("debates")
-    assert manifest is not None
+    debates = finish(folder, "debates")
+    assert debates is not None
+    assert debates.tokens is not None
     return {
-        "held": manifest["tokens"]["generated"],
+        "held": debates.tokens["generated"],
         "made": generated_tokens(folder.path("journal/calls.jsonl")),
     }
 
@@ -165,9 +167,8 @@ def result_of(folder: RunFolder) -> dict[str, Any] | None:
 
 def _seconds(folder: RunFolder, fetched: list[str]) -> float:
     """Of the stages that were carried out here."""
-    found = {name: folder.manifest(name) for name in PIPELINE if name not in ("topics", *fetched)}
-    seconds: list[float] = [manifest["seconds"] for manifest in found.values() if manifest]
-    return sum(seconds)
+    stages = [finish(folder, name) for name in PIPELINE if name not in ("topics", *fetched)]
+    return sum(stage.seconds for stage in stages if stage is not None)
 
 
 if __name__ == "__main__":

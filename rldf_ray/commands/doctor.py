@@ -15,6 +15,7 @@ from rich.table import Table
 from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
 from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
 from rldf_ray.preflight.nodes import SYNTAX, arrange, parse_nodes
+from rldf_ray.storage.results import Finish, finish
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE
 from rldf_ray.topics.bias_type import BiasTypeError
@@ -75,8 +76,8 @@ def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
     print(json.dumps(asdict(arrangement), indent=2) if as_json else lines)
 
 
-def measured(run: Path) -> tuple[Plan, dict[str, Any]]:
-    """An earlier run's plan, and the manifests of the stages it has finished.
+def measured(run: Path) -> tuple[Plan, dict[str, Finish]]:
+    """An earlier run's plan, and the stages it has finished by name.
 
     Raises:
         PlanError: `run` is no run folder.
@@ -84,8 +85,8 @@ def measured(run: Path) -> tuple[Plan, dict[str, Any]]:
     saved = run / "plan.yaml"
     if not saved.exists():
         raise PlanError(f"--like {run}: no run folder, as it has no plan.yaml")
-    manifests = {name: RunFolder(run).manifest(name) for name in PIPELINE}
-    return load_plan(str(saved)), {name: m for name, m in manifests.items() if m is not None}
+    stages = {name: finish(RunFolder(run), name) for name in PIPELINE}
+    return load_plan(str(saved)), {name: s for name, s in stages.items() if s is not None}
 
 
 def _estimate(plan: Plan, like: Path | None) -> list[StageEstimate]:

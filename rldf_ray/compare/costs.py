@@ -10,9 +10,9 @@ from typing import Any
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.runs import DEBATED, LEARNING, debate_run_name, pairs_of, training_run_name
-from rldf_ray.plan import Plan, Speaker
+from rldf_ray.plan import Speaker
 from rldf_ray.report.notes import is_unproven
-from rldf_ray.storage.results import DebatesResult, recorded, stage_result
+from rldf_ray.storage.results import DebatesResult, finish, recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
 
 ITSELF = "its judge is the model itself"
@@ -83,11 +83,11 @@ def cost_of(
     made = RunFolder(out / "runs" / debate_run_name(training))
     learnt = RunFolder(out / "runs" / training_run_name(training, training.last, repeat, pairs))
     # A referee is fitted where it is trained.
-    spoken = [made.manifest("referee"), *(_manifest(made, s) for s in DEBATED)]
-    manifests = [manifest for manifest in spoken if manifest is not None]
-    manifests += [_manifest(learnt, stage) for stage in ("data", *LEARNING[training.last])]
+    stages = [finish(made, stage) for stage in ("referee", *DEBATED)]
+    stages += [finish(learnt, stage) for stage in ("data", *LEARNING[training.last])]
+    finishes = [stage for stage in stages if stage is not None]
     report = learnt.read_json("report.json")
-    paid = [m["paid_tokens"] for m in manifests if m.get("paid_tokens")]
+    paid = [stage.paid_tokens for stage in finishes if stage.paid_tokens]
     prompt, generated = (sum(p[kind] for p in paid) for kind in ("prompt", "generated"))
     auc = (report["referee"] or {}).get("held_out")
     reward = report["training"]["reward"] if training.last == "ppo" else None
@@ -95,10 +95,10 @@ def cost_of(
         topics=made.read_table("data/topics.parquet").num_rows,
         statements=_statements(made),
         pairs=pairs_of(learnt) if training.last == "ppo" else 0,
-        generated_tokens=sum(m["tokens"]["generated"] for m in manifests if m.get("tokens")),
-        seconds=round(sum(m["seconds"] for m in manifests), 1),
+        generated_tokens=sum(stage.tokens["generated"] for stage in finishes if stage.tokens),
+        seconds=round(sum(stage.seconds for stage in finishes), 1),
         paid_tokens=prompt + generated,
-        usd=_usd(training.source, prompt, generated),
+        usd=training.source.endpoint.usd(prompt, generated),
         answering=answering,
         referee_auc=auc and auc["auc"],
         reward_accuracy=reward and reward["accuracy"],
@@ -127,22 +127,7 @@ def _remarks_on_reward(reward: Mapping[str, Any] | None, seed: int) -> Iterator[
         )
 
 
-def _usd(plan: Plan, prompt: int, generated: int) -> float | None:
-    prices = (plan.endpoint.prompt_price, plan.endpoint.generated_price)
-    if not prompt + generated:
-        return 0.0
-    if prices[0] is None or prices[1] is None:
-        return None
-    return (prompt * prices[0] + generated * prices[1]) / 1e6
-
-
 def _statements(folder: RunFolder) -> int:
     result = stage_result(folder, DebatesResult)
     assert result is not None
     return recorded(result.statements, "debates", "statements")
-
-
-def _manifest(folder: RunFolder, stage: str) -> dict[str, Any]:
-    manifest = folder.manifest(stage)
-    assert manifest is not None
-    return manifest

@@ -45,6 +45,14 @@ class Endpoint(Section):
             raise ValueError("budget_usd needs prompt_price and generated_price")
         return self
 
+    def usd(self, prompt: float, generated: float) -> float | None:
+        """What tokens cost: 0 where there are none, None where a price is not known."""
+        if not prompt and not generated:
+            return 0.0
+        if self.prompt_price is None or self.generated_price is None:
+            return None
+        return (prompt * self.prompt_price + generated * self.generated_price) / 1e6
+
 
 def part_model(part: str) -> Any:
     """The field that gives a part of the debate a model of its own."""

@@ -19,6 +19,7 @@ from rldf_ray.protocols.multirole.layouts import system_prompt
 from rldf_ray.records import Identity, Topic, TopicKind, context_of
 from rldf_ray.referee.labelled_statements import held_out_statements, labelled_statements
 from rldf_ray.referee.prompted import render as referee_prompt
+from rldf_ray.storage.results import Finish
 from rldf_ray.topics.bias_type import BiasType, bias_type
 from rldf_ray.topics.writer import render as topic_prompt
 from rldf_ray.topics.writer import seed_topics, wanted_by_kind
@@ -53,11 +54,13 @@ class StageEstimate:
     seconds: float | None = None
 
 
-def estimate(plan: Plan, like: tuple[Plan, Mapping[str, Any]] | None = None) -> list[StageEstimate]:
+def estimate(
+    plan: Plan, like: tuple[Plan, Mapping[str, Finish]] | None = None
+) -> list[StageEstimate]:
     """The stages of a run of `plan` in order.
 
     Args:
-        like: an earlier run's plan and the manifests of its finished stages by name.
+        like: an earlier run's plan and its finished stages by name.
     """
     stages = _bounds(plan)
     if like is not None:
@@ -296,17 +299,17 @@ def _held_out(plan: Plan) -> int:
 
 
 def _corrected(
-    stage: StageEstimate, earlier: StageEstimate, manifest: Mapping[str, Any] | None
+    stage: StageEstimate, earlier: StageEstimate, finish: Finish | None
 ) -> StageEstimate:
     """By the ratio of what the earlier run's stage took to what had been estimated of it."""
-    if manifest is None:
+    if finish is None:
         return stage
-    took = manifest.get("tokens") or {}
+    took = finish.tokens or {}
     seconds = None
     if stage.work == earlier.work:
-        seconds = manifest["seconds"]
+        seconds = finish.seconds
     elif stage.work is not None and earlier.work:
-        seconds = manifest["seconds"] * stage.work / earlier.work
+        seconds = finish.seconds * stage.work / earlier.work
     return replace(
         stage,
         prompt=_scaled(stage.prompt, took.get("prompt"), earlier.prompt),
@@ -320,14 +323,8 @@ def _scaled(bound: int, took: int | None, estimated: int) -> int:
 
 
 def _usd(plan: Plan, stage: StageEstimate) -> float | None:
-    """The endpoint's prices; 0 for a stage that asks no endpoint."""
-    if stage.billed == (0.0, 0.0):
-        return 0.0
-    prices = plan.endpoint.prompt_price, plan.endpoint.generated_price
-    if prices[0] is None or prices[1] is None:
-        return None
-    prompt, generated = stage.prompt * stage.billed[0], stage.generated * stage.billed[1]
-    return (prompt * prices[0] + generated * prices[1]) / 1e6
+    """The endpoint's prices, for the part of the tokens that it answers."""
+    return plan.endpoint.usd(stage.prompt * stage.billed[0], stage.generated * stage.billed[1])
 
 
 def _tokens(*texts: str) -> int:

@@ -5,7 +5,7 @@ The schema of report.json is described in docs/report.md. A part whose stage has
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.report.notes import notes_of
 from rldf_ray.report.page import render_page
 from rldf_ray.report.parts import Manifests, read_parts
+from rldf_ray.storage.results import Finish, Tokens, finish_of
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, TRAINING
 
@@ -43,6 +44,7 @@ def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
 
 def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
     """The content of report.json."""
+    finishes = {name: finish_of(manifest, name) for name, manifest in manifests.items()}
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "run": {
@@ -52,8 +54,8 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
             **provenance(),
         },
         "plan": plan.model_dump(mode="json"),
-        "stages": [_stage(plan, name, manifest) for name, manifest in manifests.items()],
-        "totals": _totals(manifests),
+        "stages": [_stage(plan, name, finish) for name, finish in finishes.items()],
+        "totals": _totals(finishes.values()),
         **read_parts(manifests, statements),
     }
     return {**report, "notes": notes_of(report)}
@@ -76,31 +78,30 @@ def _table(folder: RunFolder, name: str, schema: pa.Schema) -> pa.Table:
     return folder.read_table(name) if exists else schema.empty_table()
 
 
-def _stage(plan: Plan, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    tokens = manifest.get("tokens")
+def _stage(plan: Plan, name: str, finish: Finish) -> dict[str, Any]:
     return {
         "name": name,
-        "seconds": manifest["seconds"],
-        "tokens": tokens,
-        "cost": _cost(plan, manifest.get("paid_tokens")),
-        "failures": manifest.get("failures", {}),
-        "peak_pss_gib": manifest["peak_pss_gib"],
-        "finished_at": manifest["finished_at"],
+        "seconds": finish.seconds,
+        "tokens": finish.tokens,
+        "cost": _cost(plan, finish.paid_tokens),
+        "failures": finish.failures,
+        "peak_pss_gib": finish.peak_pss_gib,
+        "finished_at": finish.finished_at,
     }
 
 
-def _cost(plan: Plan, paid: Mapping[str, int] | None) -> dict[str, float] | None:
+def _cost(plan: Plan, paid: Tokens | None) -> dict[str, float] | None:
     """What the endpoint charged; None where nothing is charged or no price is known."""
-    prices = (plan.endpoint.prompt_price, plan.endpoint.generated_price)
-    if not paid or not any(paid.values()) or prices[0] is None or prices[1] is None:
+    if not paid or not any(paid.values()):
         return None
-    return {"usd": (paid["prompt"] * prices[0] + paid["generated"] * prices[1]) / 1e6}
+    usd = plan.endpoint.usd(paid["prompt"], paid["generated"])
+    return None if usd is None else {"usd": usd}
 
 
-def _totals(manifests: Manifests) -> dict[str, Any]:
-    tokens = [m["tokens"] for m in manifests.values() if m.get("tokens")]
+def _totals(finishes: Collection[Finish]) -> dict[str, Any]:
+    tokens = [finish.tokens for finish in finishes if finish.tokens]
     return {
-        "seconds": round(sum(m["seconds"] for m in manifests.values()), 1),
+        "seconds": round(sum(finish.seconds for finish in finishes), 1),
         "tokens": {k: sum(t[k] for t in tokens) for k in ("prompt", "cached", "generated")},
-        "peak_pss_gib": max((m["peak_pss_gib"] for m in manifests.values()), default=None),
+        "peak_pss_gib": max((finish.peak_pss_gib for finish in finishes), default=None),
     }

@@ -32,7 +32,7 @@ SMOOTHED_POINTS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Dot:
     """A value and, where it is known, its interval."""
 
     value: float
@@ -45,7 +45,7 @@ class Dots:
     """One series of `dot_plot`: row -> estimate. A row that it lacks has no dot."""
 
     label: str
-    values: Mapping[str, Estimate]
+    values: Mapping[str, Dot]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import yaml
 from markupsafe import Markup
 
-from rldf_ray.report.figures import Axis, Curve, Dots, Estimate, dot_plot, line_plot
+from rldf_ray.report.figures import Axis, Curve, Dot, Dots, dot_plot, line_plot
 
 SAMPLE_DEBATES = 4
 SAMPLE_ANSWERS = 8
@@ -81,7 +81,7 @@ def _evaluation_figures(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     scores = {name: m["multiple_choice"]["categories"] for name, m in evaluation["models"].items()}
     rows = list(next(iter(scores.values())))
     series = [
-        Dots(name, {row: Estimate(categories[row]["accuracy"]) for row in rows})
+        Dots(name, {row: Dot(categories[row]["accuracy"]) for row in rows})
         for name, categories in scores.items()
     ]
     axis = Axis(label="accuracy", limits=(0.0, 1.0), percent=True, reference=1 / 3)
@@ -94,7 +94,7 @@ def _referee_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     if audit is None:
         return []
     estimates = {
-        name: Estimate(e["auc"], e["auc_low"], e["auc_high"])
+        name: Dot(e["auc"], e["auc_low"], e["auc_high"])
         for name, e in audit["by_bias_type"].items()
         if e is not None
     }

@@ -37,6 +37,26 @@ class NotRecordedError(UserError):
         self.field = field
 
 
+class Finish(msgspec.Struct, kw_only=True, frozen=True):
+    """What every manifest says, whichever stage it is of.
+
+    Attributes:
+        finished_at: UTC, ISO 8601.
+        seconds: wall time of the start in which the stage finished.
+        peak_pss_gib: most memory of the process tree, GiB.
+        tokens: of the stage's model calls, over all starts; None where it makes none.
+        paid_tokens: those of them that an endpoint answered.
+        failures: numbers by reason.
+    """
+
+    finished_at: str
+    seconds: float
+    peak_pss_gib: float
+    tokens: Tokens | None = None
+    paid_tokens: Tokens | None = None
+    failures: dict[str, int] = {}
+
+
 class TopicsResult(msgspec.Struct, kw_only=True, frozen=True):
     """Numbers of topics by bias type, and why others were dropped.
 
@@ -165,6 +185,30 @@ Result = (
     | EvaluationResult
 )
 R = TypeVar("R", bound=Result)
+
+
+def finish(folder: RunFolder, stage: str) -> Finish | None:
+    """What every manifest says, of a stage; None if it has not finished.
+
+    Raises:
+        ResultError: the manifest lacks a field, or one is of another type.
+    """
+    manifest = folder.manifest(stage)
+    return None if manifest is None else finish_of(manifest, stage)
+
+
+def finish_of(manifest: Mapping[str, Any], stage: str) -> Finish:
+    """What every manifest says, from the one of `stage`.
+
+    Raises:
+        ResultError: the manifest lacks a field, or one is of another type.
+    """
+    try:
+        return msgspec.convert(manifest, Finish)
+    except msgspec.ValidationError as error:
+        raise ResultError(
+            f"stages/{stage}.json cannot be read ({error}); do the stage {stage} again"
+        ) from error
 
 
 def stage_result(folder: RunFolder, kind: type[R]) -> R | None:

@@ -54,7 +54,8 @@ class Machine:
                 self.stages[stage] += 1
                 for name in PIPELINE[stage].files:
                     folder.write_table(name, table_of(TOPICS, TOPIC_SCHEMA))
-                facts = {"seconds": 2.0, "statements": 36, "pairs": 9, "tokens": TOKENS}
+                facts = {"seconds": 2.0, "peak_pss_gib": 1.0, "statements": 36, "pairs": 9}
+                facts["tokens"] = TOKENS
                 if stage == "data":
                     folder.write_table("data/prompts.parquet", prompts_table(TOPICS))
                 folder.finish(stage, plan.digest(), facts)

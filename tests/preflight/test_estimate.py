@@ -16,6 +16,7 @@ from rldf_ray.protocols.seam import Cast
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.trained import TrainedReferee
+from rldf_ray.storage.results import Finish
 from rldf_ray.topics.writer import TopicWriter
 from tests.fakes import RecordingModel, plan_with
 
@@ -73,7 +74,7 @@ def test_the_fit_of_a_referee_is_a_stage_whose_time_goes_with_its_pairs() -> Non
     fitted = plan_with("referee={kind: trained, fit: {epochs: 2}}")
     assert estimate(fitted)[0].name == "referee"
     assert "referee" not in [s.name for s in estimate(plan_with())]
-    like = fitted, {"referee": {"seconds": 60.0}}
+    like = fitted, {"referee": finished(seconds=60.0)}
     twice = plan_with("referee={kind: trained, fit: {epochs: 4}}")
     assert stage(twice, "referee", like).seconds == pytest.approx(120.0)
     assert stage(fitted, "referee", (plan_with(), {})).seconds is None
@@ -117,6 +118,12 @@ def test_only_the_parts_that_an_endpoint_plays_cost_money() -> None:
     assert stage(plan_with(*ENDPOINT[1:], "debate.model=openai:big"), "topics").usd == 0
 
 
+def finished(seconds: float, tokens: dict[str, int] | None = None) -> Finish:
+    return Finish(
+        finished_at="2026-01-01T00:00:00Z", seconds=seconds, peak_pss_gib=1.0, tokens=tokens
+    )
+
+
 def test_without_an_earlier_run_no_time_is_told() -> None:
     found = estimate(plan_with())
     assert {s.seconds for s in found} == {None} and summary(found)["seconds"] is None
@@ -124,25 +131,25 @@ def test_without_an_earlier_run_no_time_is_told() -> None:
 
 def test_an_earlier_run_corrects_tokens_and_gives_times() -> None:
     plan = plan_with("data.pairs_per_topic=4")
-    manifests = {
-        found.name: {
-            "seconds": 10.0,
-            "tokens": {"prompt": found.prompt // 2, "cached": 0, "generated": found.generated},
-        }
+    stages = {
+        found.name: finished(
+            seconds=10.0,
+            tokens={"prompt": found.prompt // 2, "cached": 0, "generated": found.generated},
+        )
         for found in estimate(plan)
     }
     twice = plan.model_copy(update={"debate": plan.debate.model_copy(update={"debates": 12})})
-    before, after = stage(plan, "debates"), stage(twice, "debates", (plan, manifests))
+    before, after = stage(plan, "debates"), stage(twice, "debates", (plan, stages))
     assert after.seconds == pytest.approx(20.0)
     assert (after.prompt, after.generated) == (before.prompt, 2 * before.generated)
-    total = summary(estimate(plan, (plan, manifests)))
+    total = summary(estimate(plan, (plan, stages)))
     assert total["seconds"] == pytest.approx(80.0)
     more = plan_with("data.pairs_per_topic=null")
-    assert stage(more, "reward", (plan, manifests)).seconds is None
+    assert stage(more, "reward", (plan, stages)).seconds is None
 
 
 def test_a_stage_that_the_earlier_run_did_not_do_has_no_time() -> None:
     plan = plan_with()
-    found = estimate(plan, (plan, {"debates": {"seconds": 3.0}}))
+    found = estimate(plan, (plan, {"debates": finished(seconds=3.0)}))
     assert {s.name: s.seconds for s in found if s.seconds is not None} == {"debates": 3.0}
     assert summary(found)["seconds"] is None

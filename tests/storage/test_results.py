@@ -14,6 +14,7 @@ from rldf_ray.storage.results import (
     NotRecordedError,
     ResultError,
     as_manifest,
+    finish,
     if_recorded,
     recorded,
     stage_result,
@@ -77,3 +78,12 @@ def test_a_value_of_another_type_is_named(folder: RunFolder, field: str, value: 
     with pytest.raises(ResultError, match=rf"stages/debates\.json: '{field}'") as caught:
         stage_result(folder, DebatesResult)
     assert isinstance(caught.value, UserError)
+
+
+@pytest.mark.parametrize("facts", [{}, {"seconds": "long", "peak_pss_gib": 1.0}])
+def test_a_manifest_without_what_all_have_names_its_stage(
+    folder: RunFolder, facts: dict[str, object]
+) -> None:
+    folder.finish("sft", "key", facts)
+    with pytest.raises(ResultError, match="do the stage sft again"):
+        finish(folder, "sft")
