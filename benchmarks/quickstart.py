@@ -15,10 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-RESULTS = Path(__file__).parent / "results" / "quickstart.json"
+from benchmarks.goals import write_results
 
 
 def main() -> None:
@@ -28,35 +25,18 @@ def main() -> None:
     command = ["rldf", "run", "quickstart", "--out", str(out)]
     subprocess.run([str(Path(sys.executable).with_name("rldf")), *command[1:]], check=True)
     report = json.loads((out / "report.json").read_text())
-    goals = goals_of(report)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(
-        json.dumps(
-            {
-                "command": " ".join(command),
-                "machine": report["run"]["machine"],
-                "versions": report["run"]["versions"],
-                "figures": {
-                    "stages": report["stages"],
-                    "totals": report["totals"],
-                    "referee": report["referee"]["held_out"],
-                    "reward_model": report["training"]["reward"],
-                    "ppo": report["training"]["ppo"],
-                    "evaluation": {
-                        name: model["multiple_choice"]["overall"]
-                        for name, model in report["evaluation"]["models"].items()
-                    },
-                },
-                "goals": goals,
-            },
-            indent=2,
-        )
-        + "\n"
-    )
-    table = Table("goal", "value", "goal", "met")
-    for goal in goals:
-        table.add_row(goal["name"], f"{goal['value']:g}", goal["goal"], str(goal["met"]))
-    Console().print(table)
+    figures = {
+        "stages": report["stages"],
+        "totals": report["totals"],
+        "referee": report["referee"]["held_out"],
+        "reward_model": report["training"]["reward"],
+        "ppo": report["training"]["ppo"],
+        "evaluation": {
+            name: model["multiple_choice"]["overall"]
+            for name, model in report["evaluation"]["models"].items()
+        },
+    }
+    write_results("quickstart", figures, goals_of(report))
 
 
 def goals_of(report: dict[str, Any]) -> list[dict[str, Any]]:
