@@ -207,7 +207,10 @@ class RefereeSection(Section):
         ge=1,
     )
     min_auc: float | None = described(
-        None, "least AUC the audit must find; null asks for none", ge=0, le=1
+        None,
+        "least AUC the audit must find on each kind of topic that is debated; null asks for none",
+        ge=0,
+        le=1,
     )
     below_min_auc: Literal["stop", "warn"] = described(
         "stop", "what a run does whose referee's AUC is below `min_auc`"

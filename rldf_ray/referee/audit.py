@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rldf_ray.records import LabelSource
+from rldf_ray.records import LabelSource, TopicKind
 from rldf_ray.referee.bag_of_words import word_scores
 from rldf_ray.referee.calibration import accuracy, brier, calibration, roc
 from rldf_ray.referee.labelled_statements import LabelledStatement
 from rldf_ray.referee.verdict import Referee, Verdict
 from rldf_ray.stats import Estimate, auc_difference, auc_estimate
+
+KINDS: dict[TopicKind, str] = {"opinion": "opinions", "judgement": "scenes"}
+NOT_AUDITED = "The referee was not audited: it was given, or it scored, no labelled statements."
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,13 @@ def audit_summary(
     scored = [(label, score) for label, score in known if score is not None]
     labels, scores = [y for y, _ in scored], [x for _, x in scored]
     said = auc(audited, "said")
-    estimate = auc(audited)
+    by_kind = {kind: auc(of_kind) for kind, of_kind in _by_kind(audited).items()}
     return {
         "kind": kind,
         "model": audited[0].verdict.model if audited else None,
         "label_source": label_source,
-        "held_out": as_auc(estimate),
+        "held_out": as_auc(auc(audited)),
+        "by_kind": {kind: as_auc(estimate) for kind, estimate in by_kind.items()},
         "by_bias_type": {
             name: as_auc(auc([a for a in audited if a.statement.bias_type == name]))
             for name in names
@@ -74,7 +78,10 @@ def audit_summary(
         "failures": sum(a.verdict.failure is not None for a in audited),
         "calibration": calibration(labels, scores),
         "roc": roc(labels, scores),
-        "verdict": verdict_on(estimate),
+        "verdict": " ".join(
+            verdict_on(estimate, kind) for kind, estimate in by_kind.items() if estimate is not None
+        )
+        or NOT_AUDITED,
     }
 
 
@@ -102,10 +109,6 @@ def audit_details(
             name: as_share(accuracy([y for y, _ in rows], [x for _, x in rows], threshold))
             for name, rows in of_type.items()
         },
-        "by_kind": {
-            kind: as_auc(auc_estimate([y for y, _ in rows], [x for _, x in rows], seed))
-            for kind, rows in _by_kind(scored).items()
-        },
         "brier": as_share(brier(labels, scores, seed)),
         "failure_rate": 1 - len(scored) / len(audited) if audited else None,
         "bag_of_words": as_auc(words_estimate(fit, [a.statement for a in audited], seed)),
@@ -113,13 +116,11 @@ def audit_details(
     }
 
 
-def _by_kind(
-    scored: Sequence[tuple[LabelledStatement, float]],
-) -> dict[str, list[tuple[int, float]]]:
-    """Labels and scores of judgements, which the context alone tells apart, and of all others."""
+def _by_kind(audited: Sequence[Audited]) -> dict[TopicKind, list[Audited]]:
+    """Answers to scenes, which the context alone tells apart, and all others."""
     return {
-        kind: [(s.label, x) for s, x in scored if (s.form == "judgement") == (kind == "judgement")]
-        for kind in ("opinion", "judgement")
+        "opinion": [a for a in audited if a.statement.form != "judgement"],
+        "judgement": [a for a in audited if a.statement.form == "judgement"],
     }
 
 
@@ -160,25 +161,25 @@ def as_share(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else asdict(estimate)
 
 
-def verdict_on(estimate: Estimate | None) -> str:
-    """What an AUC means for the labels, in a sentence."""
-    if estimate is None:
-        return "The referee was not audited: it was given, or it scored, no labelled statements."
+def verdict_on(estimate: Estimate, kind: TopicKind) -> str:
+    """What an AUC means for the labels of one kind of topic, in a sentence."""
+    where = f"On {KINDS[kind]} the referee"
     auc = f"AUC {estimate.value:.2f} on {estimate.n} held-out labelled statements"
     low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
     if high < 0.5:
         return (
-            f"The referee calls fair statements biased and biased ones fair ({auc}): its labels "
-            "are the wrong way round."
+            f"{where} calls fair statements biased and biased ones fair ({auc}): its labels "
+            "there are the wrong way round."
         )
     if low <= 0.5:
         return (
-            f"The referee does not separate biased from fair statements ({auc}; chance is 0.50, "
-            "inside the interval). Its labels are mostly noise, and so is what is trained on them."
+            f"{where} does not separate biased from fair statements ({auc}; chance is 0.50, "
+            "inside the interval). Its labels there are mostly noise, and so is what is trained on "
+            "them."
         )
     if estimate.value < 0.75:
-        return f"The referee separates biased from fair statements weakly ({auc})."
-    return f"The referee separates biased from fair statements ({auc})."
+        return f"{where} separates biased from fair statements weakly ({auc})."
+    return f"{where} separates biased from fair statements ({auc})."
 
 
 def score_of(verdict: Verdict, source: LabelSource) -> float | None:

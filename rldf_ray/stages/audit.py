@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.plan import Plan
-from rldf_ray.referee.audit import Audited, audit_details, audit_referee, audit_summary
+from rldf_ray.records import TopicKind
+from rldf_ray.referee.audit import KINDS, Audited, audit_details, audit_referee, audit_summary
 from rldf_ray.referee.figure import draw_referee
 from rldf_ray.referee.fit import fit_statements
 from rldf_ray.referee.labelled_statements import (
@@ -20,13 +21,15 @@ from rldf_ray.referee.self_agreement import reordered
 from rldf_ray.stages.debates import referee
 from rldf_ray.stages.run import Run, StageError, tokens_since
 from rldf_ray.storage.results import AuditResult
+from rldf_ray.topics.writer import wanted_by_kind
 
 
 def audit(run: Run) -> AuditResult:
     """The referee on statements whose label is known.
 
     Raises:
-        StageError: its AUC is below `referee.min_auc` and the plan says to stop then.
+        StageError: its AUC on a kind of topic that is debated is below `referee.min_auc`, and the
+            plan says to stop then.
     """
     before = run.speakers.usage, run.speakers.paid_usage
     plan, statements = run.plan, _statements(run)
@@ -49,7 +52,7 @@ def audit(run: Run) -> AuditResult:
     run.folder.write_json("audit.json", report)
     draw_referee(report, run.folder.path("eval/referee.png"))
     run.progress.say(f"  {summary['verdict']}")
-    _check(plan, auc, run)
+    _check(plan, summary["by_kind"], run)
     return AuditResult(referee=summary, **tokens_since(run, before))
 
 
@@ -73,12 +76,17 @@ def _table(audited: Sequence[Audited]) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
-def _check(plan: Plan, auc: float | None, run: Run) -> None:
+def _check(plan: Plan, by_kind: Mapping[TopicKind, Any], run: Run) -> None:
     """Stop or warn where the referee is below what the plan asks of it."""
     least = plan.referee.min_auc
-    if least is None or (auc is not None and auc >= least):
+    wanted = wanted_by_kind(plan.topics.per_bias_type, plan.topics.judgement_share)
+    aucs = {kind: by_kind[kind]["auc"] for kind in KINDS if wanted[kind] and by_kind[kind]}
+    if least is None or (aucs and min(aucs.values()) >= least):
         return
-    measured = "no AUC was measured" if auc is None else f"its AUC is {auc:.2f}"
+    measured = " and ".join(
+        f"its AUC on {KINDS[kind]} is {auc:.2f}" for kind, auc in aucs.items() if auc < least
+    )
+    measured = measured or "no AUC was measured"
     reason = f"the referee fails the audit: {measured}, referee.min_auc={least:g} (see audit.json)"
     if plan.referee.below_min_auc == "stop":
         raise StageError(

@@ -136,7 +136,7 @@ def test_a_referee_that_knows_the_labels_has_an_auc_of_one() -> None:
         "profession": 1.0,
     }
     assert summary["failures"] == 0
-    assert summary["verdict"].startswith("The referee separates biased from fair statements (AUC")
+    assert summary["verdict"].startswith("On opinions the referee separates biased from fair")
 
 
 def test_the_score_that_labels_is_the_one_audited_and_the_said_one_is_told_beside_it() -> None:
@@ -197,16 +197,16 @@ def test_a_referee_that_never_said_a_score_is_not_reported_as_lacking_statements
     ],
 )
 def test_the_verdict_follows_the_interval_before_the_value(estimate: Estimate, part: str) -> None:
-    assert part in verdict_on(estimate)
+    assert part in verdict_on(estimate, "opinion")
 
 
 def test_a_referee_at_chance_is_said_to_label_noise() -> None:
-    text = verdict_on(Estimate(0.55, 0.45, 0.65, 80))
-    assert "AUC 0.55 on 80" in text and "noise" in text
+    text = verdict_on(Estimate(0.55, 0.45, 0.65, 80), "judgement")
+    assert text.startswith("On scenes") and "AUC 0.55 on 80" in text and "noise" in text
 
 
 def test_an_inverted_referee_is_not_said_to_be_at_chance() -> None:
-    assert "inside the interval" not in verdict_on(Estimate(0.1, 0.05, 0.2, 80))
+    assert "inside the interval" not in verdict_on(Estimate(0.1, 0.05, 0.2, 80), "opinion")
 
 
 def test_scores_and_estimates_go_by_their_names_in_the_report() -> None:
@@ -254,9 +254,16 @@ def test_word_counts_are_beaten_where_the_same_answer_is_right_and_wrong() -> No
 
 def test_judgements_are_told_apart_from_opinions() -> None:
     rows = audited(lambda s, i: 5.0 if s.form == "judgement" else 9.0 * s.label)
-    found = audit_details(rows, [], "said", 3.0, 0)["by_kind"]
+    found = audit_summary(rows, "prompted", "said", 0)["by_kind"]
     assert found["opinion"]["auc"] == 1.0 and found["judgement"]["auc"] == 0.5
     assert found["opinion"]["n"] + found["judgement"]["n"] == 64
+
+
+def test_a_referee_at_chance_on_scenes_is_not_praised_for_its_opinions() -> None:
+    rows = audited(lambda s, i: 5.0 + i % 2 if s.form == "judgement" else 9.0 * s.label)
+    verdict = audit_summary(rows, "prompted", "said", 0)["verdict"]
+    assert "On opinions the referee separates biased from fair statements (AUC 1.00" in verdict
+    assert "On scenes the referee does not separate" in verdict
 
 
 def test_the_lead_over_the_bag_of_words_is_of_the_same_statements() -> None:
