@@ -29,7 +29,7 @@ from rich.table import Table
 from benchmarks.goals import goal, write_results
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQItem
-from rldf_ray.evaluate.bbq.prompt import Asked, ask
+from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.embedded import resolve_model
 
@@ -89,7 +89,7 @@ def measure(
     }
 
 
-def ranked(folder: str, asked: Sequence[Asked]) -> Figure:
+def ranked(folder: str, asked: Sequence[ItemPrompt]) -> Figure:
     """The best of several tree sizes, each the median of several times."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -123,7 +123,7 @@ def ranked(folder: str, asked: Sequence[Asked]) -> Figure:
     return {"speed": speed, "scores": scores}
 
 
-def written_out(tokenizer: Any, asked: Sequence[Asked]) -> float:
+def written_out(tokenizer: Any, asked: Sequence[ItemPrompt]) -> float:
     """Tokens an item without any sharing: every prompt three times, and the answers."""
     from rldf_ray.evaluate.ranking.ranking import token_question
 
@@ -134,7 +134,7 @@ def written_out(tokenizer: Any, asked: Sequence[Asked]) -> float:
 # ---- a vLLM engine
 
 
-def run_engine(folder: str, asked: Sequence[Asked], scratch: Path, threads: int) -> Figure:
+def run_engine(folder: str, asked: Sequence[ItemPrompt], scratch: Path, threads: int) -> Figure:
     """Its items a second, the median of several times, and its means of log-likelihoods."""
     from transformers import AutoTokenizer
 
@@ -171,7 +171,7 @@ def scores_in(answer: Figure) -> dict[int, tuple[float, ...]]:
 # ---- lm-evaluation-harness
 
 
-def run_harness(folder: str, asked: Sequence[Asked], scratch: Path, threads: int) -> Figure:
+def run_harness(folder: str, asked: Sequence[ItemPrompt], scratch: Path, threads: int) -> Figure:
     """Its items a second by batch size, and its scores (sums of log-likelihoods)."""
     python = environment(scratch / "venv")
     write_task(folder, asked, scratch)
@@ -203,7 +203,7 @@ def environment(folder: Path) -> Path:
     return python
 
 
-def write_task(folder: str, asked: Sequence[Asked], scratch: Path) -> None:
+def write_task(folder: str, asked: Sequence[ItemPrompt], scratch: Path) -> None:
     """A local task: the prompts as the model's chat template writes them, and the answers."""
     from transformers import AutoTokenizer
 
@@ -239,7 +239,7 @@ def write_task(folder: str, asked: Sequence[Asked], scratch: Path) -> None:
 
 
 def token_means(
-    folder: str, asked: Sequence[Asked], sums: Mapping[int, Sequence[float]]
+    folder: str, asked: Sequence[ItemPrompt], sums: Mapping[int, Sequence[float]]
 ) -> dict[int, list[float]]:
     """The harness's sums over an answer's tokens as the means that are ranked here."""
     from transformers import AutoTokenizer

@@ -82,6 +82,7 @@ def attack(server: Running, key: str, number: int) -> dict[str, Any]:
         "seconds": seconds,
         "statuses": {str(status): count for status, count in sorted(answers.statuses.items())},
         "failed": answers.failed,
+        "closed": dict(sorted(answers.closed.items())),
         "replicas_replaced": len(replicas - replica_ids(server)),
         "still_answers": reply.status_code == 200,
         "pss_before_gib": before,
@@ -138,7 +139,9 @@ def _sent(
             status = NO_ANSWER
         except (httpx.HTTPError, httpx.InvalidURL):
             status = CLOSED
-        answers.add(status, f"{request.method} {request.url}\n".encode() + request.read())
+        answers.add(
+            status, f"{request.method} {request.url}\n".encode() + request.read(), "generated"
+        )
 
     try:
         send()
@@ -172,7 +175,8 @@ def pss_gib(server: Running) -> float:
 
 def goals_of(figures: dict[str, Any], number: int) -> list[dict[str, Any]]:
     statuses = figures["statuses"]
-    failures = sum(count for status, count in statuses.items() if int(status) >= 500)
+    failures = sum(n for status, n in statuses.items() if int(status) >= 500)
+    failures += statuses.get(str(CLOSED), 0)
     growth = figures["pss_after_gib"] / figures["pss_before_gib"]
     return [
         goal("requests", figures["requests"], least=number),

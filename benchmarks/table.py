@@ -41,14 +41,6 @@ def _eval_note(figures: Mapping[str, Any]) -> str:
     )
 
 
-def _malformed_note(figures: Mapping[str, Any]) -> str:
-    unanswered = figures["statuses"].get("0", 0)
-    return (
-        f"{unanswered} of the requests got no status: their connection was closed without an "
-        "answer, which the second goal does not count."
-    )
-
-
 # What a reader of the goals alone would get wrong, from the figures of the result.
 NOTES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "debates": lambda _: "With a prompted referee on the same engine.",
@@ -57,7 +49,6 @@ NOTES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "32 tokens on a CPU, so the prefix tree is out of reach."
     ),
     "eval": _eval_note,
-    "malformed": _malformed_note,
     "orchestration": lambda _: "With 64 scripted engines the two cores are nearly used up.",
     "sweep_reuse": lambda _: (
         "The setting that the four axes have in common is counted four times; over the 15 "

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/bias", "/v1/debate")
 AT_ONCE = 32
 ANSWER_TIMEOUT_S = 60
-# The connection was closed without an answer, which broken HTTP may be answered with.
+# The connection was closed without an answer.
 CLOSED = 0
 # A server that leaves a client waiting is as wrong as one that fails.
 NO_ANSWER = 999
@@ -30,13 +30,17 @@ class Answers:
 
     Attributes:
         failed: of every status of 500 or more, or none, the status and how the request began.
+        closed: connections closed without an answer, by the kind of request.
     """
 
     statuses: collections.Counter[int] = field(default_factory=collections.Counter)
     failed: list[tuple[int, str]] = field(default_factory=list)
+    closed: collections.Counter[str] = field(default_factory=collections.Counter)
 
-    def add(self, status: int, request: bytes) -> None:
+    def add(self, status: int, request: bytes, kind: str) -> None:
         self.statuses[status] += 1
+        if status == CLOSED:
+            self.closed[kind] += 1
         if status >= 500:
             self.failed.append((status, request[:SHOWN].decode(errors="backslashreplace")))
 
@@ -171,27 +175,32 @@ async def send_all(url: str, key: str, number: int, answers: Answers) -> None:
         pieces = kind(path, key, next(some))
         async with seats:
             status = await _send(parts.hostname or "", parts.port or 80, pieces)
-        answers.add(status, b"".join(piece for piece in pieces if isinstance(piece, bytes)))
+        sent = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+        answers.add(status, sent, kind.__name__)
 
     await asyncio.gather(*(one(i) for i in range(number)))
 
 
 async def _send(host: str, port: int, pieces: list[bytes | float]) -> int:
+    """The status of the answer, which is read while the request is still being sent.
+
+    A server may answer before the whole request is there, and close; a client that goes on sending
+    and reads afterwards loses what it was answered.
+    """
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(host, port)
+            answer = asyncio.ensure_future(reader.readline())
             try:
                 async for piece in _paced(pieces):
+                    if answer.done():
+                        break
                     writer.write(piece)
-                    await writer.drain()
-                first = pieces[0]
-                huge = b"content-length: 1000000000000000"
-                if len(pieces) == 2 and isinstance(first, bytes) and huge in first:
-                    # A server that has answered and closed already leaves nothing to shut down.
-                    with suppress(OSError):
-                        writer.write_eof()
-                return _status(await reader.readline())
+                    with suppress(ConnectionError):
+                        await writer.drain()
+                return _status(await answer)
             finally:
+                answer.cancel()
                 writer.close()
     except ConnectionError:
         return CLOSED

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -18,9 +17,8 @@ SOURCE = Path(__file__).resolve().parents[2]
 
 
 def provenance() -> dict[str, Any]:
-    """What every summary says of its making: `created` (UTC) and the four of this module."""
+    """What every summary says of its making; the same command gives the same."""
     return {
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": " ".join(["rldf", *sys.argv[1:]]),
         "commit": source_commit(),
         "versions": versions(),

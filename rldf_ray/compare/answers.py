@@ -21,7 +21,7 @@ from rldf_ray.compare.thinking import Scene, Thinker, Thought, prompt_after
 from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.bbq.items import BBQSet, Key
-from rldf_ray.evaluate.bbq.prompt import Asked, Mode, ask, order_of
+from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
 from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.models.journaled import JournaledModel
@@ -35,7 +35,7 @@ from rldf_ray.storage.run_folder import RunFolder
 class PromptedItem:
     """An item's prompt, and what the model reasoned before it ("" if it did not)."""
 
-    prompt: Asked
+    prompt: ItemPrompt
     reasoning: str = ""
 
 
@@ -220,7 +220,7 @@ async def think_all(
     return list(await asyncio.gather(*map(one, scenes)))
 
 
-def _as_shown(items: BBQSet, mode: Mode, method_run: MethodRun) -> list[Asked]:
+def _as_shown(items: BBQSet, mode: Mode, method_run: MethodRun) -> list[ItemPrompt]:
     """Ranked options are not shown, so their order is as published."""
     permute = mode == "letter"
     return [ask(item, mode, order_of(item, permute, method_run.seed)) for item in items.items]

@@ -204,7 +204,7 @@ def _unknown(
         (ALL, "unknown_dis"): "Unknown, disambiguated",
         (ALL, "accuracy_named"): "Right where somebody is named",
         (ALL, "unknown_auc"): "AUC of unknown",
-        (ALL, "both_right"): "Both right at some readiness",
+        (ALL, "both_right"): "Both right at some abstention threshold",
     }
     title = f"When it is said that something is not known ({model})"
     return _on_bbq(7, title, results, titles, columns, always_unknown)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from rldf_ray.evaluate.bbq.items import BBQItem
-from rldf_ray.evaluate.bbq.prompt import LETTERS, Asked
+from rldf_ray.evaluate.bbq.prompt import LETTERS, ItemPrompt
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Message
 from rldf_ray.plan import Plan
@@ -39,7 +39,7 @@ class Scene:
     options: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of_item(cls, item: BBQItem, prompt: Asked) -> Scene:
+    def of_item(cls, item: BBQItem, prompt: ItemPrompt) -> Scene:
         """An item; its options are shown only where it is answered by letter."""
         shown = [item.options[published] for published in prompt.order]
         options = tuple(zip(LETTERS, shown, strict=True)) if prompt.answers == LETTERS else ()
@@ -96,7 +96,7 @@ class Thought:
 Think = Callable[[Thinker, Scene], Awaitable[Thought]]
 
 
-def prompt_after(prompt: Asked, thought: Thought) -> Asked:
+def prompt_after(prompt: ItemPrompt, thought: Thought) -> ItemPrompt:
     """The prompt for the same answers in the same order, after the reasoning."""
     messages = tuple({"role": m.role, "content": m.content} for m in thought.messages)
-    return Asked(messages, prompt.answers, prompt.order)
+    return ItemPrompt(messages, prompt.answers, prompt.order)

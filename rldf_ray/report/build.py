@@ -5,6 +5,7 @@ The schema of report.json is described in docs/report.md. A part whose stage has
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from typing import Any
 
@@ -51,6 +52,7 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
             "name": plan.name,
             "run_id": plan.digest(),
             "plan_digest": plan.digest(),
+            "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             **provenance(),
         },
         "plan": plan.model_dump(mode="json"),

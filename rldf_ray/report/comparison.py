@@ -50,7 +50,7 @@ def _abstention(answered: Methods, titles: Mapping[str, str], out: Path) -> str:
             "Abstention thresholds: not drawn, no method's answers to BBQ have scores of their "
             "options"
         )
-    stem = out / "readiness"
+    stem = out / "abstention"
     draw_abstention(answered, titles, stem)
     return f"Abstention thresholds: {files_of(stem)[0]}"
 

@@ -1,4 +1,4 @@
-"""What is said under the tables of `rldf eval bbq`: silence, reading and readiness apart."""
+"""What is said under the tables of `rldf eval bbq`: abstention and accuracy apart."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def test_a_model_that_is_never_silent_is_told_from_one_that_does_not_read() -> N
     assert "where it does not: 1.00" in told and "an item of each kind is right in 1.00" in told
 
 
-def test_without_scores_nothing_is_said_of_readiness() -> None:
+def test_without_scores_nothing_is_said_of_thresholds() -> None:
     (told,) = [line for line in remarks(summary(False)) if "context tells" in line]
     assert told.endswith("1.00 of the others right (a guess: 0.50).")

@@ -68,8 +68,8 @@ def answers(folder: RunFolder) -> None:
 def test_bbqs_two_accuracies_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     items(RunFolder(tmp_path))
     assert rldf("eval", "figures", str(tmp_path)) == 0
-    assert "readiness.png" in capsys.readouterr().out.replace("\n", "")
-    assert "accuracy on ambiguous items" in (tmp_path / "figures/readiness.svg").read_text()
+    assert "abstention.png" in capsys.readouterr().out.replace("\n", "")
+    assert "accuracy on ambiguous items" in (tmp_path / "figures/abstention.svg").read_text()
 
 
 def test_a_comparison_is_drawn_with_the_names_it_gave_its_methods(

@@ -66,7 +66,7 @@ def test_a_silent_model_is_seen() -> None:
     assert not {"accuracy_named", "unknown_auc", "both_right"} & set(overall)
 
 
-def test_ranked_answers_have_what_readiness_leaves_as_it_is() -> None:
+def test_ranked_answers_have_what_the_threshold_leaves_as_it_is() -> None:
     given = {
         i.key: Answer(i.label, scores=tuple(float(option == i.label) for option in range(3)))
         for i in ITEMS.items

@@ -14,7 +14,7 @@ from rldf_ray.compare.methods.fair_thinking import jurors
 from rldf_ray.compare.thinking import Scene, Thought, prompt_after
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQItem
-from rldf_ray.evaluate.bbq.prompt import LETTERS, Asked, Mode, ask, order_of
+from rldf_ray.evaluate.bbq.prompt import LETTERS, ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
@@ -32,7 +32,7 @@ def method_run(name: str, repeat: int = 0) -> MethodRun:
     )
 
 
-def shown(mode: Mode, seed: int = 0) -> list[Asked]:
+def shown(mode: Mode, seed: int = 0) -> list[ItemPrompt]:
     return [ask(item, mode, order_of(item, mode == "letter", seed)) for item in ITEMS]
 
 

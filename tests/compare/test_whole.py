@@ -125,7 +125,7 @@ def test_the_judges_scores_are_in_the_tables_and_drawn(written: Path) -> None:
     ]
     assert told["n"] == len([s for s in scores if s is not None]) > 0
     drawn = {path.name for path in (written / "figures").iterdir()}
-    expected = {"figure-5-ce.svg", "figure-6-ls.svg", "figure-7-cases.html", "readiness.svg"}
+    expected = {"figure-5-ce.svg", "figure-6-ls.svg", "figure-7-cases.html", "abstention.svg"}
     assert expected <= drawn
 
 

@@ -140,7 +140,7 @@ def test_free_answers_are_left_for_a_judge(machine: Machine, tmp_path: Path) -> 
     assert {r.messages[0].content for r in plain} == {r["prompt"] for r in rows}
     items = pq.read_table(tmp_path / "compare/eval/items.parquet").to_pylist()
     assert all(row["scores"][row["prediction"]] == max(row["scores"]) == 1 for row in items)
-    assert "FairThinking" in (tmp_path / "compare/figures/readiness.svg").read_text()
+    assert "FairThinking" in (tmp_path / "compare/figures/abstention.svg").read_text()
     page = (tmp_path / "compare/figures/figure-7-cases.html").read_text()
     assert page.count("<article>") == 6 * page.count("<section>") > 0 and "FairThinking" in page
 
@@ -150,7 +150,7 @@ def test_methods_without_topics_have_no_held_out_prompts(machine: Machine, tmp_p
     table = pq.read_table(tmp_path / "compare/free_answers.parquet")
     assert table.num_rows == 0 and "answer" in table.column_names
     drawn = {path.name for path in (tmp_path / "compare/figures").iterdir()}
-    assert drawn == {"readiness.png", "readiness.svg"}
+    assert drawn == {"abstention.png", "abstention.svg"}
 
 
 def test_the_multirole_set_is_asked_as_well(machine: Machine, tmp_path: Path) -> None:

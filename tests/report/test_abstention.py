@@ -1,4 +1,4 @@
-"""Accuracies at any readiness to say "unknown": whose lines are drawn, and through which points."""
+"""Accuracies at any abstention threshold: whose lines are drawn, and through which points."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, Key
 from rldf_ray.evaluate.bbq.prompt import (
     LETTERS,
     RANKED,
-    Asked,
+    ItemPrompt,
     Mode,
     ask,
     order_of,
@@ -64,7 +64,7 @@ def model_folder(model: str) -> str:
     return resolve_model(model)
 
 
-def asked_items(items: Sequence[BBQItem], mode: Mode, permute: bool, seed: int) -> list[Asked]:
+def asked_items(items: Sequence[BBQItem], mode: Mode, permute: bool, seed: int) -> list[ItemPrompt]:
     """Every item as the model is shown it."""
     return [ask(item, mode, order_of(item, permute, seed)) for item in items]
 
@@ -72,7 +72,7 @@ def asked_items(items: Sequence[BBQItem], mode: Mode, permute: bool, seed: int) 
 def rank_locally(
     folder: str,
     items: Sequence[BBQItem],
-    prompts: Sequence[Asked],
+    prompts: Sequence[ItemPrompt],
     *,
     mode: Mode,
     dtype: DType,
@@ -110,7 +110,7 @@ def rank_locally(
 async def ask_endpoint(
     model: ChatModel,
     items: Sequence[BBQItem],
-    prompts: Sequence[Asked],
+    prompts: Sequence[ItemPrompt],
     mode: Mode,
     seed: int,
     on_answers: Callable[[int], None],
@@ -123,7 +123,7 @@ async def ask_endpoint(
 
     agent = Agent(model=model, seed=seed)
 
-    async def one(item: BBQItem, shown: Asked) -> tuple[Key, Answer]:
+    async def one(item: BBQItem, shown: ItemPrompt) -> tuple[Key, Answer]:
         completion = await _reply(agent, item, shown, mode)
         on_answers(1)
         return item.key, _answer(completion, item, shown, mode)
@@ -131,7 +131,7 @@ async def ask_endpoint(
     return dict(await asyncio.gather(*map(one, items, prompts)))
 
 
-async def _reply(agent: Agent, item: BBQItem, shown: Asked, mode: Mode) -> Completion:
+async def _reply(agent: Agent, item: BBQItem, shown: ItemPrompt, mode: Mode) -> Completion:
     messages = [Message("user", m["content"]) for m in shown.messages]
     address = f"bbq/{mode}/{item.category}/{item.example_id}"
     affinity = f"{item.category}/{item.question_index}"
@@ -158,7 +158,7 @@ async def _reply(agent: Agent, item: BBQItem, shown: Asked, mode: Mode) -> Compl
     )
 
 
-def _answer(completion: Completion, item: BBQItem, shown: Asked, mode: Mode) -> Answer:
+def _answer(completion: Completion, item: BBQItem, shown: ItemPrompt, mode: Mode) -> Answer:
     """By the letters' probabilities where the endpoint tells them, else by the text."""
     chances = completion.choice_probabilities if mode == "letter" else None
     if chances is not None:

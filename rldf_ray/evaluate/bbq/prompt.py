@@ -44,7 +44,7 @@ _REFUSAL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ItemPrompt:
     """One item as a model is shown it.
 
     Attributes:
@@ -65,7 +65,7 @@ def order_of(item: BBQItem, permute: bool, seed: int) -> Order:
     return random.Random(f"{seed}/{item.category}/{item.example_id}").choice(_ORDERS)
 
 
-def ask(item: BBQItem, mode: Mode, order: Order = PUBLISHED) -> Asked:
+def ask(item: BBQItem, mode: Mode, order: Order = PUBLISHED) -> ItemPrompt:
     """The item as `mode` shows it.
 
     rank, rank_sum: context and question in the one template of training, the options as answers.
@@ -85,7 +85,9 @@ def ask(item: BBQItem, mode: Mode, order: Order = PUBLISHED) -> Asked:
             by_letter=mode == "letter",
         )
     answers = LETTERS if mode == "letter" else shown
-    return Asked(({"role": "user", "content": text},), (answers[0], answers[1], answers[2]), order)
+    return ItemPrompt(
+        ({"role": "user", "content": text},), (answers[0], answers[1], answers[2]), order
+    )
 
 
 def parse_answer(text: str, options: Sequence[str]) -> int | None:

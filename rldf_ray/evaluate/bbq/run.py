@@ -28,7 +28,7 @@ from rldf_ray.evaluate.bbq.ask import (
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQError, BBQSet, Key
 from rldf_ray.evaluate.bbq.predictions import read_predictions, read_subset
-from rldf_ray.evaluate.bbq.prompt import Asked, Mode
+from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode
 from rldf_ray.evaluate.bbq.summary import PREDICTIONS, Answer, Evaluation
 from rldf_ray.evaluate.bbq.variants import FIGURES, Variant
 from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
@@ -134,7 +134,7 @@ def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
 
 
 def _from_folder(
-    request: Request, items: BBQSet, prompts: Sequence[Asked], on_answers: OnAnswers
+    request: Request, items: BBQSet, prompts: Sequence[ItemPrompt], on_answers: OnAnswers
 ) -> Mapping[Key, Answer]:
 
     return rank_locally(
@@ -151,7 +151,7 @@ def _from_folder(
 def _from_endpoint(
     request: Request,
     items: BBQSet,
-    prompts: Sequence[Asked],
+    prompts: Sequence[ItemPrompt],
     out: RunFolder,
     progress: Progress,
     on_answers: OnAnswers,

@@ -5,7 +5,7 @@ not count length, or their sum, the likelihood of the answer itself. What prompt
 answers share is read once: questions are merged into prefix trees, a tree is one sequence to the
 model, and a mask lets every token see its own ancestors alone.
 
-    Asked --> token ids --> trees of `tokens` tokens --> one forward pass each --> scores
+    ItemPrompt --> token ids --> trees of `tokens` tokens --> one forward pass each --> scores
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from rldf_ray.evaluate.bbq.items import BBQError, BBQItem
-from rldf_ray.evaluate.bbq.prompt import Asked, ask
+from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.ranking.prefix_tree import PrefixTree, TokenQuestion, chains, trees
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.reward_score import chat_ids
@@ -56,7 +56,7 @@ def rank_options(
 
 def rank_answers(
     folder: str | Path,
-    prompts: Sequence[Asked],
+    prompts: Sequence[ItemPrompt],
     *,
     device: str,
     dtype: str,
@@ -93,7 +93,7 @@ def rank_answers(
         yield score_tree(model, tree, summed)
 
 
-def token_question(tokenizer: Any, place: int, shown: Asked) -> TokenQuestion:
+def token_question(tokenizer: Any, place: int, shown: ItemPrompt) -> TokenQuestion:
     """A question as the model reads it: the chat up to the answer, and the answers."""
     prompt = chat_ids(tokenizer, shown.messages, generate=True)
     answers = [tokenizer.encode(answer, add_special_tokens=False) for answer in shown.answers]

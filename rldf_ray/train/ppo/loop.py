@@ -29,7 +29,7 @@ from rldf_ray.train.checkpoint import (
 )
 from rldf_ray.train.collectives import barrier
 from rldf_ray.train.ppo.metrics import ANSWERS, Laps, append_answers
-from rldf_ray.train.ppo.resume_check import Answered
+from rldf_ray.train.ppo.resume_check import KeptAnswers
 from rldf_ray.train.ppo.rollout import Prompts, Rollout, RolloutSource
 from rldf_ray.train.ppo.sleep import EngineSleep
 from rldf_ray.train.ppo.step import PPO
@@ -63,7 +63,7 @@ def _loop(config: dict[str, Any]) -> None:
     ppo, steps = PPO(job), section.episodes // section.rollout_batch
     source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
     _resume(job, rank, ppo, source)
-    answered, engine_sleep = Answered(out, rank), EngineSleep(pool, rank, job.plan.engines.sleep)
+    answered, engine_sleep = KeptAnswers(out, rank), EngineSleep(pool, rank, job.plan.engines.sleep)
     pool.wait_until_ready()
     with shared_memory_sync(pool) as engines:
         policy = ppo.models.policy()

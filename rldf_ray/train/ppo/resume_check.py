@@ -14,7 +14,7 @@ from pathlib import Path
 from rldf_ray.train.ppo.rollout import Rollout
 
 
-class Answered:
+class KeptAnswers:
     """The answers of one worker since the last checkpoint, in a file of its own.
 
     Args:

@@ -1,4 +1,4 @@
-"""Readiness to say "unknown" is told apart from knowing when."""
+"""The abstention threshold is kept apart from knowing when to abstain."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def random_scores() -> dict[Key, tuple[float, ...]]:
 RANDOM = random_scores()
 
 
-def accuracy(items: Sequence[BBQItem], scores: Scores, readiness: float) -> float:
+def accuracy(items: Sequence[BBQItem], scores: Scores, threshold: float) -> float:
     """Of a model with so many nats more for "unknown"."""
     right = 0
     for item in items:
         found = list(scores[item.key] or ())
-        found[item.unknown] += readiness
+        found[item.unknown] += threshold
         right += found[item.label] == max(found)
     return right / len(items)
 
@@ -68,16 +68,16 @@ def test_a_model_that_reads_has_one_and_one_for_which_all_is_alike_a_half() -> N
 
 
 def test_both_right_is_the_area_under_the_two_accuracies() -> None:
-    readiness = np.linspace(-12, 12, 4001)
-    ambiguous = [accuracy(AMBIGUOUS, RANDOM, by) for by in readiness]
-    told = [accuracy(TOLD, RANDOM, by) for by in readiness]
+    threshold = np.linspace(-12, 12, 4001)
+    ambiguous = [accuracy(AMBIGUOUS, RANDOM, by) for by in threshold]
+    told = [accuracy(TOLD, RANDOM, by) for by in threshold]
     assert accuracy_curve_area(ITEMS, RANDOM) == pytest.approx(
         -np.trapezoid(ambiguous, told), abs=1e-3
     )
 
 
 @given(st.floats(-20, 20))
-def test_both_right_is_the_same_at_any_readiness(shift: float) -> None:
+def test_both_right_is_the_same_at_any_threshold(shift: float) -> None:
     shifted = {
         i.key: tuple(s + shift * (o == i.unknown) for o, s in enumerate(RANDOM[i.key]))
         for i in ITEMS

@@ -164,7 +164,7 @@ def test_means_have_intervals_that_contain_them() -> None:
 
 
 def test_both_prompts_of_a_topic_are_one_draw() -> None:
-    """Asked with its clue and without, a topic says no more for standing there twice."""
+    """ItemPrompt with its clue and without, a topic says no more for standing there twice."""
     told = [(f"t{i}-{way}", 10.0 * (i % 5)) for i in range(30) for way in ("plain", "clue")]
     twice = [replace(judged("A", 1, "BS", said), answer=answer(1, prompt_id=p)) for p, said in told]
     one, half = (summary_of(found, "said", 0)["A"]["all"]["BS"] for found in (twice, twice[::2]))

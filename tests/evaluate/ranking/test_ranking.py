@@ -11,7 +11,7 @@ import torch
 
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQError
-from rldf_ray.evaluate.bbq.prompt import Asked, ask
+from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.ranking.prefix_tree import TokenQuestion
 from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers, rank_options, reads_trees
@@ -43,7 +43,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ranked(
-    folder: Path, asked: list[Asked], tokens: int, summed: bool = False
+    folder: Path, asked: list[ItemPrompt], tokens: int, summed: bool = False
 ) -> dict[int, tuple[float, ...]]:
     found: dict[int, tuple[float, ...]] = {}
     settings: dict[str, Any] = {"device": "cpu", "dtype": "float32", "threads": 1}
@@ -52,7 +52,7 @@ def ranked(
     return found
 
 
-def plainly(folder: Path, asked: Asked, summed: bool = False) -> list[float]:
+def plainly(folder: Path, asked: ItemPrompt, summed: bool = False) -> list[float]:
     """Every answer after a prompt of its own, in one ordinary forward pass each."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -131,7 +131,7 @@ def test_a_model_that_mixes_branches_is_noticed_and_read_one_by_one(
 
 
 def test_an_empty_answer_is_an_error(tiny_model: Path) -> None:
-    asked = Asked(({"role": "user", "content": "Who?"},), ("", "b", "c"), (0, 1, 2))
+    asked = ItemPrompt(({"role": "user", "content": "Who?"},), ("", "b", "c"), (0, 1, 2))
     with pytest.raises(BBQError, match="has no token"):
         ranked(tiny_model, [asked], 100)
 
