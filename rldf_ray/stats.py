@@ -30,14 +30,16 @@ def mean_estimate(values: Sequence[float], seed: int) -> Estimate | None:
     data = np.asarray(values, dtype=float)
     if len(data) < 2 or data.min() == data.max():
         return Estimate(float(data.mean()), None, None, len(data))
-    interval = stats.bootstrap(
+    bootstrapped = stats.bootstrap(
         (data,),
         np.mean,
         n_resamples=RESAMPLES,
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    return Estimate(float(data.mean()), float(interval.low), float(interval.high), len(data))
+    return Estimate(
+        float(data.mean()), float(bootstrapped.low), float(bootstrapped.high), len(data)
+    )
 
 
 def clustered_estimate(
@@ -53,8 +55,14 @@ def clustered_estimate(
     mean = float(np.mean(values))
     if len(set(clusters)) < 2 or min(values) == max(values):
         return Estimate(mean, None, None, len(values))
-    low, high = np.quantile(resampled_means(values, clusters, seed, RESAMPLES), [0.025, 0.975])
+    low, high = interval(resampled_means(values, clusters, seed, RESAMPLES))
     return Estimate(mean, float(low), float(high), len(values))
+
+
+def interval(resampled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ends of the middle 95 % of resampled figures, [resamples, ...] -> [2, ...]."""
+    ends: NDArray[np.float64] = np.quantile(resampled, [0.025, 0.975], axis=0)
+    return ends
 
 
 def resampled_means(
@@ -87,7 +95,7 @@ def auc_estimate(labels: Sequence[int], scores: Sequence[float], seed: int) -> E
     generator = np.random.default_rng(seed)
     samples = (generator.integers(0, len(y), len(y)) for _ in range(RESAMPLES))
     resampled = [_auc(y[rows], x[rows]) for rows in samples if 0 < y[rows].sum() < len(y)]
-    low, high = np.quantile(resampled, [0.025, 0.975])
+    low, high = interval(np.asarray(resampled))
     return Estimate(_auc(y, x), float(low), float(high), len(y))
 
 
@@ -109,7 +117,7 @@ def auc_difference(
         for rows in samples
         if 0 < y[rows].sum() < len(y)
     ]
-    low, high = np.quantile(differences, [0.025, 0.975])
+    low, high = interval(np.asarray(differences))
     return Estimate(_auc(y, one) - _auc(y, two), float(low), float(high), len(y))
 
 
@@ -130,8 +138,8 @@ def share_estimate(successes: int, n: int) -> Estimate | None:
     """A share with its Wilson interval; None of nothing."""
     if n == 0:
         return None
-    interval = stats.binomtest(successes, n).proportion_ci(method="wilson")
-    return Estimate(successes / n, float(interval.low), float(interval.high), n)
+    wilson = stats.binomtest(successes, n).proportion_ci(method="wilson")
+    return Estimate(successes / n, float(wilson.low), float(wilson.high), n)
 
 
 def paired_difference(

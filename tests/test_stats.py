@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 from rldf_ray import stats
 from rldf_ray.stats import (
     Estimate,
+    auc,
+    auc_difference,
     auc_estimate,
     clustered_estimate,
+    interval,
     mean_estimate,
     paired_difference,
     resampled_means,
@@ -196,3 +200,50 @@ def test_thirds_that_cancel_make_no_difference() -> None:
     means = resampled_means((thirds / 3).tolist(), range(60), 0, 2000)
     whole = resampled_means(thirds.astype(float).tolist(), range(60), 0, 2000)
     assert (whole == 0).any() and ((means == 0) == (whole == 0)).all()
+
+
+def normal_half_width(values: Sequence[float]) -> float:
+    """Half of a 95 % interval of the mean, which a bootstrap of many draws comes near."""
+    return 1.96 * float(np.std(values)) / math.sqrt(len(values))
+
+
+def test_an_interval_of_clusters_has_the_normal_width() -> None:
+    """90 % is 16 % narrower; half as many clusters drawn makes it 41 % wider."""
+    values = np.random.default_rng(4).normal(5.0, 2.0, size=400).tolist()
+    estimate = clustered_estimate(values, range(400), 0)
+    assert estimate and estimate.low is not None and estimate.high is not None
+    half = normal_half_width(values)
+    assert (estimate.high - estimate.low) / 2 == pytest.approx(half, rel=0.08)
+
+
+def test_every_resample_draws_as_many_clusters_as_there_are() -> None:
+    means = resampled_means([0.0] * 99 + [1.0], range(100), 0, 4000)
+    assert float(means.std()) == pytest.approx(math.sqrt(0.01 * 0.99 / 100), rel=0.1)
+    drawn = (means * 100).round(9)
+    assert (drawn == drawn.round()).all()
+
+
+@pytest.mark.parametrize("difference", [False, True])
+def test_an_interval_of_auc_has_the_width_that_hanley_and_mcneil_give(
+    difference: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stats, "RESAMPLES", 1000)
+    draw = np.random.default_rng(6)
+    labels = [0, 1] * 200
+    scores = (draw.normal(size=400) + np.array(labels)).tolist()
+    if difference:
+        estimate = auc_difference(labels, scores, [0.0] * 400, 0)
+    else:
+        estimate = auc_estimate(labels, scores, 0)
+    assert estimate and estimate.low is not None and estimate.high is not None
+    area = auc(labels, scores)
+    assert area is not None
+    q1, q2 = area / (2 - area), 2 * area**2 / (1 + area)
+    variance = (area * (1 - area) + 199 * (q1 - area**2) + 199 * (q2 - area**2)) / 200**2
+    half = 1.96 * math.sqrt(variance)
+    assert (estimate.high - estimate.low) / 2 == pytest.approx(half, rel=0.1)
+
+
+def test_an_interval_leaves_out_two_and_a_half_percent_on_either_side() -> None:
+    assert interval(np.arange(1001.0)).tolist() == [25.0, 975.0]
+    assert interval(np.stack([np.arange(1001.0), np.arange(1001.0)], axis=1)).shape == (2, 2)

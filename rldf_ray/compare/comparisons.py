@@ -14,17 +14,15 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
 from rldf_ray.compare.results import MULTIROLE
 from rldf_ray.compare.tables import BETTER
-from rldf_ray.stats import resampled_means
+from rldf_ray.stats import interval, resampled_means
 
 RESAMPLES = 10_000
 LEVEL = 0.05
 # k templates have 2^k ways to point, in 2 of which they all agree: with fewer no p is below LEVEL.
 LEAST_TEMPLATES = 6
-# What methods are held against. RLAIF differs from RLDF in the debate alone.
+# What methods are held against.
 BASELINES = ("default", "sft", "rlaif")
 
 # Conditions that all rows are of.
@@ -155,7 +153,7 @@ def compare(
     drawn = resampled_means(
         [differences[i] for i in items], [cluster_of[i] for i in items], seed, RESAMPLES
     )
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = interval(drawn)
     templates = len({cluster_of[item] for item in items})
     tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
     return Comparison(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from rldf_ray.compare.comparisons import Comparison, compare, compare_all, holm
 
@@ -229,3 +232,23 @@ print(repr(compare(rows, "sft", "default", "all", 0)))
         for seed in range(4)
     }
     assert len(told) == 1
+
+
+def drawn_differences(mean_in_errors: float) -> tuple[list[Row], float]:
+    """Scores whose difference is so many standard errors from 0, and that standard error."""
+    draw = np.random.default_rng(8)
+    noise = draw.normal(size=400)
+    noise = (noise - noise.mean()) / noise.std()
+    error = 1 / math.sqrt(400)
+    theirs = {f"p{i}": 0.0 for i in range(400)}
+    mine = {f"p{i}": float(value + mean_in_errors * error) for i, value in enumerate(noise)}
+    return [*scores("default", theirs, "CE"), *scores("sft", mine, "CE")], error
+
+
+@pytest.mark.parametrize("errors", [1.5, 2.2])
+def test_p_is_two_sided_and_the_interval_is_of_95_percent(errors: float) -> None:
+    judged, error = drawn_differences(errors)
+    comparison = compare(judged, "sft", "default", "CE", 0, figure="score")
+    assert comparison is not None
+    assert (comparison.high - comparison.low) / 2 == pytest.approx(1.96 * error, rel=0.05)
+    assert comparison.p == pytest.approx(2 * stats.norm.sf(errors), rel=0.2)

@@ -17,7 +17,7 @@ import numpy as np
 from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.evaluate.bbq.score import Prediction, score
 from rldf_ray.evaluate.bbq.variants import Array, Variant, counts_row, figures
-from rldf_ray.stats import RESAMPLES
+from rldf_ray.stats import RESAMPLES, interval
 
 LEAST_DEFINED = 0.9
 """Share of resamples that must have a figure for its interval to be given."""
@@ -93,6 +93,6 @@ def _quantiles(samples: Mapping[str, Array]) -> dict[str, Interval]:
         known = values[~np.isnan(values)]
         if len(known) < LEAST_DEFINED * len(values) or known.min() == known.max():
             continue
-        low, high = np.quantile(known, [0.025, 0.975])
+        low, high = interval(known)
         bounds[name] = (float(low), float(high))
     return bounds

@@ -19,7 +19,7 @@ from rldf_ray.evaluate.bbq.positions import positions
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.long_format import ALL, Value
 from rldf_ray.evaluate.multirole.data import KIND_AT, KINDS, MultiroleSet
-from rldf_ray.stats import RESAMPLES, share_estimate
+from rldf_ray.stats import RESAMPLES, interval, share_estimate
 
 OUTCOMES = (*KINDS, "unparsed")
 
@@ -180,5 +180,4 @@ def _bounds(tables: Sequence[Counts], seed: int) -> Counts | None:
     for counts in tables:
         number = len(counts)
         total += generator.multinomial(number, [1 / number] * number, size=RESAMPLES) @ counts
-    bounds: Counts = np.quantile(total / total.sum(1, keepdims=True), [0.025, 0.975], axis=0)
-    return bounds
+    return interval(total / total.sum(1, keepdims=True))
