@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rldf_ray.dataset import DatasetError
+from rldf_ray.dataset.conversations import Answered, Asked, Preference, preference
+from rldf_ray.dataset.texts import Text
 from rldf_ray.plan import Plan
 from rldf_ray.records import PAIR_SCHEMA, Label, Split, Statement, Topic, context_of, topic_id
 from rldf_ray.referee.labels import Threshold, label_round
@@ -23,8 +25,6 @@ from rldf_ray.topics.writer import judgement_problem, split_of
 # How many wrong rows one message names.
 NAMED = 10
 IMPORTED = "imported"
-
-Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 
 class Row(BaseModel):
@@ -81,17 +81,12 @@ class TranscriptRow(Row):
         return (self.topic,)
 
 
-class Message(Row):
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
 class PairRow(Row):
     """A preference; texts may be plain or conversational, as TRL reads them."""
 
-    prompt: Text | tuple[Message, ...]
-    chosen: Text | tuple[Message, ...]
-    rejected: Text | tuple[Message, ...]
+    prompt: Asked | None = None
+    chosen: Answered
+    rejected: Answered
     bias_type: str = IMPORTED
     topic: str | None = None
     chosen_score: float | None = None
@@ -99,13 +94,16 @@ class PairRow(Row):
 
     @model_validator(mode="after")
     def _prefers_something(self) -> PairRow:
-        if self.chosen == self.rejected:
-            raise ValueError("chosen and rejected are the same")
+        preference(self.prompt, self.chosen, self.rejected)
         return self
 
     @property
+    def preference(self) -> Preference:
+        return preference(self.prompt, self.chosen, self.rejected)
+
+    @property
     def asked(self) -> tuple[str, ...]:
-        return tuple(message["content"] for message in _messages(self.prompt, "user"))
+        return tuple(message.content for message in self.preference.prompt)
 
 
 R = TypeVar("R", TopicRow, TranscriptRow, PairRow)
@@ -190,14 +188,14 @@ def pairs_from(rows: Iterable[PairRow]) -> pa.Table:
     """Pairs in the rows' order; pairs of one topic, or else one prompt, are held out together."""
     pairs = []
     for row in rows:
-        prompt = _messages(row.prompt, "user")
+        said = row.preference
         pairs.append(
             {
-                "prompt": prompt,
-                "chosen": _messages(row.chosen, "assistant"),
-                "rejected": _messages(row.rejected, "assistant"),
+                "prompt": [message.model_dump() for message in said.prompt],
+                "chosen": [said.chosen.model_dump()],
+                "rejected": [said.rejected.model_dump()],
                 "bias_type": row.bias_type,
-                "topic_id": topic_id(row.bias_type, row.topic or prompt[-1]["content"]),
+                "topic_id": topic_id(row.bias_type, row.topic or said.prompt[-1].content),
                 "kind": "opinion",
                 "clue_shown": False,
                 "chosen_score": row.chosen_score,
@@ -299,9 +297,3 @@ def _statement(row: TranscriptRow, label: Label | None, plan: Plan) -> Statement
         generated_tokens=0,
         seed=0,
     )
-
-
-def _messages(text: str | tuple[Message, ...], role: str) -> list[dict[str, str]]:
-    if isinstance(text, str):
-        return [{"role": role, "content": text}]
-    return [message.model_dump() for message in text]

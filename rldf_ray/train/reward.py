@@ -109,7 +109,7 @@ def _encode(
     return {
         f"{side}_ids": scored_ids(
             prompt,
-            tokenizer.encode(row[side][0]["content"], add_special_tokens=False),
+            tokenizer.encode(row[side][-1]["content"], add_special_tokens=False),
             closing,
             max_length,
         )

@@ -81,7 +81,7 @@ def test_wrong_rows_are_named_with_line_field_and_what_was_found(tmp_path: Path)
         ("", "holds no rows"),
         ("[1]\n", "line 1"),
         (json.dumps({**PAIR, "rejected": PAIR["chosen"]}) + "\n", "are the same"),
-        (json.dumps({**PAIR, "prompt": "  "}) + "\n", "line 1: prompt"),
+        (json.dumps({**PAIR, "prompt": "  "}) + "\n", "line 1: the message before"),
     ],
 )
 def test_files_that_will_not_do(content: str, told: str, tmp_path: Path) -> None:
