@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rldf_ray.report.parts import reward_part
-from rldf_ray.storage.results import Result, RewardResult
+from rldf_ray.report.parts import reward_part, sft_part
+from rldf_ray.storage.results import Result, RewardResult, SFTResult
 
 MOST_LOST = 0.02
 """Loss of accuracy on disambiguated items that passes unremarked."""
@@ -28,8 +28,8 @@ TAUGHT = {
 
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
-    """Notes on unreadable parts, referee, labels, data, reward model, PPO, evaluation: in order."""
-    parts = (_unreadable, _referee, _data, _reward, _ppo, _evaluation)
+    """On unreadable parts, referee, labels, data, SFT, reward model, PPO, evaluation: in order."""
+    parts = (_unreadable, _referee, _data, _sft, _reward, _ppo, _evaluation)
     return [note for part in parts for note in part(report)]
 
 
@@ -38,6 +38,8 @@ def stage_notes(result: Result) -> Iterator[str]:
 
     The reward model's notes come here too, as PPO is what costs most.
     """
+    if isinstance(result, SFTResult):
+        yield from sft_notes(sft_part(result))
     if isinstance(result, RewardResult):
         yield from reward_notes(reward_part(result))
 
@@ -82,6 +84,15 @@ def _data(report: Mapping[str, Any]) -> Iterator[str]:
         yield from report["data"]["quality"]["warnings"]
 
 
+def sft_notes(sft: Mapping[str, Any] | None) -> Iterator[str]:
+    """What SFT did not learn from."""
+    if sft is not None and sft["too_long"]:
+        yield (
+            f"{sft['too_long']} of {sft['examples'] + sft['too_long']} examples were left out of "
+            "SFT: their prompts alone are as long as sft.max_length."
+        )
+
+
 def is_unproven(reward: Mapping[str, Any]) -> bool:
     """Whether a coin could have what the reward model has on pairs it has not seen."""
     low: float | None = reward["accuracy_low"]
@@ -92,6 +103,12 @@ def reward_notes(reward: Mapping[str, Any] | None) -> Iterator[str]:
     """What the held-out pairs and the pairs it was trained on say of a reward model."""
     if reward is None:
         return
+    if reward["too_long"]:
+        given = reward["pairs"] + reward["held_out_pairs"] + reward["too_long"]
+        yield (
+            f"{reward['too_long']} of {given} pairs were left out of the reward model: cut to "
+            "reward.max_length, their sides are the same."
+        )
     if reward["accuracy"] is not None:
         yield _on_held_out_pairs(reward)
     if reward["loss_end"] > UNFITTED:
@@ -132,6 +149,10 @@ def _on_undebated_scenes(undebated: Mapping[str, Any]) -> str:
     return (
         f"{preferences}: PPO will teach {', and '.join(taught)}." if taught else f"{preferences}."
     )
+
+
+def _sft(report: Mapping[str, Any]) -> Iterator[str]:
+    return sft_notes(report["training"]["sft"])
 
 
 def _reward(report: Mapping[str, Any]) -> Iterator[str]:

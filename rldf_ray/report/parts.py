@@ -59,7 +59,7 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
         "referee": part(AuditResult, _referee),
         "data": part(DataResult, _data),
         "training": {
-            "sft": part(SFTResult, _sft),
+            "sft": part(SFTResult, sft_part),
             "reward": part(RewardResult, reward_part),
             "ppo": part(PPOResult, _ppo),
         },
@@ -142,12 +142,14 @@ def _data(result: DataResult) -> Part:
     }
 
 
-def _sft(result: SFTResult) -> Part | None:
+def sft_part(result: SFTResult) -> Part | None:
+    """What the result of the SFT stage shows."""
     losses = _logged(recorded(result.history, "sft", "history"), "loss")
     if not losses:
         return None
     return {
         "examples": recorded(result.examples, "sft", "examples"),
+        "too_long": if_recorded(result.too_long),
         "steps": len(losses),
         "loss_first": losses[0],
         "loss_last": losses[-1],
@@ -165,6 +167,7 @@ def reward_part(result: RewardResult) -> Part | None:
     estimate = share_estimate(round(accuracy[-1] * held_out), held_out) if accuracy else None
     return {
         "pairs": recorded(result.pairs, "reward", "pairs"),
+        "too_long": if_recorded(result.too_long),
         "steps": len(losses),
         "loss_first": losses[0],
         "loss_last": losses[-1],

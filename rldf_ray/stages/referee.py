@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from msgspec import UNSET
+
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.referee.labelled_statements import LabelledStatement
 from rldf_ray.referee.platt import Calibration, PlattError, platt
@@ -22,6 +24,7 @@ def referee(run: Run) -> RefereeResult:
             separate the statements that were kept for calibration.
     """
     from rldf_ray.referee.fit import fit_pairs, fit_statements
+    from rldf_ray.train.lengths import ROWS, rows_used
     from rldf_ray.train.reward import held_out_topics, train_reward
 
     plan = run.plan
@@ -34,6 +37,7 @@ def referee(run: Run) -> RefereeResult:
         "data": run.folder.shared("labelled"),
     }
     history = train_in_folder(run, "referee", train_reward, folders, {"fit": plan.referee.fit})
+    rows = rows_used(run.folder.fetched(f"referee/{ROWS}"))
     calibration = _calibrated(run, kept)
     weights = run.folder.fetched("referee/model") / "model.safetensors"
     run.folder.write_json(
@@ -41,8 +45,9 @@ def referee(run: Run) -> RefereeResult:
         {**asdict(calibration), "revision": file_digest(weights)[:16]},
     )
     return RefereeResult(
-        pairs=(len(statements) - len(kept)) // 2,
-        held_out_pairs=len(kept) // 2,
+        pairs=rows.used if rows else (len(statements) - len(kept)) // 2,
+        held_out_pairs=rows.held_out if rows else len(kept) // 2,
+        too_long=rows.too_long if rows else UNSET,
         labelled=file_digest(pairs),
         calibration=asdict(calibration),
         history=history,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
+
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.records import topics_of
 from rldf_ray.stages.run import Run
@@ -13,15 +15,18 @@ from rldf_ray.storage.results import RewardResult
 
 def reward(run: Run) -> RewardResult:
     """Preference pairs -> reward/model, fitted from pi_SFT or from the plan's model."""
+    from rldf_ray.train.lengths import ROWS, rows_used
     from rldf_ray.train.reward import held_out_topics, train_reward
 
+    history = train_in_folder(run, "reward", train_reward, _reward_start(run))
+    rows = rows_used(run.folder.fetched(f"reward/{ROWS}"))
     topics_of_pairs = run.folder.read_table("data/pairs.parquet")["topic_id"].to_pylist()
     held_out = held_out_topics(topics_of_pairs, run.plan.reward.held_out_share)
     number = sum(topic in held_out for topic in topics_of_pairs)
-    history = train_in_folder(run, "reward", train_reward, _reward_start(run))
     return RewardResult(
-        pairs=len(topics_of_pairs) - number,
-        held_out_pairs=number,
+        pairs=rows.used if rows else len(topics_of_pairs) - number,
+        held_out_pairs=rows.held_out if rows else number,
+        too_long=rows.too_long if rows else UNSET,
         history=history,
         undebated=_asked_about_undebated_scenes(run),
     )

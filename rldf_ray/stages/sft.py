@@ -9,8 +9,12 @@ from rldf_ray.storage.results import SFTResult
 
 def sft(run: Run) -> SFTResult:
     """Low-bias statements -> sft/model."""
+    from rldf_ray.train.lengths import ROWS, rows_used
     from rldf_ray.train.sft import train_sft
 
     history = train_in_folder(run, "sft", train_sft, {"model": run.plan.model})
-    examples = run.folder.read_table("data/sft.parquet").num_rows
-    return SFTResult(examples=examples, history=history)
+    rows = rows_used(run.folder.fetched(f"sft/{ROWS}"))
+    if rows is None:
+        given = run.folder.read_table("data/sft.parquet").num_rows
+        return SFTResult(examples=given, history=history)
+    return SFTResult(examples=rows.used, too_long=rows.too_long, history=history)

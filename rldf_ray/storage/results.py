@@ -119,6 +119,7 @@ class RefereeResult(msgspec.Struct, kw_only=True, frozen=True):
     Attributes:
         labelled: hash of the pairs it was fitted to.
         calibration: how its rewards become scores.
+        too_long: pairs left out, as their sides are the same within `referee.fit.max_length`.
     """
 
     STAGE: ClassVar[str] = "referee"
@@ -128,21 +129,28 @@ class RefereeResult(msgspec.Struct, kw_only=True, frozen=True):
     labelled: Recorded[str]
     calibration: Recorded[dict[str, Any]]
     history: Recorded[History]
+    too_long: Recorded[int] = UNSET
 
 
 class SFTResult(msgspec.Struct, kw_only=True, frozen=True):
-    """What SFT was given and what it logged."""
+    """What SFT learned from and what it logged.
+
+    Attributes:
+        too_long: examples left out, as no word of their answer is within `sft.max_length`.
+    """
 
     STAGE: ClassVar[str] = "sft"
 
     examples: Recorded[int]
     history: Recorded[History]
+    too_long: Recorded[int] = UNSET
 
 
 class RewardResult(msgspec.Struct, kw_only=True, frozen=True):
     """The fit of the reward model.
 
     Attributes:
+        too_long: pairs left out, as their sides are the same within `reward.max_length`.
         undebated: its rewards on scenes nobody debated; None where there are none.
     """
 
@@ -151,6 +159,7 @@ class RewardResult(msgspec.Struct, kw_only=True, frozen=True):
     pairs: Recorded[int]
     held_out_pairs: Recorded[int]
     history: Recorded[History]
+    too_long: Recorded[int] = UNSET
     undebated: Recorded[dict[str, Any] | None] = UNSET
 
 

@@ -43,6 +43,7 @@ def _loop(config: dict[str, Any]) -> None:
 
     from rldf_ray.models.reward_score import closing_ids
     from rldf_ray.train.layers import lower_layers
+    from rldf_ray.train.lengths import RowsUsed, check_some_left, that_differ
     from rldf_ray.train.lora import begin_as, lora_config, save_trained
     from rldf_ray.train.prompts_once import chosen_and_rejected, read_prompts_once
     from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
@@ -54,7 +55,7 @@ def _loop(config: dict[str, Any]) -> None:
     )
 
     job: TrainJob = config["job"]
-    prepare_worker(job)
+    rank = prepare_worker(job)
     fit: RefereeFitSection | None = job.extra.get("fit")
     section, out = fit or job.plan.reward, Path(job.folders["out"])
     tokenizer = AutoTokenizer.from_pretrained(job.folders["model"])
@@ -64,13 +65,6 @@ def _loop(config: dict[str, Any]) -> None:
         center_rewards_coefficient=section.centre or None,
         **trainer_arguments(job, section),
     )
-    model = AutoModelForSequenceClassification.from_pretrained(
-        job.folders["model"], num_labels=1, dtype=dtype_of(job.plan.train)
-    )
-    model.config.pad_token_id = tokenizer.pad_token_id
-    if fit is not None:
-        lower_layers(model, fit.layers, fit.trained_layers)
-    read_prompts_once(model, chosen_and_rejected)
     pairs = Dataset.from_parquet(str(Path(job.folders["data"]) / "pairs.parquet"))
     held_out = held_out_topics(pairs["topic_id"], section.held_out_share)
     # TRL drops pairs longer than max_length; given ids, it takes them as we cut them.
@@ -78,8 +72,21 @@ def _loop(config: dict[str, Any]) -> None:
         lambda row: _encode(row, tokenizer, closing, section.max_length),
         remove_columns=[c for c in pairs.column_names if c != "topic_id"],
     )
-    train = encoded.filter(lambda row: row["topic_id"] not in held_out)
-    test = encoded.filter(lambda row: row["topic_id"] in held_out)
+    length = "referee.fit.max_length" if fit else "reward.max_length"
+    kept = that_differ(encoded, length, section.max_length)
+    train = kept.filter(lambda row: row["topic_id"] not in held_out)
+    test = kept.filter(lambda row: row["topic_id"] in held_out)
+    check_some_left(len(train), len(pairs), "pairs to train on", length, section.max_length)
+    if rank == 0:
+        too_long = len(pairs) - len(kept)
+        RowsUsed(used=len(train), held_out=len(test), too_long=too_long).write(out)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        job.folders["model"], num_labels=1, dtype=dtype_of(job.plan.train)
+    )
+    model.config.pad_token_id = tokenizer.pad_token_id
+    if fit is not None:
+        lower_layers(model, fit.layers, fit.trained_layers)
+    read_prompts_once(model, chosen_and_rejected)
     trainer = RewardTrainer(
         model=model,
         args=arguments,

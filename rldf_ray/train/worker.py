@@ -34,6 +34,9 @@ RAY_TRAIN = "ray_train"
 # What Ray's memory monitor says of a host; the line after it is advice about Ray's settings.
 OUT_OF_MEMORY = re.compile(r"Memory on the node \(IP: ([^,]+),[^)]*\) was (\S+) used / (\S+) limit")
 
+# The class of an error whose message is the whole story.
+OWN_ERROR = re.compile(r"^rldf_ray\.[\w.]+: ")
+
 
 class TrainingError(UserError):
     """A training job failed; the message has the worker's own reason."""
@@ -127,7 +130,7 @@ def reason_of(error: BaseException) -> str:
             "train.lora, engines.kv_cache_gib) or run it where there is more"
         )
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    return lines[-1].strip() if lines else type(error).__name__
+    return OWN_ERROR.sub("", lines[-1].strip()) if lines else type(error).__name__
 
 
 def prepare_worker(job: TrainJob) -> int:

@@ -9,7 +9,7 @@ import pytest
 from rldf_ray.report.notes import notes_of
 
 REWARD = {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50}
-REWARD |= {"loss_end": 0.1, "undebated": None}
+REWARD |= {"loss_end": 0.1, "undebated": None, "pairs": 200, "too_long": 0}
 LAST = "One run with one seed: differences between runs were not measured."
 
 
@@ -37,6 +37,7 @@ def a_report(**changes: Any) -> dict[str, Any]:
             "quality": {"warnings": ["Length alone predicts the label."]},
         },
         "training": {
+            "sft": {"examples": 100, "too_long": 0},
             "reward": REWARD,
             "ppo": {"episodes": 64, "steps": 16, "kl_last": 0.0123},
         },
@@ -90,7 +91,7 @@ def test_a_run_that_has_only_begun_claims_nothing() -> None:
         debates=None,
         data=None,
         evaluation=None,
-        training={"reward": None, "ppo": None},
+        training={"sft": None, "reward": None, "ppo": None},
     )
     assert notes_of(begun) == [
         "The referee was not audited, so nothing is known of how good its labels are.",
@@ -182,6 +183,14 @@ def test_what_a_reward_model_would_teach_is_said(
 )
 def test_an_unmeasured_reward_model_is_not_judged(reward: dict[str, Any] | None) -> None:
     assert not any(note.startswith("The reward model") for note in notes_of(trained(reward=reward)))
+
+
+@pytest.mark.parametrize("number", [None, 0, 30])
+def test_rows_that_were_too_long_to_learn_from_are_said(number: int | None) -> None:
+    sft, reward = {"examples": 100, "too_long": number}, {**REWARD, "too_long": number}
+    notes = [n for n in notes_of(trained(sft=sft, reward=reward)) if "were left out of" in n]
+    said = ["30 of 130 examples", "30 of 280 pairs"] if number else []
+    assert [" ".join(note.split()[:4]) for note in notes] == said
 
 
 # ---- PPO

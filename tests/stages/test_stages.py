@@ -15,6 +15,7 @@ from rldf_ray.dataset.preference_data import prompts_table
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.stages import referee as referee_stage
 from rldf_ray.stages import reward as reward_stage
+from rldf_ray.stages import sft as sft_stage
 from rldf_ray.stages import training as training_stages
 from rldf_ray.stages.run import Run
 from rldf_ray.storage.object_store import ObjectStore
@@ -143,3 +144,30 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
             folder.fresh_folder("sft")  # as --redo does
         assert history() == [{"loss": 2}]
     assert len(trained) == 2
+
+
+def test_what_was_too_long_to_learn_from_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train_in_folder(run: Run, name: str, *given: Any) -> Any:
+        rows = {"used": 5, "held_out": 1, "too_long": 2}
+        run.folder.write_json(f"{name}/rows.json", rows)
+        return []
+
+    for stage in (reward_stage, sft_stage):
+        monkeypatch.setattr(stage, "train_in_folder", train_in_folder)
+    folder = RunFolder(tmp_path)
+    folder.write_table("data/pairs.parquet", pa.table({"topic_id": ["a", "b"]}))
+    folder.write_table("data/topics.parquet", table_of([], TOPIC_SCHEMA))
+    folder.write_table("data/prompts.parquet", prompts_table([]))
+    run = Run(
+        plan=plan_with("model=embedded"),
+        folder=folder,
+        placement=PLACEMENT,
+        progress=Progress(),
+        run_id="id",
+        speakers=SPEAKERS,
+    )
+    examples, pairs = sft_stage.sft(run), reward_stage.reward(run)
+    assert (examples.examples, examples.too_long) == (5, 2)
+    assert (pairs.pairs, pairs.held_out_pairs, pairs.too_long) == (5, 1, 2)
