@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.provenance import source_commit
 from rldf_ray.dataset import DatasetError
+from rldf_ray.dataset.given_files import read_rows
 from rldf_ray.dataset.imported import (
     PairRow,
     R,
@@ -29,7 +30,6 @@ from rldf_ray.dataset.imported import (
     TranscriptRow,
     debated_topics,
     pairs_from,
-    read_rows,
     statements_from,
     topics_from,
     without,

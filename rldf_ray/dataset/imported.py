@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.conversations import Answered, Asked, Preference, preference
-from rldf_ray.dataset.texts import Text
+from rldf_ray.dataset.texts import AnyText, Text
 from rldf_ray.plan import Plan
 from rldf_ray.records import PAIR_SCHEMA, Label, Split, Statement, Topic, context_of, topic_id
 from rldf_ray.referee.labels import Threshold, label_round
-from rldf_ray.storage.json_lines import numbered_lines
-from rldf_ray.storage.parquet import given_table
 from rldf_ray.topics.bias_type import SeedJudgement
 from rldf_ray.topics.writer import judgement_problem, split_of
 
-# How many wrong rows one message names.
-NAMED = 10
 IMPORTED = "imported"
+# The tables have 32 bits for these.
+LARGEST = 2**31 - 1
 
 
 class Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class TopicRow(Row):
     """An opinion topic is its `text`; a judgement topic has the other fields too (METHOD 1)."""
 
-    bias_type: str
+    bias_type: AnyText
     text: Text
     split: Split | None = None
     clue: Text | None = None
     question: Text | None = None
-    groups: tuple[str, str] | None = None
-    answer: str | None = None
+    groups: tuple[AnyText, AnyText] | None = None
+    answer: AnyText | None = None
 
     @model_validator(mode="after")
     def _is_an_opinion_or_a_whole_scene(self) -> TopicRow:
@@ -65,15 +61,15 @@ class TopicRow(Row):
 class TranscriptRow(Row):
     """A statement; its label comes from its score by the plan's threshold, unless it is given."""
 
-    bias_type: str
+    bias_type: AnyText
     topic: Text
-    text: str
+    text: AnyText
     score: float = Field(ge=0, le=10)
     label: Label | None = None
-    debate: str = ""
-    round: int = Field(1, ge=1)
-    role: int = Field(0, ge=0)
-    identity: str = ""
+    debate: AnyText = ""
+    round: int = Field(1, ge=1, le=LARGEST)
+    role: int = Field(0, ge=0, le=LARGEST)
+    identity: AnyText = ""
     finish_reason: Literal["stop", "length"] = "stop"
 
     @property
@@ -87,8 +83,8 @@ class PairRow(Row):
     prompt: Asked | None = None
     chosen: Answered
     rejected: Answered
-    bias_type: str = IMPORTED
-    topic: str | None = None
+    bias_type: AnyText = IMPORTED
+    topic: AnyText | None = None
     chosen_score: float | None = None
     rejected_score: float | None = None
 
@@ -107,28 +103,6 @@ class PairRow(Row):
 
 
 R = TypeVar("R", TopicRow, TranscriptRow, PairRow)
-
-
-def read_rows(path: Path, model: type[R]) -> list[R]:
-    """All rows of a .jsonl or .parquet file.
-
-    Raises:
-        DatasetError: it is empty, or has wrong rows: the first ones, with their line (.jsonl) or
-            row (.parquet) from 1, the field, and what is wrong.
-        LinesError, ParquetError: it is neither text nor a Parquet file.
-    """
-    rows, wrong = [], []
-    for place, values in _raw_rows(path):
-        try:
-            rows.append(model.model_validate(values))
-        except ValidationError as error:
-            wrong += [f"{place}: {_problem(details)}" for details in error.errors()]
-    if wrong:
-        more = f"\n  and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
-        raise DatasetError(f"{path}:\n  " + "\n  ".join(wrong[:NAMED]) + more)
-    if not rows:
-        raise DatasetError(f"{path} holds no rows")
-    return rows
 
 
 def topics_from(rows: Iterable[TopicRow], plan: Plan) -> list[Topic]:
@@ -210,31 +184,6 @@ def without(topics: Iterable[Topic], taken: Iterable[Topic]) -> list[Topic]:
     names = {topic.topic_id for topic in taken}
     left = [topic for topic in topics if topic.topic_id not in names]
     return [replace(t, split="ppo") if t.split == "debate" else t for t in left]
-
-
-def _raw_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    if path.suffix == ".parquet":
-        for place, values in enumerate(given_table(path).to_pylist(), start=1):
-            yield f"row {place}", {k: v for k, v in values.items() if v is not None}
-    elif path.suffix == ".jsonl":
-        for place, line in numbered_lines(path):
-            yield f"line {place}", _parsed(path, place, line)
-    else:
-        raise DatasetError(f"{path}: expected a file that ends in .jsonl or .parquet")
-
-
-def _parsed(path: Path, place: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DatasetError(f"{path}: line {place}: not JSON: {error}") from error
-
-
-def _problem(details: Any) -> str:
-    where = ".".join(str(part) for part in details["loc"])
-    message = details["msg"].removeprefix("Value error, ")
-    shown = "" if isinstance(details["input"], dict) else f" (found {details['input']!r:.60})"
-    return f"{where}: {message}{shown}" if where else message
 
 
 def _check_bias_type(name: str, plan: Plan) -> None:

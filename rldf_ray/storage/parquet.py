@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rldf_ray.errors import UserError
+
+BATCH = 16_384
+"""Rows that are looked at together."""
 
 
 class ParquetError(UserError):
@@ -20,14 +24,54 @@ def given_table(path: Path, columns: Collection[str] = ()) -> pa.Table:
 
     Raises:
         OSError: the file cannot be read.
-        ParquetError: it is not a Parquet file, or lacks some of `columns`.
+        ParquetError: it is not a Parquet file, is damaged, or lacks some of `columns`.
     """
-    try:
-        table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise ParquetError(f"{path}: not a Parquet file ({error})") from error
+    with _opened(path) as file:
+        table = file.read()
+        table.validate(full=True)
     if missing := sorted(set(columns) - set(table.column_names)):
         raise ParquetError(
             f"{path}: no column {', '.join(missing)}; found: {', '.join(table.column_names)}"
         )
     return table
+
+
+def given_batches(path: Path) -> Iterator[pa.RecordBatch]:
+    """The rows of the table in `path`, some at a time.
+
+    Raises:
+        OSError, ParquetError: as `given_table`; what is damaged further down is met there.
+    """
+    with _opened(path) as file:
+        batches = file.iter_batches(batch_size=BATCH)
+        while (batch := _next(path, batches)) is not None:
+            yield batch
+
+
+def _next(path: Path, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    with _naming(path):
+        batch = next(batches, None)
+        if batch is not None:
+            # Texts that are not UTF-8 are found out here.
+            batch.validate(full=True)
+        return batch
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    with path.open("rb") as content, _naming(path):
+        file = pq.ParquetFile(content)
+        names = file.schema_arrow.names
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ParquetError(f"{path}: more than one column {', '.join(twice)}; allowed: one")
+        yield file
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """What the library says of a file's content, with the file's name and on one line."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split())
+        raise ParquetError(f"{path}: not a Parquet file, or damaged ({why})") from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from rldf_ray import cli
 from rldf_ray.dataset.begin_run import Given, import_run
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.overlap import NOTHING_EVALUATED
@@ -27,3 +29,28 @@ def test_sides_that_are_whole_conversations_are_answers_to_their_prompt(tmp_path
         assert [message["role"] for message in row["prompt"]] == ["user"]
         assert len(row["chosen"]) == len(row["rejected"]) == 1
         assert row["chosen"] != row["rejected"]
+
+
+ACCEPTED = {"conflicting", "duplicates", "esc", "good", "html"}
+FILES = sorted((CASES / "import").iterdir()) if CASES.is_dir() else []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_is_taken_whole_or_refused_in_one_message(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    kind = "--pairs" if path.name.startswith("pairs_") else "--transcripts"
+    words = ["rldf", "data", "import", str(run), "--plan", "smoke", kind, str(path)]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr()
+    assert "\033" not in said.out + said.err and "Traceback" not in said.err
+    if path.stem in ACCEPTED:
+        assert ended.value.code == 0 and (run / "plan.yaml").exists()
+        return
+    assert ended.value.code == 1 and not run.exists()
+    assert said.err.startswith(f"error: {path}") and len(said.err) < 3000
+    if path.suffix == ".jsonl":
+        assert ": line " in said.err or "\n  line " in said.err

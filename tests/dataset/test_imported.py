@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.dataset import DatasetError
+from rldf_ray.dataset.given_files import read_rows
 from rldf_ray.dataset.imported import (
     PairRow,
     TopicRow,
     TranscriptRow,
     pairs_from,
-    read_rows,
     statements_from,
     topics_from,
 )
