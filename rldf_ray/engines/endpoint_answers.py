@@ -28,8 +28,10 @@ def remembering(
     Who answers behind an address is not known here, so the reader has to be.
     """
     from rldf_ray.models.openai_http import OpenAIModel
+    from rldf_ray.models.openai_left_out import LEFT_OUT
 
-    remote = OpenAIModel(Speaker.parse(model).model, endpoint)
+    name = Speaker.parse(model).model
+    remote = OpenAIModel(name, endpoint, left_out=out.path(LEFT_OUT))
     path = out.path("journal/calls.jsonl")
     journal = Journal(path)
     try:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,10 +18,9 @@ from openai import (
     APIStatusError,
     APITimeoutError,
     AsyncOpenAI,
-    BadRequestError,
     DefaultAsyncHttpxClient,
-    UnprocessableEntityError,
 )
+from openai.types.chat import ChatCompletion
 from tenacity import (
     AsyncRetrying,
     Future,
@@ -30,8 +31,10 @@ from tenacity import (
 
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, Usage
 from rldf_ray.models.limits import Budget, ConcurrencyLimiter, Rate, estimated
+from rldf_ray.models.openai_left_out import LeftOut
+from rldf_ray.models.openai_refusal import reason_of, refused_field
 from rldf_ray.models.openai_reply import completions_of, is_chat_completion
-from rldf_ray.models.openai_request import body_of, logprob_fields
+from rldf_ray.models.openai_request import body_of
 from rldf_ray.models.openai_retry import is_passing, retry_after_s, wait_s, worth_another_try
 from rldf_ray.plan import Endpoint
 
@@ -64,17 +67,27 @@ class OpenAIModel:
     `structured_outputs`); elsewhere they are a plain request. The text comes back as the server
     sent it, and the caller decides whether it is one of the choices.
 
+    A field that the server refuses by its name, twice and not without it, is left out from then on
+    (openai_left_out.py).
+
     Args:
         model: the model's name at the endpoint.
         endpoint: where it is, which variable holds its key, and the limits.
         budget: what may still be spent; without one there is no limit.
+        left_out: where the fields that the server does not take are kept for later starts.
 
     Raises:
         ModelError: the key's variable is not set (a server at `base_url` needs none), or
             `base_url` is no HTTP URL.
     """
 
-    def __init__(self, model: str, endpoint: Endpoint, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        endpoint: Endpoint,
+        budget: Budget | None = None,
+        left_out: Path | None = None,
+    ) -> None:
         if endpoint.base_url is not None and urlsplit(endpoint.base_url).scheme not in (
             "http",
             "https",
@@ -84,7 +97,8 @@ class OpenAIModel:
         self._endpoint = endpoint
         self._key = _api_key(endpoint)
         self._url = endpoint.base_url or ""
-        self._logprobs_refused = False
+        self._left_out = LeftOut(self._where(), left_out)
+        self._gave_logprobs = False
         self._line: _Line | None = None
         self._budget = budget or Budget()
         self._limiter = ConcurrencyLimiter(endpoint.in_flight)
@@ -109,8 +123,7 @@ class OpenAIModel:
         async with self._limiter.slot():
             try:
                 with self._budget.reserved(request):
-                    reply = await self._reply(line.client, request)
-                    samples = self._completions(reply, request)
+                    samples = await self._samples(line.client, request)
                     used = sum((sample.usage for sample in samples), Usage())
                     self._budget.spent = self._budget.spent + used
             except RetryError as error:
@@ -143,26 +156,54 @@ class OpenAIModel:
             self._line = _Line(loop, client)
         return self._line
 
+    async def _samples(self, client: AsyncOpenAI, request: ChatRequest) -> tuple[Completion, ...]:
+        """All samples: in one reply, or one by one from a server that knows no `n`."""
+        samples = self._completions(await self._reply(client, request), request)
+        if len(samples) < request.n:
+            self._left_out.add({"n": f"{len(samples)} of {request.n} samples came back"})
+        while len(samples) < request.n:
+            one = replace(request, n=1, seed=request.seed + len(samples))
+            samples += self._completions(await self._reply(client, one), one)
+        return samples
+
     async def _reply(self, client: AsyncOpenAI, request: ChatRequest) -> Any:
-        body = body_of(request, self._model, self._endpoint.base_url is not None)
-        wanted = logprob_fields(request)
+        """The reply, without the fields that the server does not take.
+
+        A refusal counts as one of a field once the same request was refused for it again and was
+        taken without it: one that passes, or has another reason, changes nothing.
+        """
         most = estimated(request)
-        tokens = most.prompt + most.generated
-        if not wanted or self._logprobs_refused:
-            return await self._send(client, body, tokens)
-        try:
-            return await self._send(client, {**body, **wanted}, tokens)
-        except (BadRequestError, UnprocessableEntityError):
-            reply = await self._send(client, body, tokens)
-            # Only now is it known that the log-probabilities were what the server refused.
-            self._logprobs_refused = True
+        refused: dict[str, str] = {}
+        suspected: str | None = None
+        while True:
+            left_out = self._left_out.names | refused.keys()
+            body = body_of(request, self._model, self._endpoint.base_url is not None, left_out)
+            try:
+                reply = await self._send(client, body, most.prompt + most.generated)
+            except APIStatusError as error:
+                field = refused_field(error, body)
+                if field is None or (field.startswith("max_") and _has_limit(left_out)):
+                    raise
+                if field == suspected:
+                    refused[field] = self._what(error)
+                suspected = field
+                continue
+            self._left_out.add(refused, self._after_others(refused))
+            self._gave_logprobs = self._gave_logprobs or "logprobs" in body
             return reply
+
+    def _after_others(self, refused: Collection[str]) -> str:
+        if "logprobs" not in refused or not self._gave_logprobs:
+            return ""
+        return "; it took them before, so that this run's labels are of two kinds"
 
     async def _send(self, client: AsyncOpenAI, body: dict[str, Any], tokens: int) -> Any:
         retrying = AsyncRetrying(
             stop=stop_after_attempt(1 + self._endpoint.retries),
             wait=wait_s,
-            retry=retry_if_exception(worth_another_try),
+            retry=retry_if_exception(
+                lambda error: worth_another_try(error) and refused_field(error, body) is None
+            ),
         )
         return await retrying(self._try_once, client, body, tokens)
 
@@ -173,7 +214,7 @@ class OpenAIModel:
         try:
             # The client's own timeout starts anew with every piece received; this is for the whole.
             async with asyncio.timeout(self._endpoint.timeout_s):
-                reply = await client.chat.completions.create(**body)
+                reply = await client.post("/chat/completions", cast_to=ChatCompletion, body=body)
         except json.JSONDecodeError:
             return None  # like any other reply that is no chat completion, it is refused below
         except Exception as error:
@@ -190,10 +231,10 @@ class OpenAIModel:
                 f"{self._where()} answered with something that is no chat completion: check that "
                 "endpoint.base_url is an OpenAI-compatible API (it often ends in /v1)"
             )
-        if len(reply.choices) != request.n:
+        if len(reply.choices) > request.n:
             raise self._error(
                 f"{self._where()} returned {len(reply.choices)} samples where {request.n} were "
-                "asked for: this server does not support n; name another one"
+                "requested: this is no OpenAI-compatible server; name another one"
             )
         return completions_of(reply, request, self._model)
 
@@ -217,7 +258,7 @@ class OpenAIModel:
     def _what(self, error: BaseException | None) -> str:
         if isinstance(error, APIStatusError):
             # Cut only once the key is gone: a part of it would no longer match.
-            reason = self._without_key(_reason(error))[:MOST_REASON]
+            reason = self._without_key(reason_of(error))[:MOST_REASON]
             return f"status {error.status_code}" + (f" ({reason})" if reason else "")
         if isinstance(error, TimeoutError | APITimeoutError):
             return f"timeout after {self._endpoint.timeout_s:g} s (endpoint.timeout_s)"
@@ -254,10 +295,6 @@ def _api_key(endpoint: Endpoint) -> str:
     return key
 
 
-def _reason(error: APIStatusError) -> str:
-    # Servers repeat parts of a wrong key when they refuse it.
-    if error.status_code == 401:
-        return ""
-    body = error.body
-    said = body.get("message") if isinstance(body, dict) else body
-    return " ".join(str(said or "").split())
+def _has_limit(left_out: Collection[str]) -> bool:
+    """Whether the limit's other name was refused: without any limit nothing is sent."""
+    return any(name.startswith("max_") for name in left_out)

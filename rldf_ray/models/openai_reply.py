@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,20 +12,21 @@ from openai.types.chat import ChatCompletion
 from rldf_ray.models.base import ChatRequest, Completion, FinishReason, Usage
 
 MOST_MISSED = 0.01
+_FENCED = re.compile(r"\s*```\w*\s(.*?)\s*```\s*", re.DOTALL)
 
 
 def completions_of(
     reply: ChatCompletion, request: ChatRequest, model: str
 ) -> tuple[Completion, ...]:
-    """The samples of a reply that `is_chat_completion` and has as many as were asked for.
+    """The samples of a reply that `is_chat_completion`.
 
     The server tells the generated tokens of all samples together; they are shared out evenly. A
     sample cut by the server's content filter counts as "length".
     """
-    usages = _usages(reply, request.n)
+    usages = _usages(reply, len(reply.choices))
     return tuple(
         Completion(
-            text=choice.message.content or choice.message.refusal or "",
+            text=_text(choice.message.content or choice.message.refusal or "", request),
             finish_reason=_finish_reason(choice.finish_reason),
             usage=usage,
             model=model,
@@ -34,6 +36,12 @@ def completions_of(
         )
         for choice, usage in zip(reply.choices, usages, strict=True)
     )
+
+
+def _text(text: str, request: ChatRequest) -> str:
+    """JSON that nothing enforced often comes in a Markdown fence."""
+    fenced = _FENCED.fullmatch(text) if request.json_schema is not None else None
+    return text if fenced is None else fenced[1]
 
 
 def is_chat_completion(reply: Any) -> bool:
