@@ -34,6 +34,8 @@ class Choice:
         """
         if self.value is not None:
             return None
+        if self.completion.refusal is not None:
+            return f"no answer: {self.completion.refusal}"
         return f"{what} did not parse: {self.completion.text.strip()!r}"
 
 

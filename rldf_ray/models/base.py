@@ -105,6 +105,8 @@ class Completion:
         logprobs: natural log-probability of each of `token_ids`, where asked for.
         choice_probabilities: probability of each choice, summing to 1, where asked for and the
             backend tells; None otherwise.
+        refusal: why there is no text, where a server's content filter let none through; None
+            otherwise.
     """
 
     text: str
@@ -116,6 +118,7 @@ class Completion:
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] | None = None
     choice_probabilities: dict[str, float] | None = field(default=None)
+    refusal: str | None = None
 
 
 class ChatModel(Protocol):

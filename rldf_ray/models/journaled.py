@@ -11,6 +11,8 @@ from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Usage
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 
+RARE = ("refusal",)
+
 
 class EarlierCalls(Protocol):
     """What other runs have asked already."""
@@ -84,7 +86,7 @@ class JournaledModel:
         samples = await self._model.complete(request)
         self._journal.append(
             request.address,
-            {"request": request_digest, "samples": msgspec.to_builtins(samples)},
+            {"request": request_digest, "samples": [_saved(sample) for sample in samples]},
         )
         self.made += 1
         return self._counted(samples)
@@ -98,6 +100,12 @@ def _retrieve(call: asyncio.Future[Any]) -> None:
     """A failure that nobody waits for any more is no news: its cause has been reported."""
     if not call.cancelled():
         call.exception()
+
+
+def _saved(sample: Completion) -> dict[str, Any]:
+    """What few samples have is written for those alone, as earlier versions knew nothing of it."""
+    saved: dict[str, Any] = msgspec.to_builtins(sample)
+    return {name: value for name, value in saved.items() if value or name not in RARE}
 
 
 def _completion(saved: dict[str, Any]) -> Completion:

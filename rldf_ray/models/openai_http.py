@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -32,11 +33,13 @@ from tenacity import (
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, Usage
 from rldf_ray.models.limits import Budget, ConcurrencyLimiter, Rate, estimated
 from rldf_ray.models.openai_left_out import LeftOut
-from rldf_ray.models.openai_refusal import reason_of, refused_field
+from rldf_ray.models.openai_refusal import is_filtered, reason_of, refused_field
 from rldf_ray.models.openai_reply import completions_of, is_chat_completion
 from rldf_ray.models.openai_request import body_of
 from rldf_ray.models.openai_retry import is_passing, retry_after_s, wait_s, worth_another_try
 from rldf_ray.plan import Endpoint
+
+log = logging.getLogger(__name__)
 
 MOST_REASON = 300
 NO_KEY = "none"
@@ -99,6 +102,7 @@ class OpenAIModel:
         self._url = endpoint.base_url or ""
         self._left_out = LeftOut(self._where(), left_out)
         self._gave_logprobs = False
+        self._any_filtered = False
         self._line: _Line | None = None
         self._budget = budget or Budget()
         self._limiter = ConcurrencyLimiter(endpoint.in_flight)
@@ -111,6 +115,8 @@ class OpenAIModel:
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         """Answer `request`; a sample cut by the server's content filter counts as "length".
+
+        Where the filter refuses the prompt itself, the samples are empty and have a `refusal`.
 
         The server tells the generated tokens of all samples together; they are shared out evenly.
 
@@ -129,10 +135,31 @@ class OpenAIModel:
             except RetryError as error:
                 raise self._error(self._gave_up(error.last_attempt)) from None
             except APIStatusError as error:
+                if is_filtered(error):
+                    return self._filtered(request, error)
                 raise self._error(self._refused(error)) from None
         most = estimated(request)
         self._tokens.correct(most.prompt + most.generated - used.prompt - used.generated)
         return samples
+
+    def _filtered(self, request: ChatRequest, error: APIStatusError) -> tuple[Completion, ...]:
+        """No text, and why: what nobody may ask is one item's failure and no end of a run."""
+        reason = f"the content filter refused the prompt: {self._what(error)}"
+        if not self._any_filtered:
+            self._any_filtered = True
+            log.warning(
+                "%s: %s; such requests count as failures of their items, and the run goes on",
+                *(self._where(), reason),
+            )
+        none = Completion(
+            text="",
+            finish_reason="length",
+            usage=Usage(),
+            model=self._model,
+            revision=self._model,
+            refusal=reason,
+        )
+        return (none,) * request.n
 
     async def close(self) -> None:
         """Close the connections; a later request opens new ones."""
@@ -181,7 +208,7 @@ class OpenAIModel:
             try:
                 reply = await self._send(client, body, most.prompt + most.generated)
             except APIStatusError as error:
-                field = refused_field(error, body)
+                field = None if is_filtered(error) else refused_field(error, body)
                 if field is None or (field.startswith("max_") and _has_limit(left_out)):
                     raise
                 if field == suspected:

@@ -1,4 +1,4 @@
-"""What a server's refusal is about: one of the request's fields, by the name it gives."""
+"""What a server's refusal is about: one of the request's fields, or the words of its prompt."""
 
 from __future__ import annotations
 
@@ -31,6 +31,20 @@ _STATUSES = (400, 404, 422, 500, 501)
 # A prompt that is too long is no field that the server does not know, though it may name one.
 _TOO_LONG = re.compile(r"too (?:large|long)|context (?:length|window)", re.IGNORECASE)
 _LIMITS = ("max_tokens", "max_completion_tokens")
+
+# Azure, OpenAI, Alibaba's, DeepSeek's, OpenRouter's.
+_FILTERED = re.compile(
+    r"content[_ ]?(?:filter|(?:management )?policy|exists risk|moderation)"
+    r"|ResponsibleAIPolicy|data_?inspection_?failed|usage polic|requires moderation",
+    re.IGNORECASE,
+)
+
+
+def is_filtered(error: APIStatusError) -> bool:
+    """Whether a content filter refused these words; another prompt is answered all the same."""
+    if error.status_code not in (400, 403, 422, 451):
+        return False
+    return _FILTERED.search(f"{error.code} {json.dumps(error.body)}") is not None
 
 
 def refused_field(error: BaseException, sent: Collection[str]) -> str | None:

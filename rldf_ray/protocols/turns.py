@@ -142,7 +142,8 @@ def _statement(
 def _failure(turn: Turn, label: Label | None) -> str | None:
     """Why the statement carries no label; None if it does."""
     if not turn.text:
-        return "the debater said nothing"
+        refusal = turn.completion.refusal
+        return "the debater said nothing" + (f": {refusal}" if refusal else "")
     if turn.score is None and turn.verdict.failure is not None:
         return turn.verdict.failure
     if label is None:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from rldf_ray.models import openai_retry
+from rldf_ray.models.agent import Choice
 from rldf_ray.models.base import (
     BudgetSpentError,
     ChatRequest,
@@ -527,6 +528,35 @@ async def test_no_answer_is_made_up_of_something_else(server: Server, answer: An
 async def test_more_samples_than_requested_are_an_error(server: Server) -> None:
     server.script = [completion("one", "two")]
     assert "returned 2 samples where 1" in await failed(model_of(server))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"message": "The response was filtered.", "code": "content_filter", "param": "n"}),
+        (400, {"message": "Your prompt may violate our usage policy.", "code": "invalid_prompt"}),
+        (400, {"message": "Content Exists Risk"}),
+        (403, {"message": "This model requires moderation and your input was flagged"}),
+    ],
+)
+async def test_a_content_filter_refuses_one_item_and_not_the_run(
+    server: Server, caplog: pytest.LogCaptureFixture, status: int, error: dict[str, str]
+) -> None:
+    refused = Answer(status, {"error": error})
+    server.otherwise = lambda body: refused if body["messages"][0]["content"] == "?" else ok(body)
+    model = model_of(server)
+    asking = replace(asking_scores(), messages=(Message("user", "?"),))
+    for _ in range(2):
+        (empty,) = await model.complete(asking)
+        assert (empty.text, empty.finish_reason, empty.usage) == ("", "length", Usage())
+        assert empty.refusal is not None and error["message"] in empty.refusal
+    (said,) = await asked(model)
+    assert said.text == "answer 0" and said.refusal is None
+    assert len(server.received) == 3
+    (line,) = [r.getMessage() for r in caplog.records if r.name.startswith("rldf_ray")]
+    assert "content filter" in line
+    assert Choice(None, None, empty).failure("the score") == f"no answer: {empty.refusal}"
 
 
 # --- keys
