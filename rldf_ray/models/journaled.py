@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from dataclasses import fields
 from typing import Any, Protocol
 
 import msgspec
@@ -11,7 +13,10 @@ from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Usage
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 
+log = logging.getLogger(__name__)
+
 RARE = ("refusal",)
+FIELDS = frozenset(field.name for field in fields(Completion))
 
 
 class EarlierCalls(Protocol):
@@ -49,6 +54,7 @@ class JournaledModel:
         self._earlier = earlier
         self.reused = 0
         self.made = 0
+        self.skipped = 0
         self.usage = Usage()
         self._under_way: set[asyncio.Future[tuple[Completion, ...]]] = set()
 
@@ -61,7 +67,7 @@ class JournaledModel:
         remembered = self._remembered(request.address, request_digest)
         if remembered is not None:
             self.reused += 1
-            return self._counted(tuple(_completion(sample) for sample in remembered))
+            return self._counted(remembered)
         call = asyncio.ensure_future(self._make(request, request_digest))
         self._under_way.add(call)
         call.add_done_callback(self._under_way.discard)
@@ -70,12 +76,25 @@ class JournaledModel:
         # of the event loop: it is paid for either way.
         return await asyncio.shield(call)
 
-    def _remembered(self, address: str, request: str) -> list[dict[str, Any]] | None:
+    def _remembered(self, address: str, request: str) -> tuple[Completion, ...] | None:
         entry = self._journal.get(address)
-        if entry is not None and entry["request"] == request:
-            samples: list[dict[str, Any]] = entry["samples"]
-            return samples
-        return None if self._earlier is None else self._earlier.samples(request)
+        if entry is not None and "request" not in entry:
+            self._skip(address)
+        elif entry is not None and entry["request"] == request:
+            samples = completions(entry.get("samples"))
+            if samples is not None:
+                return samples
+            self._skip(address)
+        known = None if self._earlier is None else self._earlier.samples(request)
+        return completions(known)
+
+    def _skip(self, address: str) -> None:
+        self.skipped += 1
+        log.warning(
+            "the journal's line of %s has other fields than this version's (%d such lines by now): "
+            "its call is made again",
+            *(address, self.skipped),
+        )
 
     async def settle(self) -> None:
         """Wait for the calls under way, so that what they cost is not lost."""
@@ -108,14 +127,13 @@ def _saved(sample: Completion) -> dict[str, Any]:
     return {name: value for name, value in saved.items() if value or name not in RARE}
 
 
-def _completion(saved: dict[str, Any]) -> Completion:
-    lists = {name: tuple(saved[name]) for name in ("prompt_ids", "token_ids")}
-    logprobs = saved["logprobs"]
-    return Completion(
-        **{
-            **saved,
-            **lists,
-            "usage": Usage(**saved["usage"]),
-            "logprobs": None if logprobs is None else tuple(logprobs),
-        }
-    )
+def completions(saved: object) -> tuple[Completion, ...] | None:
+    """The samples of a line; None where they are not as this version writes them."""
+    if not isinstance(saved, list) or not saved:
+        return None
+    if not all(isinstance(sample, dict) and sample.keys() <= FIELDS for sample in saved):
+        return None
+    try:
+        return msgspec.convert(saved, tuple[Completion, ...])
+    except msgspec.ValidationError:
+        return None

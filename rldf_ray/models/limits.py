@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Usage
+from rldf_ray.models.journaled import completions
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
 
@@ -93,9 +94,9 @@ class Budget:
         )
         if (budget.tokens, budget.usd) != (None, None):
             for entry in journal.entries():
-                for sample in entry["samples"]:
-                    if sample["model"] == model:
-                        budget.spent = budget.spent + Usage(**sample["usage"])
+                for sample in completions(entry.get("samples")) or ():
+                    if sample.model == model:
+                        budget.spent = budget.spent + sample.usage
         return budget
 
     @contextmanager

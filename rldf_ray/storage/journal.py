@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 
 class Journal:
     """An append-only file of finished model calls, one JSON object a line, keyed by address.
 
     A line is on disk before its call counts as finished. A line torn by a kill was not finished:
-    it is cut off when the journal is opened again. Memory holds where a line begins, not what it
-    says, and `forget` lets go of that as well.
+    it is cut off when the journal is opened again. A line in the middle that cannot be read (a
+    power failure's NULs, two lines in one) is skipped, and its call made again. Memory holds where
+    a line begins, not what it says, and `forget` lets go of that as well.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,16 +34,24 @@ class Journal:
 
     def _read(self) -> None:
         whole = 0
+        unreadable = 0
         with self._path.open("rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
-                # The address is the first member; the rest of the line is read when asked for.
-                address, _ = json.JSONDecoder().raw_decode(line.decode(), len('{"address":'))
-                self._remember(address, whole)
+                entry = _entry(line)
+                if entry is None:
+                    unreadable += 1
+                else:
+                    self._remember(entry["address"], whole)
                 whole += len(line)
         if whole < self._path.stat().st_size:
             os.truncate(self._path, whole)
+        if unreadable:
+            log.warning(
+                "%s: skipped %d of its lines, which cannot be read; their calls are made again",
+                *(self._path, unreadable),
+            )
 
     def _remember(self, address: str, place: int) -> None:
         scope, rest = _in_scope(address)
@@ -57,10 +69,12 @@ class Journal:
         return entry
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """Everything in the file, in its order, one entry in memory at a time."""
+        """Everything in the file that can be read, in its order, one entry in memory at a time."""
         with self._path.open("rb") as lines:
             for line in lines:
-                yield json.loads(line)
+                entry = _entry(line)
+                if entry is not None:
+                    yield entry
 
     def forget(self, scope: str) -> None:
         """Nobody will ask again for addresses that begin with `scope`/; they stay in the file."""
@@ -90,6 +104,15 @@ class Journal:
     def close(self) -> None:
         os.fsync(self._file.fileno())
         self._file.close()
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """What a line says; None for one that is no call of any address."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) and isinstance(entry.get("address"), str) else None
 
 
 def _in_scope(address: str) -> tuple[str, str]:

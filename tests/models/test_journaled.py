@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 
 from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError, Usage
 from rldf_ray.models.journaled import JournaledModel
+from rldf_ray.models.limits import Budget
 from rldf_ray.models.scripted import ScriptedModel
+from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -374,3 +376,38 @@ async def test_what_another_run_asked_is_not_asked_again(tmp_path: Path) -> None
     # The journal holds what this run made; the usage is what its results cost.
     assert len(own) == 1
     assert model.usage.generated > said.usage.generated
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda line: b"\0" * len(line) + b"\n",
+        lambda line: b"\0\0" + line,
+        lambda line: line[:30] + line,
+        lambda line: b"\xff\xfe\n",
+        lambda line: b"[1, 2]\n",
+        lambda line: b'{"address": 7}\n',
+        lambda line: b"[" * 100_000 + b"\n",
+        lambda line: line.replace(b'"text"', b'"words"'),
+        lambda line: line.replace(b'"text"', b'"new":1,"text"'),
+        lambda line: line.replace(b'"request"', b'"asked"'),
+        lambda line: line.replace(b'"samples"', b'"answers"'),
+    ],
+)
+def test_an_unreadable_line_is_skipped_and_said_and_its_call_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, spoilt: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    requests = [replace(REQUEST, address=f"call/{i}") for i in range(3)]
+    first = JournaledModel(ScriptedModel(), opened(path))
+    answers = [ask(first, request) for request in requests]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + spoilt(lines[1]) + lines[2])
+
+    for made in (1, 0):
+        caplog.clear()
+        model = JournaledModel(ScriptedModel(), opened(path))
+        assert [ask(model, request) for request in requests] == answers
+        assert (model.made, model.reused) == (made, 3 - made)
+        assert made == 0 or len(caplog.records) == 1
+    assert Budget.of(Endpoint(budget_tokens=1000), "scripted", opened(path)).spent != Usage()
