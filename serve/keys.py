@@ -7,20 +7,23 @@ spend our processor by sending wrong keys.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from rldf_ray.errors import UserError
 from rldf_ray.plan.section import Section
-from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.whole_files import whole_file
 
 PREFIX = "rldf-"
 LOOK_EVERY_S = 1.0
@@ -32,10 +35,17 @@ class KeyFileError(UserError):
     """The key file cannot be used; the message names it and what is wrong."""
 
 
+def _printable(name: str) -> str:
+    """A name ends in log lines, which it must not be able to break."""
+    if not name.isprintable():
+        raise ValueError("no control characters or line breaks, please")
+    return name
+
+
 class Key(Section):
     """One entry of the key file; limits of null are no limits."""
 
-    name: str
+    name: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
@@ -55,9 +65,30 @@ def read_keys(path: Path) -> list[Key]:
         KeyFileError: the file is missing or wrong.
     """
     try:
-        return _entries.validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
+        return _parsed(path.read_bytes())
+    except (OSError, KeyFileError) as error:
         raise KeyFileError(f"key file {path}: {error}") from error
+
+
+def _parsed(content: bytes | str) -> list[Key]:
+    """The entries in what a key file holds; text is the reason why nothing could be read.
+
+    Raises:
+        KeyFileError: it holds something else; the message repeats nothing of it.
+    """
+    if isinstance(content, str):
+        raise KeyFileError(content)
+    try:
+        return _entries.validate_json(content)
+    except ValidationError as error:
+        raise KeyFileError(_first(error)) from None
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing that is wrong, and where."""
+    first = error.errors(include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])
 
 
 def add_key(
@@ -66,18 +97,23 @@ def add_key(
     requests_per_minute: float | None = None,
     tokens_per_minute: float | None = None,
 ) -> str:
-    """Make a key for `name`, replacing one it had, and return it; only its hash is kept."""
+    """Make a key for `name`, replacing one it had, and return it; only its hash is kept.
+
+    Raises:
+        KeyFileError: the name or a limit is not allowed, or the file cannot be written.
+    """
     key = PREFIX + secrets.token_urlsafe(32)
-    entries = [entry for entry in _existing(path) if entry.name != name]
-    entries.append(
-        Key(
+    try:
+        entry = Key(
             name=name,
             sha256=hashed(key),
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
         )
-    )
-    _write(path, entries)
+    except ValidationError as error:
+        raise KeyFileError(f"no key was made for {name!r}: {_first(error)}") from error
+    with _changing(path) as entries:
+        entries[:] = [other for other in entries if other.name != name] + [entry]
     return key
 
 
@@ -85,21 +121,40 @@ def remove_key(path: Path, name: str) -> None:
     """Take a key back.
 
     Raises:
-        KeyFileError: nobody of that name has one.
+        KeyFileError: nobody of that name has one, or the file cannot be written.
     """
-    entries = read_keys(path)
-    if name not in {entry.name for entry in entries}:
-        raise KeyFileError(f"key file {path} has no key of {name!r}")
-    _write(path, [entry for entry in entries if entry.name != name])
+    if not path.exists():
+        raise KeyFileError(f"key file {path} does not exist")
+    with _changing(path) as entries:
+        if name not in {entry.name for entry in entries}:
+            raise KeyFileError(f"key file {path} has no key of {name!r}")
+        entries[:] = [entry for entry in entries if entry.name != name]
 
 
-def _existing(path: Path) -> list[Key]:
-    return read_keys(path) if path.exists() else []
+@contextmanager
+def _changing(path: Path) -> Iterator[list[Key]]:
+    """The entries of the file, which has whatever the block makes of them at its end.
+
+    One at a time: of two that read the same entries, the later would undo what the earlier did,
+    and a key that was taken back would be there again. A block that raises changes nothing.
+    """
+    path = path.resolve()  # what a link leads to is replaced, not the link
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (path.parent / f".{path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # goes with the program, however it ends
+            entries = read_keys(path) if path.exists() else []
+            yield entries
+            _write(path, entries)
+    except OSError as error:
+        raise KeyFileError(f"key file {path} was not changed: {error}") from error
 
 
 def _write(path: Path, entries: list[Key]) -> None:
     text = json.dumps([entry.model_dump() for entry in entries], indent=2) + "\n"
-    RunFolder(path.parent).write_text(path.name, text).chmod(0o600)
+    with whole_file(path) as scratch:
+        scratch.touch(mode=0o600)  # before there is anything to read in it
+        scratch.write_text(text)
 
 
 class KeyRing:
@@ -113,7 +168,7 @@ class KeyRing:
         self._path = path
         self._clock = clock
         self._looked = -LOOK_EVERY_S
-        self._stamp: tuple[int, int, int] | None = None
+        self._content: bytes | str | None = None
         self._keys: list[Key] = []
         self._look()
 
@@ -131,20 +186,16 @@ class KeyRing:
         if self._clock() - self._looked < LOOK_EVERY_S:
             return
         self._looked = self._clock()
-        stamp = _stamp(self._path)
-        if stamp == self._stamp and stamp is not None:
-            return
-        self._stamp = stamp
+        # The whole of it: its date, size and number may be those of another that it replaced.
         try:
-            self._keys = read_keys(self._path)
+            content: bytes | str = self._path.read_bytes()
+        except OSError as error:
+            content = str(error)
+        if content == self._content:
+            return
+        self._content = content
+        try:
+            self._keys = _parsed(content)
         except KeyFileError as error:
             self._keys = []
-            log.error("no key is accepted: %s", error)
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+            log.error("no key is accepted: key file %s: %s", self._path, error)

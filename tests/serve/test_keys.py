@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,66 @@ def test_a_wrong_file_lets_nobody_in_until_it_is_right_again(file: Path, content
     file.unlink()
     clock.now += 2
     assert ring.find(key) is None
+
+
+def test_keys_made_and_taken_back_at_the_same_time_are_all_there_or_gone(file: Path) -> None:
+    names = [f"name-{i}" for i in range(24)]
+    with ThreadPoolExecutor(24) as pool:
+        list(pool.map(lambda name: add_key(file, name), names))
+        assert sorted(entry.name for entry in read_keys(file)) == sorted(names)
+        list(pool.map(lambda name: remove_key(file, name), names[:20]))
+    assert {entry.name for entry in read_keys(file)} == set(names[20:])
+
+
+def test_the_file_is_its_owners_from_the_first_byte(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes, write = [], Path.write_text
+
+    def writing(path: Path, text: str) -> int:
+        modes.append(path.stat().st_mode & 0o777 if path.exists() else None)
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", writing)
+    add_key(file, "ann")
+    assert modes == [0o600]
+
+
+def test_a_file_that_looks_the_same_from_outside_is_read_again(file: Path) -> None:
+    clock = Clock()
+    key = add_key(file, "ann")
+    other = add_key(file.with_name("other.json"), "bob")
+    ring, before = KeyRing(file, clock), file.stat()
+    file.write_bytes(file.with_name("other.json").read_bytes())  # the same inode and size
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    clock.now += 2
+    assert ring.find(key) is None and ring.find(other) is not None
+
+
+def test_a_link_leads_to_the_same_file_afterwards(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    add_key(link, "ann")
+    assert link.is_symlink() and [entry.name for entry in read_keys(file)] == ["ann"]
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a\x1b[31m", "x" * 201, "\ud800"])
+def test_a_name_that_would_break_a_log_line_is_refused(file: Path, name: str) -> None:
+    with pytest.raises(KeyFileError, match="name"):
+        add_key(file, name)
+    assert not file.exists()
+
+
+def test_a_limit_that_is_no_number_is_refused(file: Path) -> None:
+    with pytest.raises(KeyFileError, match="tokens_per_minute"):
+        add_key(file, "ann", tokens_per_minute=float("nan"))
+
+
+def test_what_is_wrong_in_the_file_is_not_repeated(file: Path) -> None:
+    file.write_text('[{"name": "ann", "sha256": "rldf-secret"}]')
+    with pytest.raises(KeyFileError, match="sha256") as found:
+        read_keys(file)
+    assert "secret" not in str(found.value)
 
 
 def test_a_key_nobody_has_cannot_be_removed(file: Path) -> None:
