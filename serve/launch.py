@@ -14,6 +14,7 @@ from typing import Any
 
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.errors import UserError
+from serve.port import held_port
 from serve.settings import Settings, check_address
 
 START_DEADLINE_S = 900.0
@@ -30,25 +31,59 @@ def serving(settings: Settings, say: Say = lambda text: None) -> Iterator[str]:
 
     Raises:
         SettingsError: it would be open to others without keys.
-        ServingError: a model did not come up.
+        PortTakenError: another program listens there.
+        ServingError: a model did not come up, or the cluster serves something already.
     """
     check_address(settings.host, settings.keys)
-    with tempfile.TemporaryDirectory(prefix="rldf-serve-") as scratch, _cluster(Path(scratch)):
+    with (
+        _port(settings) as port,
+        tempfile.TemporaryDirectory(prefix="rldf-serve-") as scratch,
+        _cluster(Path(scratch)),
+    ):
         from ray import serve
 
         from serve.app import build
 
-        http = {"host": settings.host, "port": settings.port or _free_port(settings.host)}
+        _check_alone()
+        http = {"host": settings.host, "port": port}
         serve.start(proxy_location="HeadOnly", http_options=http)
         try:
             args = settings.model_dump(mode="json")
             serve.run(build(args), name=settings.name, route_prefix="/")
             say("the API is up; starting " + ", ".join(settings.models))
             _wait_until_ready(settings)
-            yield f"http://{_named(settings.host)}:{http['port']}"
+            yield f"http://{_named(settings.host)}:{port}"
         finally:
             _drain(settings, say)
             serve.shutdown()
+
+
+def _port(settings: Settings) -> contextlib.AbstractContextManager[int]:
+    """The port to listen on; on a cluster that is joined, its head listens, which may be elsewhere.
+
+    Raises:
+        PortTakenError: it is not to be had.
+    """
+    if os.environ.get("RAY_ADDRESS", "local") != "local" and settings.port:
+        return contextlib.nullcontext(settings.port)
+    return held_port(settings.host, settings.port)
+
+
+def _check_alone() -> None:
+    """Serve has one proxy and ends as a whole: what it serves already would be replaced and ended.
+
+    Raises:
+        ServingError: the cluster that was joined serves something.
+    """
+    from ray import serve
+
+    found = serve.status()
+    if found.proxies or found.applications:
+        names = ", ".join(found.applications) or "nothing yet"
+        raise ServingError(
+            f"the cluster that RAY_ADDRESS names runs Ray Serve already (it serves {names}): add "
+            "to it with `rldf serve config` and `serve deploy`, or end it with `serve shutdown`"
+        )
 
 
 @contextlib.contextmanager
@@ -130,15 +165,6 @@ def _under_way(settings: Settings, handle: Any) -> int:
     calls = 1 if settings.api_replicas == 1 else 4 * settings.api_replicas
     found: list[int] = [handle.drain.remote().result(timeout_s=5) for _ in range(calls)]
     return max(found)
-
-
-def _free_port(host: str) -> int:
-    import socket
-
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.bind((host, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _named(host: str) -> str:
