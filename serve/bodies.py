@@ -17,6 +17,8 @@ from serve.settings import Limits
 
 # Sent by common clients; they describe the caller or its bookkeeping, not the answer.
 IGNORED = ("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key")
+# What answers have beside their text.
+BESIDE = ("refusal", "annotations", "reasoning", "reasoning_content")
 
 Text = Annotated[str, StringConstraints(max_length=1_000_000)]
 
@@ -32,6 +34,15 @@ class BodyError(UserError, ValueError):
 class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _nulls_ask_for_nothing(cls, given: object) -> object:
+        """Clients send fields that they leave unset as null, those of other servers too."""
+        if not isinstance(given, dict):
+            return given
+        known = {name for key, field in cls.model_fields.items() for name in (key, field.alias)}
+        return {k: value for k, value in given.items() if value is not None or k in known}
+
 
 class TextPart(Body):
     type: Literal["text"]
@@ -39,9 +50,22 @@ class TextPart(Body):
 
 
 class ChatMessage(Body):
+    """A message; one of the assistant as any server answers it, so that clients can send it back.
+
+    What an answer says beside its text is dropped: no model here reads it.
+    """
+
     role: Literal["system", "developer", "user", "assistant"]
     content: Text | list[TextPart]
     name: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_what_is_beside(cls, given: object) -> object:
+        if not isinstance(given, dict) or given.get("role") != "assistant":
+            return given
+        kept = {k: v for k, v in given.items() if k not in BESIDE and v not in ([], {})}
+        return {"content": "", **{k: v for k, v in kept.items() if v is not None}}
 
 
 class JSONSchema(Body):

@@ -117,6 +117,12 @@ def _delta(request: EngineRequest, i: int, word: str, j: int) -> dict[str, Any]:
     return {**choice, "delta": {**role, "content": text}}
 
 
+# As vLLM's answers have them: clients send them back with the message.
+_NULLS = dict.fromkeys(
+    ("refusal", "annotations", "audio", "function_call", "reasoning"),
+)
+
+
 def _whole(
     head: dict[str, Any], request: EngineRequest, samples: tuple[Completion, ...]
 ) -> dict[str, Any]:
@@ -128,7 +134,7 @@ def _whole(
             **(
                 {"text": sample.text}
                 if request.kind == "completion"
-                else {"message": {"role": "assistant", "content": sample.text}}
+                else {"message": {"role": "assistant", "content": sample.text, **_NULLS}}
             ),
         }
         for i, sample in enumerate(samples)

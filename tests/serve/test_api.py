@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai.types.chat import ChatCompletion
 
 from serve.engines import EngineGoneError, EngineRequest, Stream, Target
 from serve.keys import add_key
@@ -73,6 +74,43 @@ def test_completions_choices_and_schemas(start: Start) -> None:
     ):
         said = client.post(CHAT, json={**HELLO, **form}).json()["choices"][0]["message"]["content"]
         assert json.loads(said) == {"a": 0}
+
+
+def test_an_answer_can_be_sent_back_with_the_next_question(start: Start) -> None:
+    client = start().client
+    messages: list[Any] = list(HELLO["messages"])
+    for _ in range(2):
+        answer = ChatCompletion.model_validate(
+            client.post(CHAT, json={"messages": messages}).json()
+        )
+        # What the official client sends of a message that it was given.
+        messages.append(answer.choices[0].message.model_dump(mode="json", exclude_unset=True))
+        messages.append({"role": "user", "content": [{"type": "text", "text": "And?", "x": None}]})
+    assert "refusal" in messages[1]
+    reply = client.post(CHAT, json={"messages": messages, "tools": None, "service": None})
+    assert reply.status_code == 200, reply.text
+
+
+@pytest.mark.parametrize(
+    ("beside", "status"),
+    [
+        ({"content": None}, 200),
+        ({"content": []}, 200),
+        ({"tool_calls": []}, 200),
+        ({"reasoning_content": "because"}, 200),
+        ({"refusal": "no"}, 200),
+        ({"tool_calls": [{"id": "1", "type": "function"}]}, 400),
+        ({"audio": {"id": "1"}}, 400),
+        ({"role": "user", "content": None}, 400),
+        ({"role": "user", "refusal": "no"}, 400),
+    ],
+)
+def test_what_asks_for_nothing_is_taken_in_a_message(
+    start: Start, beside: dict[str, Any], status: int
+) -> None:
+    sent = {"role": "assistant", "content": "x", **beside}
+    reply = start().client.post(CHAT, json={"messages": [sent, *HELLO["messages"]]})
+    assert reply.status_code == status, reply.text
 
 
 def test_models_are_listed_and_an_unknown_one_is_named(start: Start) -> None:
