@@ -159,7 +159,8 @@ async def _state(service: Service) -> tuple[dict[str, int | None], list[str]]:
     try:
         engines = {name: list(service.routes.engines(name)) for name in service.settings.models}
     except (OSError, StoreError) as error:
-        return {}, [f"the store: {error}"]
+        log.error("%s", error)
+        return {}, ["the store of models; the server's log has it"]
     names = sorted({engine for found in engines.values() for engine in found})
     generating = dict(zip(names, await service.engines.generating(names), strict=True))
     silent = [
@@ -246,11 +247,16 @@ def _add_errors(api: FastAPI) -> None:
 
     @api.exception_handler(EngineGoneError)
     async def gone(request: Request, found: EngineGoneError) -> JSONResponse:
-        return error(503, str(found), "server_error", code="engine_lost")
+        return error(503, str(found), SERVER, code="engine_lost")
+
+    @api.exception_handler(StoreError)
+    async def no_store(request: Request, found: StoreError) -> JSONResponse:
+        log.error("%s", found)
+        return error(503, "the store of models cannot be read; the server's log has it", SERVER)
 
     @api.exception_handler(TimeoutError)
     async def too_long(request: Request, found: TimeoutError) -> JSONResponse:
-        return error(504, "the answer took too long and was cancelled", "server_error")
+        return error(504, "the answer took too long and was cancelled", SERVER)
 
     @api.exception_handler(RefusedError)
     async def turned_away(request: Request, found: RefusedError) -> JSONResponse:
@@ -262,10 +268,11 @@ def _add_errors(api: FastAPI) -> None:
 
     @api.exception_handler(Exception)
     async def failed(request: Request, found: Exception) -> JSONResponse:
-        return error(500, "internal error; the server's log has it", "server_error")
+        return error(500, "internal error; the server's log has it", SERVER)
 
 
 INVALID = "invalid_request_error"
+SERVER = "server_error"
 
 
 def _ascii(text: str) -> str:

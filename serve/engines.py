@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -16,11 +17,13 @@ from typing import Any, Literal, Protocol
 
 from rldf_ray.errors import UserError
 from serve.settings import Settings
-from serve.store import ModelStore, Traffic
+from serve.store import ModelStore, StoreError, Traffic
 
 LOOK_EVERY_S = 1.0
 FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 2.0
+
+log = logging.getLogger("rldf.serve")
 
 # A piece is a list of server-sent events ("data: ...\n\n") or one whole answer.
 Piece = list[str] | dict[str, Any]
@@ -151,15 +154,25 @@ class Routes:
         return next(able, drawn)
 
     def traffic(self, name: str) -> Traffic | None:
-        """The versions of a model from the store."""
+        """The versions of a model from the store; as they were, while it cannot be read.
+
+        Raises:
+            StoreError: it could not be read even once.
+        """
         now = self.clock()
         seen = self._seen.get(name)
-        if seen is None or now - seen[0] >= LOOK_EVERY_S:
+        if seen is not None and now - seen[0] < LOOK_EVERY_S:
+            return seen[1]
+        try:
             found = self._store(name).traffic()
-            if found is None:
-                return None
-            self._seen[name] = seen = (now, found)
-        return seen[1]
+        except StoreError as error:
+            if seen is None:
+                raise
+            log.error("the versions of %s stay as they are: %s", name, error)
+            found = seen[1]
+        if found is not None:
+            self._seen[name] = (now, found)
+        return found
 
     def engines(self, name: str) -> dict[str, str]:
         """Engines that may answer for a model, each with the folder it serves."""

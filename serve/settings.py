@@ -4,6 +4,7 @@ a run folder. `serve/application.yaml` has it as the application's `args`."""
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -123,7 +124,7 @@ class Settings(Section):
             if name is not None and name not in self.models:
                 raise ValueError(f"{field}={name!r} is none of models: {', '.join(self.models)}")
         for name, source in self.models.items():
-            if not name.replace("-", "").replace("_", "").isalnum():
+            if not re.fullmatch("[A-Za-z0-9_-]+", name):
                 raise ValueError(f"models.{name}: use letters, digits, - and _")
             if source.on is not None and self._carries(source.on) is None:
                 raise ValueError(f"models.{name}.on={source.on!r} is no model with its own engine")

@@ -9,22 +9,35 @@ sees the old state or the new one, never a half.
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
 MANIFEST = "MANIFEST.json"
+NAME = re.compile("[A-Za-z0-9_-]+")
+VERSION = re.compile("v[0-9]{4,}")
+Version = Annotated[str, msgspec.Meta(pattern=f"^{VERSION.pattern}$")]
 
 
 class StoreError(UserError):
     """The store has not what is asked for, or it is damaged; the message says where."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """SHA-256 of every file of a version, by relative path."""
+
+    files: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -34,10 +47,10 @@ class Traffic:
     `before` was current until now, and answers for as long as `current` is not up.
     """
 
-    current: str
-    next: str | None = None
-    percent: float = 0.0
-    before: str | None = None
+    current: Version
+    next: Version | None = None
+    percent: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
+    before: Version | None = None
 
     def version(self, draw: float) -> str:
         """The version for a request that drew `draw` from [0, 100)."""
@@ -56,14 +69,28 @@ class ModelStore:
     root: Path
     name: str
 
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise StoreError(
+                f"{self.name!r} is no name for a model in the store: use letters, digits, - and _"
+            )
+
     @property
     def _folder(self) -> RunFolder:
         return RunFolder(self.root / self.name)
 
     def versions(self) -> list[str]:
         """Published versions, oldest first."""
-        found = (self.root / self.name / "versions").glob("v*")
-        return sorted((path.name for path in found), key=lambda name: int(name[1:]))
+        return [name for name in self._taken() if (self._versions / name).is_dir()]
+
+    def _taken(self) -> list[str]:
+        """Names of versions that are in use, be it for a version or not, and nothing else."""
+        found = (path.name for path in self._versions.glob("v*"))
+        return sorted(filter(VERSION.fullmatch, found), key=lambda name: int(name[1:]))
+
+    @property
+    def _versions(self) -> Path:
+        return self.root / self.name / "versions"
 
     def folder(self, version: str) -> Path:
         """Where `version` lies.
@@ -71,7 +98,7 @@ class ModelStore:
         Raises:
             StoreError: there is no such version.
         """
-        path = self.root / self.name / "versions" / version
+        path = self._versions / version
         if version not in self.versions():
             known = ", ".join(self.versions()) or "none"
             raise StoreError(
@@ -83,11 +110,12 @@ class ModelStore:
         """Copy a model or adapter folder in as the next version; the first becomes current.
 
         Raises:
-            StoreError: `source` is neither a model nor an adapter.
+            StoreError: `source` is neither a model nor an adapter, or has a file that is none.
         """
         if not any((source / file).exists() for file in ("config.json", "adapter_config.json")):
             raise StoreError(f"{source} is no model folder: no config.json, no adapter_config.json")
-        versions = self._folder.path("versions/new").parent
+        _check_files(source)
+        versions = self._versions
         versions.mkdir(parents=True, exist_ok=True)
         # Not `whole_folder`: the number is free only once the finished folder has taken it.
         scratch = Path(tempfile.mkdtemp(dir=versions, prefix=".publishing-"))
@@ -106,7 +134,7 @@ class ModelStore:
     def _claim(self, scratch: Path, versions: Path) -> str:
         """Move a finished copy to the next free number; two publishers get two numbers."""
         while True:
-            number = 1 + max((int(name[1:]) for name in self.versions()), default=0)
+            number = 1 + max((int(name[1:]) for name in self._taken()), default=0)
             try:
                 scratch.rename(versions / f"v{number:04d}")
             except OSError:
@@ -117,12 +145,21 @@ class ModelStore:
             return f"v{number:04d}"
 
     def traffic(self) -> Traffic | None:
-        """Which versions are to answer; None before the first is published."""
+        """Which versions are to answer; None before the first is published.
+
+        Raises:
+            StoreError: the file that says so cannot be read.
+        """
+        path = self.root / self.name / "traffic.json"
         try:
-            found = self._folder.read_json("traffic.json")
+            return msgspec.json.decode(path.read_bytes(), type=Traffic)
         except FileNotFoundError:
             return None
-        return Traffic(**found)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise StoreError(
+                f"{path} does not say which versions answer ({error}): remove it, and say it with "
+                "`rldf serve rollout VERSION --percent 100`"
+            ) from error
 
     def direct(self, traffic: Traffic) -> None:
         """Set which versions are to answer, for every server on this store.
@@ -141,6 +178,8 @@ class ModelStore:
             StoreError: no such version, nothing published, or a damaged version.
         """
         now = self.traffic()
+        if now is None and percent >= 100 and self.versions():
+            now = Traffic(version)  # the file was removed, or its publisher ended before writing it
         if now is None:
             raise StoreError(f"{self.root} has no {self.name} yet: publish one first")
         verify(self.folder(version))
@@ -156,6 +195,23 @@ class ModelStore:
         return new
 
 
+def _check_files(source: Path) -> None:
+    """Nothing of another place is published with a folder: what a link leads to may be a secret.
+
+    Raises:
+        StoreError: a link leads out of the folder or nowhere, or something is no file.
+    """
+    for path in source.rglob("*"):
+        target = path.resolve()
+        if path.is_symlink() and not target.is_relative_to(source.resolve()):
+            raise StoreError(
+                f"{path} is a link that leads out of the folder, to {target}: put the file itself "
+                "there (`cp -rL` copies a folder with what its links lead to)"
+            )
+        if not (path.is_dir() or path.is_file()):
+            raise StoreError(f"{path} is no file that can be published: remove it")
+
+
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every file below `folder` but its manifest, by relative path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
@@ -166,12 +222,15 @@ def verify(folder: Path) -> None:
     """Check a published folder against its manifest; a folder without one is nobody's promise.
 
     Raises:
-        StoreError: a file is missing, more or different.
+        StoreError: a file is missing, more or different, or the manifest cannot be read.
     """
     path = folder / MANIFEST
     if not path.exists():
         return
-    expected: dict[str, str] = json.loads(path.read_text())["files"]
+    try:
+        expected = msgspec.json.decode(path.read_bytes(), type=Manifest).files
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StoreError(f"{path} cannot be read ({error}): publish the folder again") from error
     found = digests(folder)
     wrong = sorted(
         file for file in expected.keys() | found.keys() if expected.get(file) != found.get(file)

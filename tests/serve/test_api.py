@@ -249,6 +249,15 @@ def test_an_engine_lost_while_it_answers_ends_with_an_error_event(start: Start) 
     assert last["error"]["code"] == "engine_lost"
 
 
+def test_a_store_that_cannot_be_read_is_no_internal_error(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "policy/versions/vx").mkdir(parents=True)
+    (tmp_path / "policy/traffic.json").write_text("{")
+    client = start(models={"policy": {"store": True}}, store=str(tmp_path)).client
+    for reply in (client.post(CHAT, json=HELLO), client.get("/v1/models"), client.get("/ready")):
+        assert reply.status_code == 503
+        assert "store" in reply.text and str(tmp_path) not in reply.text
+
+
 def test_no_prompt_is_logged_unless_asked_for(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:

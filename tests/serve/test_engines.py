@@ -8,7 +8,7 @@ import pytest
 
 from serve.engines import EngineGoneError, EngineRequest, Routes, UnknownModelError
 from serve.settings import read_settings
-from serve.store import ModelStore
+from serve.store import ModelStore, StoreError
 
 
 @pytest.fixture
@@ -77,6 +77,16 @@ def test_the_old_version_answers_until_the_new_one_is_up(store: ModelStore) -> N
 def test_with_no_engine_up_requests_wait_for_the_one_they_are_meant_for(store: ModelStore) -> None:
     store.rollout("v0003", 50)
     assert routes_of(store, set(), draw=10)[0].target("policy").engine == "policy.v0003"
+
+
+def test_a_pointer_that_is_garbled_changes_nothing(store: ModelStore) -> None:
+    routes, clock = routes_of(store, {"policy.v0001"})
+    assert routes.target("policy").version == "v0001"
+    (store.root / "policy/traffic.json").write_text("{")
+    clock.now += 2
+    assert routes.target("policy").version == "v0001"
+    with pytest.raises(StoreError, match="traffic"):
+        routes_of(store, set())[0].target("policy")
 
 
 def test_nothing_published_is_said(store: ModelStore, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -105,3 +106,78 @@ def test_an_unknown_version_is_refused_with_those_there_are(store: ModelStore, m
 @pytest.mark.parametrize(("draw", "version"), [(0, "b"), (9.9, "b"), (10, "a"), (99.9, "a")])
 def test_a_share_of_the_draws_goes_to_the_next_version(draw: float, version: str) -> None:
     assert Traffic("a", "b", 10).version(draw) == version
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../evil", "a/b", "/tmp/x", "a\n", "a.b"])
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StoreError, match="letters"):
+        ModelStore(tmp_path / "store", name)
+
+
+@pytest.mark.parametrize("kind", ["outside", "folder", "nowhere", "pipe"])
+def test_what_is_no_file_of_the_folder_is_not_published(
+    store: ModelStore, model: Path, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/file").write_text("secret")
+    if kind == "pipe":
+        os.mkfifo(model / "odd")
+    else:
+        to = {"outside": "secret/file", "folder": "secret", "nowhere": "none"}[kind]
+        (model / "odd").symlink_to(tmp_path / to)
+    with pytest.raises(StoreError, match="odd"):
+        store.publish(model)
+    assert store.versions() == []
+
+
+def test_links_within_a_folder_and_to_it_are_followed(
+    store: ModelStore, model: Path, tmp_path: Path
+) -> None:
+    (model / "again").symlink_to("config.json")
+    (tmp_path / "link").symlink_to(model)
+    published = store.folder(store.publish(tmp_path / "link"))
+    assert (published / "again").read_text() == "{}" and not (published / "again").is_symlink()
+    verify(published)
+
+
+def test_what_else_lies_among_the_versions_is_passed_over(store: ModelStore, model: Path) -> None:
+    store.publish(model)
+    for name in ("v-old", "vx", "v0001.bak", "v1"):
+        store.folder("v0001").with_name(name).mkdir()
+    store.folder("v0001").with_name("v0002").write_text("a file")
+    assert store.versions() == ["v0001"]
+    assert store.publish(model) == "v0003"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff",
+        b"{}",
+        b'{"current": 1}',
+        b'{"current": "../../x"}',
+        b'{"current": "v0001", "percent": 900}',
+    ],
+)
+def test_a_garbled_pointer_is_named_and_can_be_written_again(
+    store: ModelStore, model: Path, content: bytes
+) -> None:
+    store.publish(model)
+    path = store.root / "policy/traffic.json"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"traffic\.json"):
+        store.traffic()
+    path.unlink()
+    assert store.rollout("v0001", 100) == Traffic("v0001")
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"files": [1]}'])
+def test_a_garbled_manifest_is_named(store: ModelStore, model: Path, content: str) -> None:
+    folder = store.folder(store.publish(model))
+    (folder / MANIFEST).write_text(content)
+    with pytest.raises(StoreError, match=MANIFEST):
+        verify(folder)
