@@ -25,7 +25,12 @@ from serve.bodies import (
     engine_body,
     prompt_of,
 )
-from serve.engines import EngineGoneError, EngineRefusedError, UnknownModelError
+from serve.engines import (
+    EngineFailedError,
+    EngineGoneError,
+    EngineRefusedError,
+    UnknownModelError,
+)
 from serve.guard import Guard, RefusedError, error_content
 from serve.keys import KeyRing
 from serve.limits import Allowances
@@ -248,6 +253,12 @@ def _add_errors(api: FastAPI) -> None:
     @api.exception_handler(EngineGoneError)
     async def gone(request: Request, found: EngineGoneError) -> JSONResponse:
         return error(503, str(found), SERVER, code="engine_lost")
+
+    @api.exception_handler(EngineFailedError)
+    async def failing(request: Request, found: EngineFailedError) -> JSONResponse:
+        log.error("%s", found)
+        message = "the engine failed on this request; the server's log has it"
+        return error(500, message, SERVER, code="engine_failed")
 
     @api.exception_handler(StoreError)
     async def no_store(request: Request, found: StoreError) -> JSONResponse:

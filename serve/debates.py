@@ -22,7 +22,7 @@ from rldf_ray.records import Context
 from rldf_ray.referee.verdict import Referee, Verdict
 from rldf_ray.topics.bias_type import BiasType, bias_type, shipped_bias_types
 from serve.bodies import BodyError, DebateBody
-from serve.engines import EngineGoneError, EngineRefusedError
+from serve.engines import EngineFailedError, EngineGoneError, EngineRefusedError
 from serve.guard import Caller
 from serve.referees import Judge
 from serve.service import Service
@@ -56,7 +56,7 @@ class ServedChatModel:
                 return (await self._choose(request, messages),)
             body = {**_sampling(request), "messages": messages}
             found = await self.service.answer(self.caller, self.model, "chat", body)
-        except (EngineRefusedError, EngineGoneError) as error:
+        except (EngineRefusedError, EngineGoneError, EngineFailedError) as error:
             raise ModelError(f"model {self.model}: {error}") from error
         except TimeoutError:
             raise ModelError(f"model {self.model} gave no answer in time") from None

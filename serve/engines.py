@@ -22,6 +22,8 @@ from serve.store import ModelStore, StoreError, Traffic
 LOOK_EVERY_S = 1.0
 FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 2.0
+# The status of an answer by an engine that has died; 500 is that of one that lives.
+GONE = 503
 
 log = logging.getLogger("rldf.serve")
 
@@ -32,6 +34,10 @@ Stream = AsyncGenerator[Piece, None]
 
 class EngineGoneError(UserError):
     """The engine died, or there is none; nothing says that the request itself is wrong."""
+
+
+class EngineFailedError(UserError):
+    """The engine lives and could not answer this request; nor could it if asked again."""
 
 
 class EngineRefusedError(UserError):
@@ -100,7 +106,7 @@ class Engines(Protocol):
         """The pieces of the answer; closing it early cancels the generation in the engine.
 
         Raises:
-            EngineGoneError, EngineRefusedError: while it is read.
+            EngineGoneError, EngineFailedError, EngineRefusedError: while it is read.
         """
         ...
 
@@ -213,10 +219,12 @@ async def begin(
     """The first piece of an answer, and the stream it came from.
 
     An engine that is gone before its first piece is asked again, or another one is: nothing has
-    reached the client, so nothing is lost. The caller's time-out ends this.
+    reached the client, so nothing is lost. The caller's time-out ends this. What else goes wrong
+    would go wrong again.
 
     Raises:
         EngineRefusedError: the request is wrong.
+        EngineFailedError: the engine cannot answer it.
     """
     wait_s = FIRST_WAIT_S
     while True:
@@ -224,8 +232,10 @@ async def begin(
         stream = engines.generate(chosen, request(chosen))
         try:
             return chosen, await anext(stream), stream
-        except (EngineGoneError, StopAsyncIteration):
+        except EngineGoneError:
             await stream.aclose()
+        except StopAsyncIteration:
+            raise EngineFailedError(f"the engine of {chosen.model} gave no answer") from None
         except BaseException:
             await stream.aclose()
             raise
@@ -240,6 +250,7 @@ async def whole(
 
     Raises:
         EngineRefusedError: the request is wrong.
+        EngineFailedError: the engine cannot answer it.
     """
     chosen, first, stream = await begin(engines, target, request)
     await stream.aclose()
@@ -247,21 +258,39 @@ async def whole(
     return chosen, first
 
 
-def raise_if_error(piece: Any) -> None:
+def piece_of(found: Any) -> Piece:
+    """What vLLM's server in Ray gives, as a piece: a stream may have error objects in its lists."""
+    if not isinstance(found, list):
+        whole: dict[str, Any] = found.model_dump(mode="json")
+        return whole
+    odd = next((event for event in found if not isinstance(event, str)), None)
+    return found if odd is None else piece_of(odd)
+
+
+def error_piece(message: str, status: int) -> Piece:
+    """An answer that is an error: 400 to 499 the request is wrong, `GONE` the engine is dead."""
+    return {"error": {"message": message, "code": status}}
+
+
+def is_error(piece: Piece) -> bool:
+    """Whether a piece says that something went wrong."""
+    if isinstance(piece, dict):
+        return bool(piece.get("error"))
+    return bool(piece) and piece[0].startswith('data: {"error"')
+
+
+def raise_if_error(piece: Piece) -> None:
     """Raise what a piece says went wrong, if it does.
 
     Raises:
-        EngineRefusedError, EngineGoneError: by the status that the engine gives it.
+        EngineRefusedError, EngineGoneError, EngineFailedError: by the status that it has.
     """
-    if isinstance(piece, list):
-        first = piece[0] if piece else ""
-        if not (isinstance(first, str) and first.startswith('data: {"error"')):
-            return
-        piece = json.loads(first.removeprefix("data: "))
-    error = piece.get("error")
-    if not error:
+    if not is_error(piece):
         return
-    status = error.get("code")
+    if isinstance(piece, list):
+        piece = json.loads(piece[0].removeprefix("data: "))
+    error = piece["error"]
+    status, message = error.get("code"), str(error.get("message"))
     if isinstance(status, int) and 400 <= status < 500:
-        raise EngineRefusedError(status, str(error.get("message")), error.get("param"))
-    raise EngineGoneError(str(error.get("message")))
+        raise EngineRefusedError(status, message, error.get("param"))
+    raise EngineGoneError(message) if status == GONE else EngineFailedError(message)

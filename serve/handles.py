@@ -14,6 +14,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, 
 from ray.serve.handle import DeploymentHandle
 
 from serve.engines import (
+    EngineFailedError,
     EngineGoneError,
     EngineRequest,
     Routes,
@@ -51,7 +52,7 @@ class ServeEngines:
             raise EngineGoneError(f"the engine of {target.model} is gone") from error
         except RayTaskError as error:
             log.exception("the engine of %s failed", target.model)
-            raise EngineGoneError(f"the engine of {target.model} failed") from error
+            raise EngineFailedError(f"the engine of {target.model} failed") from error
         finally:
             if response is not None:
                 response.cancel()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from serve.engines import EngineRequest, Piece, Stream
+from serve.engines import EngineRequest, Piece, Stream, is_error
 
 # A twentieth of the machine, at five milliseconds each.
 MESSAGES_PER_CORE = 10
@@ -108,13 +108,9 @@ async def _first_words(stream: Stream) -> Piece:
     """
     events: list[str] = []
     async for piece in stream:
-        if not isinstance(piece, list) or any(_is_error(event) for event in piece):
+        if not isinstance(piece, list) or is_error(piece):
             return piece
         events.extend(piece)
         if any('"content":""' not in event for event in piece):
             break
     return events
-
-
-def _is_error(event: str) -> bool:
-    return event.startswith('data: {"error"')

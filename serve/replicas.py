@@ -8,6 +8,7 @@ over given choices can be asked for, as the referee needs it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -19,13 +20,15 @@ from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 
 from rldf_ray.engines.choice_trie import ChoiceTrie
-from serve.engines import Adapter, EngineRequest, Piece
+from serve.engines import GONE, Adapter, EngineRequest, Piece, error_piece, is_error, piece_of
 from serve.pacing import Pace
 from serve.scripted import ScriptedEngine
-from serve.store import StoreError, verify
+from serve.store import verify
 
 REWARD_BATCH = 32
 REWARD_WAIT_S = 0.01
+
+log = logging.getLogger("ray.serve")
 
 
 class ServedModel(LLMServer):
@@ -46,17 +49,28 @@ class ServedModel(LLMServer):
     async def generate(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
         """The answer as `serve.engines` describes it; errors are answers with an `error`."""
         try:
-            if request.adapter is not None:
-                await self._load(request.adapter)
-        except (StoreError, ValueError) as error:
-            yield {"error": {"message": str(error), "code": 503}}
-            return
+            async with aclosing(self._pieces(request)) as found:
+                async for piece in found:
+                    yield piece
+        except Exception:
+            log.exception("a request failed in the engine")
+            yield error_piece("the engine failed", GONE if self._dead else 500)
+
+    async def _pieces(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
+        if request.adapter is not None:
+            await self._load(request.adapter)
         if request.kind == "choose":
             yield await self._choose(request)
             return
         async with aclosing(self._pace.keep(self._answer(request), request)) as found:
             async for piece in found:
                 yield piece
+
+    @property
+    def _dead(self) -> bool:
+        """Whether vLLM's engine has died; Serve sees it too, and starts another replica."""
+        engine: Any = self.engine
+        return bool(engine._engine_client.errored)
 
     async def running(self) -> int:
         """Requests the engine is generating for now."""
@@ -75,13 +89,15 @@ class ServedModel(LLMServer):
         try:
             parsed = (ChatCompletionRequest if chat else CompletionRequest).model_validate(body)
         except ValueError as error:
-            yield {"error": {"message": str(error), "code": 400}}
+            yield error_piece(str(error), 400)
             return
         method: Any = self.chat if chat else self.completions
         stream = await method(parsed)
         try:
             async for found in stream:
-                yield found if isinstance(found, list) else found.model_dump(mode="json")
+                piece = piece_of(found)
+                lost = is_error(piece) and self._dead
+                yield error_piece("the engine has died", GONE) if lost else piece
         finally:
             # Closed here and now, so that a cancelled request leaves the engine at once.
             await stream.aclose()

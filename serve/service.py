@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from serve.engines import (
 from serve.guard import Caller, error_content
 from serve.metrics import Metrics
 from serve.settings import Settings
+
+log = logging.getLogger("rldf.serve")
 
 _USAGE_ONLY = '"choices":[]'
 
@@ -67,6 +70,7 @@ class Service:
         Raises:
             TimeoutError: not in time; the generation has been cancelled.
             EngineRefusedError, UnknownModelError: the request is wrong.
+            EngineFailedError: the engine cannot answer it.
         """
         began = time.monotonic()
         try:
@@ -99,6 +103,7 @@ class Service:
         Raises:
             TimeoutError: nothing came in time; the generation has been cancelled.
             EngineRefusedError, UnknownModelError: the request is wrong.
+            EngineFailedError: the engine cannot answer it.
         """
         began, deadline = time.monotonic(), self.deadline()
         try:
@@ -150,6 +155,11 @@ class Service:
         except EngineGoneError:
             reason = "engine"
             yield _error_event("the engine was lost while it answered: ask again", "engine_lost")
+        except Exception:
+            # The client has half an answer: only an event can say that there will be no more.
+            log.exception("a stream of %s failed", target.model)
+            reason = "engine"
+            yield _error_event("the engine failed on this request", "engine_failed")
         finally:
             await stream.aclose()
             if reason:

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from serve.engines import EngineGoneError, EngineRequest, Routes, UnknownModelError
+from serve.engines import (
+    GONE,
+    EngineFailedError,
+    EngineGoneError,
+    EngineRefusedError,
+    EngineRequest,
+    Routes,
+    UnknownModelError,
+    error_piece,
+    piece_of,
+    raise_if_error,
+)
 from serve.settings import read_settings
 from serve.store import ModelStore, StoreError
 
@@ -100,3 +111,25 @@ def test_the_prefix_router_finds_the_prompt() -> None:
     chat = EngineRequest("chat", {"messages": [{"role": "user", "content": "x"}]})
     assert chat.messages == [{"role": "user", "content": "x"}]
     assert EngineRequest("completion", {"prompt": "y"}).messages == [{"content": "y"}]
+
+
+class ErrorObject:
+    """As vLLM's server in Ray puts it into the lists of a stream."""
+
+    def model_dump(self, mode: str) -> dict[str, object]:
+        return {"error": {"message": "too long", "code": 400}}
+
+
+def test_an_error_object_in_a_stream_is_an_error() -> None:
+    assert piece_of(["data: a", "data: b"]) == ["data: a", "data: b"]
+    for found in (ErrorObject(), [ErrorObject()], ["data: a", ErrorObject()]):
+        with pytest.raises(EngineRefusedError, match="too long"):
+            raise_if_error(piece_of(found))
+
+
+def test_only_a_death_says_that_the_engine_is_gone() -> None:
+    raise_if_error({"choices": [], "error": None})
+    with pytest.raises(EngineGoneError):
+        raise_if_error(error_piece("dead", GONE))
+    with pytest.raises(EngineFailedError):
+        raise_if_error(error_piece("a bug", 500))

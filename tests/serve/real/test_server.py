@@ -106,8 +106,16 @@ def test_errors_are_the_clients_own(client: OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="at most 512"):
         say(client, max_tokens=4000)
     long = [{"role": "user", "content": "word " * 3000}]
-    with pytest.raises(openai.BadRequestError, match="1024"):
-        client.chat.completions.create(model="base", messages=long, max_tokens=4)  # type: ignore[arg-type]
+    for stream in (False, True):
+        with pytest.raises(openai.BadRequestError, match="1024"):
+            client.chat.completions.create(
+                model="base",
+                messages=long,  # type: ignore[arg-type]
+                max_tokens=4,
+                stream=stream,
+            )
+        with pytest.raises(openai.BadRequestError):
+            say(client, n=2, stream=stream)
     bad = {"structured_outputs": {"json": {"type": "nonsense"}}}
     with pytest.raises(openai.BadRequestError):
         say(client, extra_body=bad)
