@@ -68,3 +68,24 @@ def test_a_reference_may_be_used_twice_and_lead_nowhere() -> None:
     }
     check_form({"json": twice}, Limits())
     check_form({"json": {"$ref": "#/$defs/none/0"}}, Limits())
+
+
+@pytest.mark.parametrize("pattern", ["(a?){1000}", "(a|b|c|d){900}", "[a-z]{0,1000}"])
+def test_patterns_are_counted_over_the_whole_schema(pattern: str) -> None:
+    def schema(number: int) -> dict[str, Any]:
+        properties = {f"p{i}": {"type": "string", "pattern": pattern} for i in range(number)}
+        return {"json": {"type": "object", "properties": properties}}
+
+    check_form(schema(1), Limits())
+    with pytest.raises(OutputFormError, match="written out"):
+        check_form(schema(100), Limits())
+    with pytest.raises(OutputFormError, match="written out"):
+        check_form(
+            {"json": {"patternProperties": {pattern + "b" * i: {} for i in range(30)}}}, Limits()
+        )
+
+
+def test_counts_are_counted_over_the_whole_schema() -> None:
+    parts = [{"type": "string", "maxLength": 1000}] * 100
+    with pytest.raises(OutputFormError, match="written out"):
+        check_form({"json": {"anyOf": parts}}, Limits())
