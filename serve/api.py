@@ -64,6 +64,7 @@ def build_guarded(service: Service, keys: KeyRing | None) -> Guard:
         keys=keys,
         allowances=allowances,
         metrics=service.metrics,
+        serves_host=settings.serves_host,
     )
 
 
@@ -215,6 +216,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for status, what in {
         400: "the request is wrong",
         401: "no valid key",
+        403: "no name of this server",
         404: "no such model",
         408: "the body came too slowly",
         413: "the body is too large",

@@ -1,6 +1,6 @@
 """What every request passes before anything reads it: who it is, how much it may, how big it is.
 
-draining? -> key -> allowance -> room -> body within size and time -> the application
+host -> draining? -> key -> allowance -> room -> body within size and time -> the application
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,8 @@ from serve.metrics import Metrics
 from serve.settings import Limits
 
 # Needed before a person has typed a key, or by whoever restarts and routes.
-OPEN_PATHS = ("/", "/health", "/ready")
+PROBES = ("/health", "/ready")
+OPEN_PATHS = ("/", *PROBES)
 OPEN_FOLDERS = ("/page/",)
 
 log = logging.getLogger("rldf.serve")
@@ -74,6 +76,7 @@ class Guard:
     keys: KeyRing | None
     allowances: Allowances
     metrics: Metrics
+    serves_host: Callable[[str], bool] = lambda given: True
     draining: bool = field(default=False)
     under_way: int = field(default=0)
 
@@ -106,6 +109,14 @@ class Guard:
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         path: str = scope["path"]
+        # Whoever looks after the process asks at an address that only it knows.
+        if path not in PROBES and not self.serves_host(_header(scope, b"host")):
+            raise RefusedError(
+                403,
+                "this server has no such name (Host): ask at its address, or let `hosts` in its "
+                "settings have the name",
+                code="unknown_host",
+            )
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             await self.app(scope, receive, send)
             return

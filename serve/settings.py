@@ -111,6 +111,9 @@ class Settings(Section):
     runs: tuple[str, ...] = described((), "run folders that the page may show")
     keys: str | None = described(None, "file of API keys; null lets everybody in (loopback only)")
     api_replicas: int = described(1, "replicas of the API; each grants its share of the limits")
+    hosts: tuple[str, ...] = described(
+        (), "names that requests may give this server in `Host`, beside its address and loopback's"
+    )
     cors_origins: tuple[str, ...] = described((), "origins of other pages that may call the API")
     log_prompts: bool = described(False, "write prompts into the log")
     drain_s: float = described(60, "on SIGTERM: time for requests under way", unit="s", ge=0)
@@ -136,6 +139,18 @@ class Settings(Section):
         source = self.models.get(name)
         return source if source is not None and source.on is None else None
 
+    def serves_host(self, given: str) -> bool:
+        """Whether a request with this `Host` is for this server.
+
+        A page elsewhere can have its name lead to this machine (DNS rebinding); to the browser it
+        is then the same origin, and may read everything. With keys it has none, and a server on
+        every address has names that it does not know.
+        """
+        if self.keys is not None and not self.hosts:
+            return True
+        name = _host_name(given)
+        return is_loopback(name) or name in {host.lower() for host in (self.host, *self.hosts)}
+
     @property
     def default_model(self) -> str:
         return self.default or next(iter(self.models))
@@ -147,6 +162,14 @@ class Settings(Section):
     def adapters_on(self, name: str) -> list[str]:
         """Models that are adapters on the engine of `name`."""
         return [other for other, source in self.models.items() if source.on == name]
+
+
+def _host_name(given: str) -> str:
+    """The name or address in a `Host` header, without its port."""
+    name = given.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.rpartition(":")[0] if ":" in name else name
 
 
 def is_loopback(host: str) -> bool:

@@ -70,7 +70,7 @@ def start() -> Iterator[Start]:
             )
             keys = KeyRing(Path(settings.keys)) if settings.keys else None
             guard = build_guarded(service, keys)
-            client = stack.enter_context(TestClient(guard, raise_server_exceptions=True))
+            client = stack.enter_context(TestClient(guard, "http://127.0.0.1:8000"))
             return Server(client, guard, chosen, service)
 
         yield start

@@ -344,6 +344,35 @@ def test_too_many_at_once_are_turned_away(start: Start) -> None:
     assert server.client.post(CHAT, json=HELLO).status_code == 429
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("localhost:8000", 200),
+        ("LocalHost", 200),
+        ("[::1]:8000", 200),
+        ("mine.example:9", 200),
+        ("evil.example", 403),
+        ("evil.example:8000", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("", 403),
+    ],
+)
+def test_a_page_whose_name_leads_here_reads_nothing(start: Start, host: str, status: int) -> None:
+    client = start(hosts=["mine.example"]).client
+    for path in ("/", "/v1/runs", "/v1/models"):
+        assert client.get(path, headers={"host": host}).status_code == status
+    assert client.get("/health", headers={"host": host}).status_code == 200
+
+
+def test_with_keys_a_server_answers_to_any_name(start: Start, tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.json", "ann")
+    client = start(keys=str(tmp_path / "keys.json")).client
+    headers = {"host": "any.example", "authorization": f"Bearer {key}"}
+    assert client.get("/v1/models", headers=headers).status_code == 200
+
+
 def test_other_pages_may_not_call_unless_named(start: Start) -> None:
     origin = {"origin": "https://page.example"}
     reply = start().client.post(CHAT, json=HELLO, headers=origin)
