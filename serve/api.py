@@ -13,6 +13,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from rldf_ray.prompts import render
 from rldf_ray.topics.bias_type import bias_type, shipped_bias_types
@@ -37,6 +38,7 @@ from serve.limits import Allowances
 from serve.metrics import CONTENT_TYPE
 from serve.referees import TRAINED
 from serve.service import Service, caller_of
+from serve.settings import Settings
 from serve.store import StoreError
 
 PAGE = Path(__file__).parent / "page"
@@ -55,7 +57,7 @@ log = logging.getLogger("rldf.serve")
 
 
 def build_guarded(service: Service, keys: KeyRing | None) -> Guard:
-    """The whole ASGI application: the guard, and the routes behind it."""
+    """The guard, and the routes behind it."""
     settings = service.settings
     allowances = Allowances(1 / settings.api_replicas)
     return Guard(
@@ -68,14 +70,26 @@ def build_guarded(service: Service, keys: KeyRing | None) -> Guard:
     )
 
 
+def with_cors(guard: Guard, settings: Settings) -> ASGIApp:
+    """The whole ASGI application: pages of the named origins may call it.
+
+    In front of the guard: a browser asks first without a key whether it may (preflight), and a
+    page reads a refusal only if that says so, too.
+    """
+    if not settings.cors_origins:
+        return guard
+    return CORSMiddleware(
+        guard,
+        allow_origins=list(settings.cors_origins),
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=[VERSION_HEADER, "retry-after"],
+    )
+
+
 def build_api(service: Service) -> FastAPI:
     """The routes alone; its OpenAPI description is at /openapi.json."""
     api = FastAPI(title="RLDF", version="1", docs_url=None, redoc_url=None)
-    if service.settings.cors_origins:
-        origins = list(service.settings.cors_origins)
-        api.add_middleware(
-            CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]
-        )
     _add_errors(api)
     _add_openai(api, service)
     _add_debates(api, service)

@@ -20,7 +20,7 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from rldf_ray.referee.trained import TrainedReferee
-from serve.api import build_guarded
+from serve.api import build_guarded, with_cors
 from serve.engines import Routes
 from serve.handles import RefereeRewards, RewardScorer, ServeEngines
 from serve.keys import KeyRing
@@ -113,7 +113,7 @@ class Api:
         self._guard = build_guarded(self._service, keys)
 
     async def __serve_build_asgi_app__(self) -> Any:
-        return self._guard
+        return with_cors(self._guard, self._service.settings)
 
     async def drain(self) -> int:
         """Let no more requests in; the number of those under way."""

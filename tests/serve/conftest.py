@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from serve.api import build_guarded
+from serve.api import build_guarded, with_cors
 from serve.engines import EngineGoneError, Engines, Routes
 from serve.guard import Guard
 from serve.keys import KeyRing
@@ -70,7 +70,9 @@ def start() -> Iterator[Start]:
             )
             keys = KeyRing(Path(settings.keys)) if settings.keys else None
             guard = build_guarded(service, keys)
-            client = stack.enter_context(TestClient(guard, "http://127.0.0.1:8000"))
+            client = stack.enter_context(
+                TestClient(with_cors(guard, settings), "http://127.0.0.1:8000")
+            )
             return Server(client, guard, chosen, service)
 
         yield start

@@ -382,6 +382,26 @@ def test_other_pages_may_not_call_unless_named(start: Start) -> None:
     assert reply.headers["access-control-allow-origin"] == "https://page.example"
 
 
+def test_an_allowed_page_may_ask_without_its_key_and_read_errors(
+    start: Start, tmp_path: Path
+) -> None:
+    add_key(tmp_path / "keys.json", "ann")
+    origin = {"origin": "https://page.example"}
+    client = start(keys=str(tmp_path / "keys.json"), cors_origins=[origin["origin"]]).client
+    asks = {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type",
+    }
+    preflight = client.options(CHAT, headers=origin | asks)
+    assert preflight.status_code == 200
+    assert "authorization" in preflight.headers["access-control-allow-headers"]
+    refused = client.post(CHAT, json=HELLO, headers=origin)
+    assert refused.status_code == 401
+    assert refused.headers["access-control-allow-origin"] == origin["origin"]
+    other = client.options(CHAT, headers=asks | {"origin": "https://other.example"})
+    assert "access-control-allow-origin" not in other.headers
+
+
 def test_bias_is_scored_by_the_reward_model_and_the_referee(start: Start) -> None:
     client = start().client
     found = client.post("/v1/bias", json={"input": ["one", "one two"], "prompt": "x"}).json()
