@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rldf_ray.errors import UserError
@@ -24,6 +25,9 @@ from serve.settings import Limits
 # Needed before a person has typed a key, or by whoever restarts and routes.
 PROBES = ("/health", "/ready")
 OPEN_PATHS = ("/", *PROBES)
+# Requests whose answers cost tokens; a token is about so many bytes of text.
+SPEAKING = ("/v1/chat/", "/v1/completions", "/v1/debate", "/v1/bias")
+BYTES_PER_TOKEN = 4
 OPEN_FOLDERS = ("/page/",)
 
 log = logging.getLogger("rldf.serve")
@@ -65,6 +69,26 @@ class Caller:
     model: str = ""
     version: str = ""
     tokens: int = 0
+    prompt: int = 0
+    reserved: int = 0
+
+
+class _Asked(msgspec.Struct):
+    """What a body says about the length of its answers."""
+
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    n: int | None = None
+
+
+def _used_up(key: Key, wait_s: float) -> RefusedError:
+    return RefusedError(
+        429,
+        f"the limits of key {key.name!r} are used up",
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        retry_after_s=wait_s + 1,
+    )
 
 
 @dataclass(kw_only=True)
@@ -105,6 +129,8 @@ class Guard:
             if status != 499 and not complete:
                 raise  # half an answer is out: the connection has to break
         finally:
+            if not complete:
+                caller.tokens += caller.prompt  # dropped on the way: the engine has read it
             self._account(scope, caller, status, time.monotonic() - began)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
@@ -124,13 +150,7 @@ class Guard:
             raise RefusedError(503, "this server is shutting down", "server_error", retry_after_s=5)
         caller.key = self._known(scope)
         if caller.key is not None and (wait_s := self.allowances.admit(caller.key)):
-            raise RefusedError(
-                429,
-                f"the limits of key {caller.key.name!r} are used up",
-                "rate_limit_error",
-                "rate_limit_exceeded",
-                retry_after_s=wait_s + 1,
-            )
+            raise _used_up(caller.key, wait_s)
         if self.under_way >= self.limits.in_flight:
             raise RefusedError(
                 429, "too many requests under way", "rate_limit_error", retry_after_s=1
@@ -139,10 +159,30 @@ class Guard:
         self.metrics.in_flight.set(self.under_way)
         try:
             body = await self._body(scope, receive)
+            self._reserve(caller, path, body)
             await self.app(scope, _replayed(body, receive), send)
         finally:
             self.under_way -= 1
             self.metrics.in_flight.set(self.under_way)
+
+    def _reserve(self, caller: Caller, path: str, body: bytes) -> None:
+        """Keep the tokens that a request may come to, before any of its work begins."""
+        if caller.key is None or not path.startswith(SPEAKING):
+            return
+        prompt = len(body) // BYTES_PER_TOKEN
+        reserved = prompt + self._asked(body)
+        if wait_s := self.allowances.reserve(caller.key, reserved):
+            raise _used_up(caller.key, wait_s)
+        caller.prompt, caller.reserved = prompt, reserved
+
+    def _asked(self, body: bytes) -> int:
+        """The most tokens that the answers to a request may have."""
+        try:
+            asked = msgspec.json.decode(body, type=_Asked)
+        except (msgspec.MsgspecError, RecursionError, ValueError):
+            return 0  # what is wrong with it is said where it is read
+        longest = asked.max_completion_tokens or asked.max_tokens or self.limits.max_tokens
+        return min(longest, self.limits.max_tokens) * min(max(asked.n or 1, 1), self.limits.n)
 
     def _known(self, scope: Scope) -> Key | None:
         """The caller's key; None where this server asks for none."""
@@ -187,8 +227,8 @@ class Guard:
         return RefusedError(413, f"the body is larger than {self.limits.body_bytes} bytes")
 
     def _account(self, scope: Scope, caller: Caller, status: int, seconds: float) -> None:
-        if caller.key is not None and caller.tokens:
-            self.allowances.spend(caller.key, caller.tokens)
+        if caller.key is not None:
+            self.allowances.settle(caller.key, caller.tokens, caller.reserved)
         route = _route(scope)
         self.metrics.requests.labels(route, str(status)).inc()
         self.metrics.seconds.labels(route).observe(seconds)

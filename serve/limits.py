@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from serve.keys import Key
 
+# What was spent beyond the limit is waited off, but no longer than this.
+MOST_DEBT_MINUTES = 10
+
 
 @dataclass
 class Bucket:
@@ -16,22 +19,32 @@ class Bucket:
     per_minute: float
     level: float
     seen: float
+    reserved: float = 0.0
 
     def wait_s(self, now: float) -> float:
         """Seconds until something is left to take, 0 if there is now."""
         self.level = min(self.per_minute, self.level + (now - self.seen) * self.per_minute / 60)
         self.seen = now
+        # What is reserved may come back at any time, so it is not waited off like a debt.
+        if self.level >= 1 and self.level - self.reserved < 1:
+            return 1.0
         return 0.0 if self.level >= 1 else (1 - self.level) * 60 / self.per_minute
 
+    def reserve(self, amount: float) -> None:
+        """Keep so much for a request under way."""
+        self.reserved += amount
+
     def take(self, amount: float) -> None:
-        self.level -= amount
+        """Take so much; less than nothing puts it back."""
+        self.level = max(self.level - amount, -MOST_DEBT_MINUTES * self.per_minute)
 
 
 class Allowances:
     """What each key may still use in this API replica.
 
-    Tokens are known only after the answer, so they are taken then, and an overdrawn bucket turns
-    the next requests away until it is refilled.
+    Tokens are known only after the answer. What a request may come to is reserved before it, so
+    that many at once do not pass together, and settled after it; an overdrawn bucket turns the next
+    requests away until it is refilled.
 
     Args:
         share: the part of every limit that this replica grants, 1 / number of replicas.
@@ -51,11 +64,22 @@ class Allowances:
             buckets[0].take(1)
         return wait_s
 
-    def spend(self, key: Key, tokens: int) -> None:
-        """Count the tokens of an answer."""
+    def reserve(self, key: Key, tokens: int) -> float:
+        """Take what a request may come to; or the seconds until its key has anything left."""
+        bucket = self._bucket(key, "tokens")
+        if bucket is None:
+            return 0.0
+        wait_s = bucket.wait_s(self._clock())
+        if wait_s == 0:
+            bucket.reserve(tokens)
+        return wait_s
+
+    def settle(self, key: Key, used: int, reserved: int = 0) -> None:
+        """Give back what was reserved, and take what was used."""
         bucket = self._bucket(key, "tokens")
         if bucket is not None:
-            bucket.take(tokens)
+            bucket.reserved -= reserved
+            bucket.take(used)
 
     def _bucket(self, key: Key, kind: str) -> Bucket | None:
         limit = key.requests_per_minute if kind == "requests" else key.tokens_per_minute

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from openai.types.chat import ChatCompletion
 
@@ -209,6 +211,23 @@ def test_tokens_of_an_answer_count_against_the_key(start: Start, tmp_path: Path)
     good = {"authorization": f"Bearer {key}"}
     assert client.post(CHAT, json={**HELLO, "stream": True}, headers=good).status_code == 200
     assert client.post(CHAT, json=HELLO, headers=good).status_code == 429
+
+
+async def test_long_prompts_at_once_do_not_pass_a_limit_together(
+    start: Start, tmp_path: Path
+) -> None:
+    key = add_key(tmp_path / "keys.json", "ann", tokens_per_minute=50)
+    engine = {"scripted_delay_s": 0.01}
+    guard = start(keys=str(tmp_path / "keys.json"), engine=engine).guard
+    headers = {"authorization": f"Bearer {key}"}
+    body = {"messages": [{"role": "user", "content": "word " * 100}], "max_tokens": 8}
+    transport = httpx.ASGITransport(guard)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        asked = (client.post(CHAT, json=body, headers=headers) for _ in range(60))
+        replies = await asyncio.gather(*asked)
+    statuses = [reply.status_code for reply in replies]
+    assert statuses.count(200) == 1 and statuses.count(429) == 59
+    assert all(int(reply.headers.get("retry-after", 0)) <= 660 for reply in replies)
 
 
 def test_an_answer_that_takes_too_long_is_cancelled_in_the_engine(start: Start) -> None:

@@ -151,9 +151,32 @@ def test_tokens_are_counted_afterwards_and_the_debt_is_waited_off(file: Path) ->
     (key,) = read_keys(file)
     allowances = Allowances(clock=clock)
     assert allowances.admit(key) == 0.0
-    allowances.spend(key, 900)
+    allowances.settle(key, 900)
     assert allowances.admit(key) == pytest.approx(30.1)
     clock.now += 30.2
+    assert allowances.admit(key) == 0.0
+
+
+def test_many_at_once_do_not_pass_together(file: Path) -> None:
+    add_key(file, "ann", tokens_per_minute=50)
+    (key,) = read_keys(file)
+    allowances = Allowances(clock=Clock())
+    waits = [allowances.reserve(key, 40) for _ in range(60)]
+    assert waits[:2] == [0.0, 0.0] and all(wait > 0 for wait in waits[2:])
+    for _ in range(2):
+        allowances.settle(key, 5, 40)
+    assert allowances.reserve(key, 40) == 0.0
+
+
+def test_a_debt_is_waited_off_within_minutes(file: Path) -> None:
+    clock = Clock()
+    add_key(file, "ann", tokens_per_minute=5)
+    (key,) = read_keys(file)
+    allowances = Allowances(clock=clock)
+    allowances.settle(key, 40_000)
+    wait_s = allowances.admit(key)
+    assert 60 < wait_s <= 11 * 60
+    clock.now += wait_s + 0.1
     assert allowances.admit(key) == 0.0
 
 
