@@ -12,9 +12,11 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from rldf_ray.errors import UserError
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
 from rldf_ray.protocols.multirole.debate import MultiRoleDebate, whole_sentences
 from rldf_ray.protocols.multirole.debater import Debater
@@ -30,6 +32,10 @@ from serve.service import Service
 Tell = Callable[[str, dict[str, Any]], None]
 
 log = logging.getLogger("rldf.serve")
+
+
+class BusyError(UserError):
+    """A debate did not get its turn."""
 
 
 @dataclass
@@ -207,6 +213,25 @@ async def events(
         await asyncio.gather(holding, return_exceptions=True)
 
 
+@asynccontextmanager
+async def _turn(service: Service) -> AsyncIterator[None]:
+    """A debate's turn; while it waits it holds a place among the requests under way.
+
+    Raises:
+        BusyError: it did not come in time.
+    """
+    wait_s = service.settings.limits.debate_wait_s
+    try:
+        async with asyncio.timeout(wait_s):
+            await service.debates.acquire()
+    except TimeoutError:
+        raise BusyError(f"other debates were under way for {wait_s:g} s: ask again") from None
+    try:
+        yield
+    finally:
+        service.debates.release()
+
+
 async def _hold(
     body: DebateBody, found: BiasType, service: Service, caller: Caller, tell: Tell
 ) -> None:
@@ -240,12 +265,12 @@ async def _hold(
     ]
     referee = _Watched(judge.referee, tell)
     try:
-        async with service.debates:
+        async with _turn(service):
             await MultiRoleDebate(body.rounds, "simultaneous", "said").hold(
                 Context(body.topic), debaters, referee, debate_id="served"
             )
         tell("done", {"tokens": caller.tokens})
-    except ModelError as error:
+    except (ModelError, BusyError) as error:
         tell("error", {"message": str(error)})
     except Exception:
         log.exception("a debate failed")

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,6 +104,7 @@ class Guard:
     serves_host: Callable[[str], bool] = lambda given: True
     draining: bool = field(default=False)
     under_way: int = field(default=0)
+    of_key: Counter[str | None] = field(default_factory=Counter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -155,7 +157,13 @@ class Guard:
             raise RefusedError(
                 429, "too many requests under way", "rate_limit_error", retry_after_s=1
             )
+        name = caller.key.sha256 if caller.key is not None else None
+        if name is not None and self.of_key[name] >= self.limits.in_flight_per_key:
+            raise RefusedError(
+                429, "too many requests of this key under way", "rate_limit_error", retry_after_s=1
+            )
         self.under_way += 1
+        self.of_key[name] += 1
         self.metrics.in_flight.set(self.under_way)
         try:
             body = await self._body(scope, receive)
@@ -163,6 +171,8 @@ class Guard:
             await self.app(scope, _replayed(body, receive), send)
         finally:
             self.under_way -= 1
+            self.of_key[name] -= 1
+            self.of_key += Counter()  # forgets those that have none
             self.metrics.in_flight.set(self.under_way)
 
     def _reserve(self, caller: Caller, path: str, body: bytes) -> None:

@@ -83,9 +83,13 @@ class Limits(Section):
         120, "a generation is cancelled in the engine after it", unit="s", gt=0
     )
     in_flight: int = described(256, "requests under way in one API replica", ge=1)
+    in_flight_per_key: int = described(
+        128, "of them of one key, so that no key takes the room of all", ge=1
+    )
     bias_texts: int = described(64, "texts of one /v1/bias request", ge=1)
     debate_rounds: int = described(5, "rounds of one /v1/debate", ge=1)
     debates_in_flight: int = described(4, "debates under way in one API replica", ge=1)
+    debate_wait_s: float = described(60, "a debate waits for its turn so long", unit="s", gt=0)
 
 
 class Settings(Section):

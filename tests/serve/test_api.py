@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import httpx
 import pytest
 from openai.types.chat import ChatCompletion
 
+from rldf_ray.topics.bias_type import bias_type
+from serve import debates
+from serve.bodies import DebateBody
 from serve.engines import (
     EngineGoneError,
     EngineRequest,
@@ -20,6 +24,7 @@ from serve.engines import (
     error_piece,
     raise_if_error,
 )
+from serve.guard import Caller
 from serve.keys import add_key
 from serve.scripted import ScriptedEngine, ScriptedEngines
 from tests.serve.conftest import Start
@@ -390,6 +395,43 @@ def test_with_keys_a_server_answers_to_any_name(start: Start, tmp_path: Path) ->
     client = start(keys=str(tmp_path / "keys.json")).client
     headers = {"host": "any.example", "authorization": f"Bearer {key}"}
     assert client.get("/v1/models", headers=headers).status_code == 200
+
+
+async def test_one_key_does_not_take_the_room_of_all(start: Start, tmp_path: Path) -> None:
+    keys = {name: add_key(tmp_path / "keys.json", name) for name in ("ann", "bob")}
+    limits = {"in_flight": 4, "in_flight_per_key": 2}
+    guard = start(keys=str(tmp_path / "keys.json"), limits=limits).guard
+    ended = asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"{"
+        await ended.wait()
+
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(guard), base_url="http://127.0.0.1"
+    ) as client:
+
+        async def ask(name: str, **body: Any) -> int:
+            headers = {"authorization": f"Bearer {keys[name]}"}
+            return (await client.post(CHAT, headers=headers, **body)).status_code
+
+        asked = [asyncio.create_task(ask("ann", content=slow())) for _ in range(2)]
+        while guard.under_way < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert await ask("ann", json=HELLO) == 429
+        assert await ask("bob", json=HELLO) == 200
+        ended.set()
+        assert await asyncio.gather(*asked) == [400, 400]
+    assert not guard.of_key
+
+
+async def test_a_debate_waits_for_its_turn_and_no_longer(start: Start) -> None:
+    server = start(limits={"debates_in_flight": 1, "debate_wait_s": 0.01})
+    await server.service.debates.acquire()
+    body = DebateBody(topic="Tests")
+    asked = debates.events(body, bias_type("age"), server.service, Caller())
+    found = [event async for event in asked]
+    assert found[-1].startswith("event: error") and "ask again" in found[-1]
 
 
 def test_other_pages_may_not_call_unless_named(start: Start) -> None:
