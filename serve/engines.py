@@ -288,8 +288,10 @@ def raise_if_error(piece: Piece) -> None:
     if not is_error(piece):
         return
     if isinstance(piece, list):
-        piece = json.loads(piece[0].removeprefix("data: "))
-    error = piece["error"]
+        found: dict[str, Any] = json.loads(piece[0].removeprefix("data: "))
+    else:
+        found = piece
+    error = found["error"]
     status, message = error.get("code"), str(error.get("message"))
     if isinstance(status, int) and 400 <= status < 500:
         raise EngineRefusedError(status, message, error.get("param"))
