@@ -1,13 +1,16 @@
 """The reward model: a scalar for (prompt, answer), the same way in training and in scoring.
 
-The last token's hidden state goes through a linear layer to a scalar (METHOD 3). What the model
-reads is always prompt and answer in the chat template, closed as a finished answer is, and cut on
-the right; `scored_ids` builds that for the trainer, for PPO and for evaluation alike.
+The last token's hidden state goes through a linear layer to a scalar, in float32 (METHOD 3). Which
+token is the last one is read off the attention mask: where padding is the end-of-sequence token, as
+in Llama after TRL, ids alone do not say it. What the model reads is always prompt and answer in the
+chat template, closed as a finished answer is, and cut on the right; `scored_ids` builds that for
+the trainer, for PPO and for evaluation alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +75,7 @@ class RewardModel:
                 folder, num_labels=1, dtype="auto"
             )
             self.model.eval().requires_grad_(False).to(device)
+            score_last_token(self.model)
         self._closing = closing_ids(self.tokenizer)
         self._device = device
         self._max_length = max_length
@@ -101,17 +105,10 @@ class RewardModel:
         read = min(self._max_length, len(begun) + len(said) + len(self._closing))
         return float(self.score([begun], [said])[0]), read
 
-    def with_exact_head(self) -> RewardModel:
-        """Compute the scalar in float32 from the hidden state, whatever the weights are in.
-
-        In bfloat16, with its 8 bits, many statements would have the same reward.
-        """
-        self.model.score = _ExactHead(self.model.score.weight)
-        return self
-
     @torch.no_grad()
     def _forward(self, inputs: Sequence[list[int]]) -> Tensor:
-        ids, attention = padded(inputs, self.tokenizer.pad_token_id)
+        # Any id will do, and a tokenizer need not have one: nothing reads what is not attended to.
+        ids, attention = padded(inputs, 0)
         logits: Tensor = self.model(
             input_ids=ids.to(self._device), attention_mask=attention.to(self._device)
         ).logits
@@ -127,18 +124,52 @@ def reward_model(folder: str, device: str, threads: int, max_length: int) -> Rew
     """
     if device == "cpu":
         torch.set_num_threads(threads)
-    return RewardModel(resolve_model(folder), device, max_length).with_exact_head()
+    return RewardModel(resolve_model(folder), device, max_length)
 
 
-class _ExactHead(torch.nn.Module):
-    """A score head without bias, in float32."""
+class ExactHead(torch.nn.Linear):
+    """A score head without bias that computes in float32, whatever its weight is in.
+
+    In bfloat16, with its 8 bits, many statements would have the same reward.
+    """
 
     def __init__(self, weight: Tensor) -> None:
-        super().__init__()
-        self._weight = weight.detach().float()
+        super().__init__(weight.shape[-1], 1, bias=False, device="meta")
+        # The parameter itself, not a copy of it: it may be one that is trained, or sharded.
+        parameter = torch.nn.Parameter
+        self.weight = weight if isinstance(weight, parameter) else parameter(weight)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return torch.nn.functional.linear(hidden.float(), self._weight)
+        with torch.autocast(hidden.device.type, enabled=False):
+            return torch.nn.functional.linear(hidden.float(), self.weight.float())
+
+
+def score_last_token(model: Any) -> None:
+    """Have a transformers sequence classifier score each row's last token; changed in place.
+
+    By itself it takes the last token that is not padding by its id, which is another one where an
+    answer ends with that id.
+    """
+    from transformers.modeling_outputs import SequenceClassifierOutputWithPast
+
+    model.score = ExactHead(model.score.weight)
+
+    # Trainers go by the names of a model's arguments.
+    @wraps(model.forward)
+    def forward(input_ids: Tensor, attention_mask: Tensor, **given: Any) -> Any:
+        decoder = model.base_model
+        hidden = decoder(input_ids=input_ids, attention_mask=attention_mask, **given)[0]
+        return SequenceClassifierOutputWithPast(
+            logits=model.score(last_states(hidden, attention_mask))
+        )
+
+    model.forward = forward
+
+
+def last_states(hidden: Tensor, attention: Tensor) -> Tensor:
+    """The state of each row's last token, [B, T, H] -> [B, H]; rows are padded on the right."""
+    rows = torch.arange(len(hidden), device=hidden.device)
+    return hidden[rows, attention.sum(1) - 1]
 
 
 def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:

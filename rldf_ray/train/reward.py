@@ -41,7 +41,7 @@ def _loop(config: dict[str, Any]) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
     from trl import RewardConfig, RewardTrainer
 
-    from rldf_ray.models.reward_score import closing_ids
+    from rldf_ray.models.reward_score import closing_ids, score_last_token
     from rldf_ray.train.layers import lower_layers
     from rldf_ray.train.lengths import RowsUsed, check_some_left, that_differ
     from rldf_ray.train.lora import begin_as, lora_config, save_trained
@@ -84,6 +84,7 @@ def _loop(config: dict[str, Any]) -> None:
         job.folders["model"], num_labels=1, dtype=dtype_of(job.plan.train)
     )
     model.config.pad_token_id = tokenizer.pad_token_id
+    score_last_token(model)
     if fit is not None:
         lower_layers(model, fit.layers, fit.trained_layers)
     read_prompts_once(model, chosen_and_rejected)

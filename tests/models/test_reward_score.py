@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rldf_ray.models.reward_score import (
     chat_ids,
     closing_ids,
     padded,
+    score_last_token,
     scored_ids,
 )
 
@@ -76,16 +78,47 @@ def test_scores_do_not_depend_on_what_shares_a_batch(tokenizer: Any, tmp_path: P
     assert together[0] != together[1]
 
 
-def test_a_bfloat16_model_with_an_exact_head_gives_fine_rewards(tmp_path: Path) -> None:
+def test_a_bfloat16_model_gives_fine_rewards(tmp_path: Path) -> None:
+    from tests.train.tiny import save_tiny_models
+
+    model = RewardModel(save_tiny_models(tmp_path)["reward"], "cpu", 64)
+    model.model.to(torch.bfloat16)
+    prompt = [{"role": "user", "content": "w1 w2"}]
+    answers = [f"w{i} w{j}" for i in range(3, 8) for j in range(3, 8)]
+    rewards = torch.tensor([model.score_answer(prompt, answer)[0] for answer in answers])
+    assert len(set(rewards.tolist())) > len(set(rewards.bfloat16().tolist()))
+
+
+def test_the_last_token_counts_where_padding_is_the_end_of_sequence(tmp_path: Path) -> None:
+    """As in Llama after TRL: by their ids, an answer's end would be taken for padding."""
     from tests.train.tiny import save_tiny_models
 
     folder = save_tiny_models(tmp_path)["reward"]
-    coarse = RewardModel(folder, "cpu", 64)
-    coarse.model.to(torch.bfloat16)
-    prompt = [{"role": "user", "content": "w1 w2"}]
-    answers = [f"w{i} w{j}" for i in range(3, 8) for j in range(3, 8)]
-    rough = [coarse.score_answer(prompt, a)[0] for a in answers]
-    exact = coarse.with_exact_head()
-    fine = [exact.score_answer(prompt, a)[0] for a in answers]
-    assert fine == pytest.approx(rough, abs=2e-2)
-    assert len(set(fine)) > len(set(rough))
+    prompt, answers = [7, 8, 9], [[10, 11], [12, 13, 14, 15]]
+    usual = RewardModel(folder, "cpu", 64)
+    config = json.loads((Path(folder) / "config.json").read_text())
+    ends = usual.tokenizer.eos_token_id
+    (Path(folder) / "config.json").write_text(json.dumps({**config, "pad_token_id": ends}))
+    found = RewardModel(folder, "cpu", 64).score([prompt] * 2, answers)
+    whole = [torch.tensor([[*prompt, *answer, ends]]) for answer in answers]
+    states = [usual.model.base_model(input_ids=ids)[0][0, -1] for ids in whole]
+    expected = [float(usual.model.score(state)) for state in states]
+    assert found.tolist() == pytest.approx(expected, abs=1e-6)
+    assert found.tolist() == pytest.approx(usual.score([prompt] * 2, answers).tolist(), abs=1e-6)
+
+
+def test_the_head_that_is_trained_is_the_one_that_is_saved(tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    from tests.train.tiny import save_tiny_models
+
+    folder = save_tiny_models(tmp_path)["reward"]
+    model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.bfloat16)
+    weight = model.score.weight
+    score_last_token(model)
+    ids, attention = padded([[5, 6, 7], [8, 9]], 0)
+    logits = model(input_ids=ids, attention_mask=attention, use_cache=False).logits
+    logits.sum().backward()
+    assert model.score.weight is weight and weight.grad is not None
+    assert logits.dtype == torch.float32 and logits.shape == (2, 1)
+    assert "score.weight" in model.state_dict()

@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from rldf_ray.models.reward_score import RewardModel
+from rldf_ray.models.reward_score import ExactHead, RewardModel, last_states
 from rldf_ray.train.lora import ADAPTER, adapters_in_engines
 from rldf_ray.train.ppo.adapted_linear import adapt_linears
 from rldf_ray.train.ppo.models import PPOModels, training_engine
@@ -53,11 +53,12 @@ class SharedBase:
         adapt_linears(self._peft)
         self._trunk = Trunk(layers_below_adapters(self._peft), batches)
         self._peft.requires_grad_(False).to(device)
-        self.score.to(device, dtype)
+        self.score.to(device)
+        self.dtype = dtype
         self._trained = [*self.parameters_of("actor"), *self.parameters_of("critic")]
         self._active = ""
 
-    def _load_scorer(self, folder: Path) -> nn.Linear:
+    def _load_scorer(self, folder: Path) -> ExactHead:
         """The reward model's adapter, as "critic" and as "reward"; returns its score head."""
         from peft import PeftConfig, set_peft_model_state_dict
 
@@ -69,9 +70,7 @@ class SharedBase:
         for name in ("critic", "reward"):
             self._peft.add_adapter(name, config, autocast_adapter_dtype=False)
             set_peft_model_state_dict(self._peft, saved, adapter_name=name)
-        head = nn.Linear(weight.shape[1], 1, bias=False)
-        head.weight.data.copy_(weight)
-        return head.requires_grad_(False)
+        return ExactHead(weight).requires_grad_(False)
 
     def parameters_of(self, adapter: str) -> list[nn.Parameter]:
         """The adapter's own parameters, always in the same order."""
@@ -179,7 +178,7 @@ class Critic(nn.Module):
         self._shared = (shared,)
         self.adapter = nn.ParameterList(shared.parameters_of("critic")).requires_grad_(True)
         score = shared.score.weight
-        self.head = nn.Linear(score.shape[1], 1, dtype=score.dtype, device=score.device)
+        self.head = nn.Linear(score.shape[1], 1, dtype=shared.dtype, device=score.device)
         self.head.weight.data.copy_(score)
         nn.init.zeros_(self.head.bias)
 
@@ -195,9 +194,7 @@ class Scorer:
 
     def __call__(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
         hidden = self._shared.hidden("reward", input_ids=input_ids, attention_mask=attention_mask)
-        last = attention_mask.sum(1) - 1
-        rows = torch.arange(len(last), device=last.device)
-        return SimpleNamespace(logits=self._shared.score(hidden[rows, last]))
+        return SimpleNamespace(logits=self._shared.score(last_states(hidden, attention_mask)))
 
 
 def shared_models(job: TrainJob) -> PPOModels:

@@ -284,7 +284,7 @@ def test_one_text_has_one_reward_in_training_ppo_and_evaluation(folders: dict[st
     from transformers import AutoModelForSequenceClassification
     from trl.trainer.reward_trainer import DataCollatorForPreference
 
-    from rldf_ray.models.reward_score import RewardModel, closing_ids
+    from rldf_ray.models.reward_score import RewardModel, closing_ids, score_last_token
     from rldf_ray.train.reward import _encode
 
     ppo = PPO(tiny_job(folders))
@@ -298,6 +298,7 @@ def test_one_text_has_one_reward_in_training_ppo_and_evaluation(folders: dict[st
     row = _encode({"prompt": question, **sides}, tokenizer, closing_ids(tokenizer), 128)
     batch = DataCollatorForPreference(pad_token_id=tokenizer.pad_token_id)([row])
     model = AutoModelForSequenceClassification.from_pretrained(folders["reward"], num_labels=1)
+    score_last_token(model)
     with torch.no_grad():
         inputs = {k: v for k, v in batch.items() if k in ("input_ids", "attention_mask")}
         in_training = model(**inputs).logits[:, 0]

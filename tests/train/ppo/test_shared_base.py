@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,20 @@ def test_rewards_equal_those_of_the_merged_reward_model(adapters: dict[str, str]
     expected = merged.score([r.prompt_ids for r in rollouts], [r.answer_ids for r in rollouts])
     torch.testing.assert_close(ppo.score(rollouts), expected, rtol=1e-4, atol=1e-5)
     assert expected.std() > 0
+
+
+def test_rewards_are_equal_where_padding_is_the_end_of_sequence(adapters: dict[str, str]) -> None:
+    """As in Llama and Mistral after TRL."""
+    file = Path(adapters["reward"]) / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "pad_token_id": 2}))
+    test_rewards_equal_those_of_the_merged_reward_model(adapters)
+
+
+def test_the_shared_head_is_exact(adapters: dict[str, str]) -> None:
+    """In bfloat16, the 8 bits of a reward would make equals of answers that are not."""
+    job = tiny_job(adapters, LORA, "ppo.dtype=bfloat16")
+    rewards = PPO(job).score(random_rollouts(12))
+    assert not torch.equal(rewards, rewards.bfloat16().float())
 
 
 def test_actor_gradient_equals_that_of_a_model_of_its_own(
