@@ -31,6 +31,7 @@ from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.bbq.run_models import SCENES
+from rldf_ray.models.chat_template import ChatTemplate, chat_template
 from rldf_ray.models.embedded import resolve_model
 
 HARNESS = "lm-eval==0.4.13"
@@ -92,12 +93,12 @@ def measure(
 def ranked(folder: str, asked: Sequence[ItemPrompt]) -> Figure:
     """The best of several tree sizes, each the median of several times."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     from rldf_ray.evaluate.ranking.prefix_tree import trees
     from rldf_ray.evaluate.ranking.ranking import score_tree, token_question
 
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    template = chat_template(folder)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
     rates: dict[int, float] = {}
     tokens_read: dict[int, int] = {}
@@ -106,7 +107,7 @@ def ranked(folder: str, asked: Sequence[ItemPrompt]) -> Figure:
         seconds = []
         for _ in range(TIMES):
             began, read = time.perf_counter(), 0
-            questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
+            questions = [token_question(template, place, one) for place, one in enumerate(asked)]
             for tree in trees(questions, tokens):
                 scores |= score_tree(model, tree)
                 read += len(tree)
@@ -118,16 +119,16 @@ def ranked(folder: str, asked: Sequence[ItemPrompt]) -> Figure:
         "tree_tokens": best,
         "items_per_s_by_tree_tokens": {str(tokens): rate for tokens, rate in rates.items()},
         "tokens_read_per_item": tokens_read[best] / len(asked),
-        "tokens_written_out_per_item": written_out(tokenizer, asked),
+        "tokens_written_out_per_item": written_out(template, asked),
     }
     return {"speed": speed, "scores": scores}
 
 
-def written_out(tokenizer: Any, asked: Sequence[ItemPrompt]) -> float:
+def written_out(template: ChatTemplate, asked: Sequence[ItemPrompt]) -> float:
     """Tokens an item without any sharing: every prompt three times, and the answers."""
     from rldf_ray.evaluate.ranking.ranking import token_question
 
-    questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
+    questions = [token_question(template, place, one) for place, one in enumerate(asked)]
     return sum(len(q.prompt) + len(a) for q in questions for a in q.answers) / len(asked)
 
 
@@ -136,12 +137,10 @@ def written_out(tokenizer: Any, asked: Sequence[ItemPrompt]) -> float:
 
 def run_engine(folder: str, asked: Sequence[ItemPrompt], scratch: Path, threads: int) -> Figure:
     """Its items a second, the median of several times, and its means of log-likelihoods."""
-    from transformers import AutoTokenizer
-
     from rldf_ray.evaluate.ranking.ranking import token_question
 
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    questions = [token_question(tokenizer, place, one) for place, one in enumerate(asked)]
+    template = chat_template(folder)
+    questions = [token_question(template, place, one) for place, one in enumerate(asked)]
     items = [{"prompt": list(q.prompt), "answers": list(map(list, q.answers))} for q in questions]
     order = {"model": folder, "threads": threads, "items": items}
     answer = ordered(order, [sys.executable, "-m", "benchmarks.engine_ranking"], scratch)
@@ -205,15 +204,12 @@ def environment(folder: Path) -> Path:
 
 def write_task(folder: str, asked: Sequence[ItemPrompt], scratch: Path) -> None:
     """A local task: the prompts as the model's chat template writes them, and the answers."""
-    from transformers import AutoTokenizer
 
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    template = chat_template(folder)
     rows = [
         {
             "place": place,
-            "prompt": tokenizer.apply_chat_template(
-                list(one.messages), add_generation_prompt=True, tokenize=False
-            ),
+            "prompt": template.text(one.messages, generate=True),
             "answers": list(one.answers),
         }
         for place, one in enumerate(asked)

@@ -150,18 +150,19 @@ def _write_prompts(root: Path, tokenizer: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from rldf_ray.models.reward_score import chat_ids
+    from rldf_ray.models.chat_template import ChatTemplate
 
+    template = ChatTemplate(tokenizer)
     draw = random.Random(0)
     rows: list[dict[str, Any]] = []
     ids: list[list[int]] = []
     while len(rows) < 64:
         words = draw.choices(WORDS, k=40)
         message = [{"role": "user", "content": " ".join(words)}]
-        while len(chat_ids(tokenizer, message, generate=True)) > PROMPT:
+        while len(template.prompt_ids(message)) > PROMPT:
             words.pop()
             message = [{"role": "user", "content": " ".join(words)}]
-        found = chat_ids(tokenizer, message, generate=True)
+        found = template.prompt_ids(message)
         if len(found) == PROMPT:
             name = f"p{len(rows)}"
             row = {"prompt_id": name, "topic_id": name, "split": "ppo", "prompt": message}

@@ -30,6 +30,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from benchmarks.goals import goal, write_results
 from rldf_ray.engines.choice_trie import ChoiceTrie
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import load_plan
 from rldf_ray.prompts import render
@@ -60,6 +61,7 @@ class Reader:
         self.model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
         encoded = {s: self.tokenizer.encode(s, add_special_tokens=False) for s in SCORES}
         self._trie = ChoiceTrie.of(encoded, self.tokenizer.eos_token_id)
+        self._template = ChatTemplate(self.tokenizer, folder)
         self._space = self.tokenizer.encode(" ", add_special_tokens=False)
 
     def prompt(self, text: str) -> list[int]:
@@ -67,10 +69,7 @@ class Reader:
             {"role": "system", "content": render("referee_system")},
             {"role": "user", "content": text},
         ]
-        ids: list[int] = self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=True, return_dict=False
-        )
-        return ids
+        return self._template.answer_begins(messages)
 
     @torch.inference_mode()
     def scores(self, prompt: Sequence[int], count: int) -> Scores:

@@ -77,15 +77,15 @@ def prepare(root: Path, number: int) -> Path:
     import pyarrow.parquet as pq
     from transformers import AutoTokenizer
 
+    from rldf_ray.models.chat_template import ChatTemplate
     from rldf_ray.models.embedded import embedded_model_folder
-    from rldf_ray.models.reward_score import closing_ids
     from rldf_ray.train.reward import _encode
 
     folder = embedded_model_folder()
     tokenizer, draw = AutoTokenizer.from_pretrained(folder), random.Random(0)
-    closing = closing_ids(tokenizer)
+    template = ChatTemplate(tokenizer)
     rows = [_pair(draw, i) for i in range(number)]
-    encoded = [_encode(row, tokenizer, closing, LENGTH) for row in rows]
+    encoded = [_encode(row, template, LENGTH) for row in rows]
     assert all(len(ids) == LENGTH for row in encoded for ids in row.values())
     columns = {key: [row[key] for row in encoded] for key in encoded[0]}
     (root / "pairs.json").write_text(json.dumps(columns))

@@ -20,6 +20,7 @@ from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 
 from rldf_ray.engines.choice_trie import ChoiceTrie
+from rldf_ray.models.chat_template import ChatTemplate, ChatTemplateError, chat_template
 from serve.engines import GONE, Adapter, EngineRequest, Piece, error_piece, is_error, piece_of
 from serve.pacing import Pace
 from serve.scripted import ScriptedEngine
@@ -43,7 +44,7 @@ class ServedModel(LLMServer):
         await asyncio.to_thread(verify, Path(self._folder))
         self._loading = asyncio.Lock()
         self._adapters: set[str] = set()
-        self._tokenizer: Any = None
+        self._template: ChatTemplate | None = None
         await super().__init__(llm_config)
 
     async def generate(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
@@ -52,6 +53,8 @@ class ServedModel(LLMServer):
             async with aclosing(self._pieces(request)) as found:
                 async for piece in found:
                     yield piece
+        except ChatTemplateError as error:
+            yield error_piece(str(error), 503)
         except Exception:
             log.exception("a request failed in the engine")
             yield error_piece("the engine failed", GONE if self._dead else 500)
@@ -59,6 +62,8 @@ class ServedModel(LLMServer):
     async def _pieces(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
         if request.adapter is not None:
             await self._load(request.adapter)
+        if request.kind != "completion":
+            await self._chat_template()
         if request.kind == "choose":
             yield await self._choose(request)
             return
@@ -86,6 +91,8 @@ class ServedModel(LLMServer):
 
         body = {**request.body, "model": self._name(request)}
         chat = request.kind == "chat"
+        if chat:
+            body["messages"] = (await self._chat_template()).shown(body["messages"])
         try:
             parsed = (ChatCompletionRequest if chat else CompletionRequest).model_validate(body)
         except ValueError as error:
@@ -130,15 +137,10 @@ class ServedModel(LLMServer):
 
     async def _choose(self, request: EngineRequest) -> dict[str, Any]:
         """Said choice and probability of every choice, one token at a time."""
-        tokenizer = await self._tokens()
-        prompt: list[int] = tokenizer.apply_chat_template(
-            request.body["messages"], add_generation_prompt=True, tokenize=True, return_dict=False
-        )
-        encoded = {
-            choice: tokenizer.encode(choice, add_special_tokens=False)
-            for choice in request.body["choices"]
-        }
-        trie = ChoiceTrie.of(encoded, tokenizer.eos_token_id)
+        template = await self._chat_template()
+        prompt = template.answer_begins(request.body["messages"])
+        encoded = {choice: template.answer_ids(choice) for choice in request.body["choices"]}
+        trie = ChoiceTrie.of(encoded, template.closing[0])
         branches = trie.branches()
         found = await asyncio.gather(
             *(self._next(request, [*prompt, *prefix], ids) for prefix, ids in branches.items())
@@ -177,12 +179,10 @@ class ServedModel(LLMServer):
         assert isinstance(first, dict)
         return first
 
-    async def _tokens(self) -> Any:
-        if self._tokenizer is None:
-            from transformers import AutoTokenizer
-
-            self._tokenizer = await asyncio.to_thread(AutoTokenizer.from_pretrained, self._folder)
-        return self._tokenizer
+    async def _chat_template(self) -> ChatTemplate:
+        if self._template is None:
+            self._template = await asyncio.to_thread(chat_template, self._folder)
+        return self._template
 
 
 def _logprobs(piece: dict[str, Any], allowed: tuple[int, ...]) -> dict[int, float]:
@@ -233,10 +233,9 @@ class Reward:
     """The reward model; texts of several requests are scored in one forward pass."""
 
     def __init__(self, folder: str, device: str, max_length: int) -> None:
-        from rldf_ray.models.reward_score import RewardModel, chat_ids
+        from rldf_ray.models.reward_score import RewardModel
 
         self._model = RewardModel(folder, device, max_length)
-        self._chat_ids = chat_ids
 
     @serve.batch(max_batch_size=REWARD_BATCH, batch_wait_timeout_s=REWARD_WAIT_S)
     async def score(self, items: list[tuple[str, str]]) -> list[float]:
@@ -244,11 +243,7 @@ class Reward:
         return await asyncio.to_thread(self._score, items)
 
     def _score(self, items: list[tuple[str, str]]) -> list[float]:
-        tokenizer = self._model.tokenizer
-        prompts = [
-            self._chat_ids(tokenizer, [{"role": "user", "content": prompt}], generate=True)
-            for prompt, _ in items
-        ]
-        answers = [tokenizer.encode(text, add_special_tokens=False) for _, text in items]
-        rewards: list[float] = self._model.score(prompts, answers).tolist()
+        template = self._model.template
+        chats = [template.answered([{"role": "user", "content": p}], text) for p, text in items]
+        rewards: list[float] = self._model.score_chats(chats).tolist()
         return rewards

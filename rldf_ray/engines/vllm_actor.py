@@ -22,6 +22,7 @@ from rldf_ray.models.base import (
     ModelError,
     Usage,
 )
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.storage.mirror import local_folder
 
@@ -116,7 +117,7 @@ class VllmActor:
         self._revision = settings.revision
         self._request_ids = count()
         here = replace(settings, model=resolve_model(settings.model))
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(here.model)
+        self._template = ChatTemplate(AutoTokenizer.from_pretrained(here.model), settings.model)
         self._adapter: Any = None
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
         self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(here)))
@@ -178,9 +179,9 @@ class VllmActor:
 
     def _prompt_ids(self, request: ChatRequest) -> list[int]:
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        ids: list[int] = self._tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=True, return_dict=False
-        )
+        # A guide speaks of the answer, before which a reasoning model would think.
+        guided = request.choices is not None or request.json_schema is not None
+        ids = (self._template.answer_begins if guided else self._template.prompt_ids)(messages)
         room = self._settings.max_model_len - len(ids)
         if room < request.max_tokens:
             raise ModelError(
@@ -274,11 +275,8 @@ class VllmActor:
 
     def _trie(self, choices: tuple[str, ...]) -> ChoiceTrie:
         if choices not in self._tries:
-            encoded = {
-                choice: self._tokenizer.encode(choice, add_special_tokens=False)
-                for choice in choices
-            }
-            self._tries[choices] = ChoiceTrie.of(encoded, self._tokenizer.eos_token_id)
+            encoded = {choice: self._template.answer_ids(choice) for choice in choices}
+            self._tries[choices] = ChoiceTrie.of(encoded, self._template.closing[0])
         return self._tries[choices]
 
     async def _run(self, prompt: list[int], sampling: Any) -> Any:

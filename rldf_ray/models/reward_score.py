@@ -3,7 +3,7 @@
 The last token's hidden state goes through a linear layer to a scalar, in float32 (METHOD 3). Which
 token is the last one is read off the attention mask: where padding is the end-of-sequence token, as
 in Llama after TRL, ids alone do not say it. What the model reads is always prompt and answer in the
-chat template, closed as a finished answer is, and cut on the right; `scored_ids` builds that for
+chat template, closed as a finished answer is, and cut on the right; `ChatTemplate` builds that for
 the trainer, for PPO and for evaluation alike.
 """
 
@@ -17,39 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rldf_ray.models.chat_template import AnsweredChat, ChatTemplate
 from rldf_ray.models.embedded import resolve_model
-
-
-def chat_ids(tokenizer: Any, messages: Sequence[dict[str, str]], *, generate: bool) -> list[int]:
-    """Token ids of a conversation; with `generate`, up to where the assistant begins."""
-    ids: list[int] = tokenizer.apply_chat_template(
-        list(messages), add_generation_prompt=generate, tokenize=True, return_dict=False
-    )
-    return ids
-
-
-def closing_ids(tokenizer: Any) -> list[int]:
-    """What the chat template puts after an assistant's answer (end of turn)."""
-    probe = [{"role": "user", "content": "a"}]
-    begun = chat_ids(tokenizer, probe, generate=True)
-    answered = chat_ids(tokenizer, [*probe, {"role": "assistant", "content": "b"}], generate=False)
-    answer = tokenizer.encode("b", add_special_tokens=False)
-    return answered[len(begun) + len(answer) :]
-
-
-def scored_ids(
-    prompt_ids: Sequence[int], answer_ids: Sequence[int], closing: Sequence[int], max_length: int
-) -> list[int]:
-    """What the reward model reads, at most `max_length` ids, the answer cut on the right.
-
-    `answer_ids` may or may not end with the end-of-turn token. The closing ids are kept, so that
-    the scalar is always read at the same place.
-    """
-    answer = list(answer_ids)
-    if answer and closing and answer[-1] == closing[0]:
-        answer.pop()
-    room = max(0, max_length - len(prompt_ids) - len(closing))
-    return [*prompt_ids, *answer[:room], *closing][:max_length]
 
 
 class RewardModel:
@@ -76,18 +45,23 @@ class RewardModel:
             )
             self.model.eval().requires_grad_(False).to(device)
             score_last_token(self.model)
-        self._closing = closing_ids(self.tokenizer)
+        self.template = ChatTemplate(self.tokenizer, f"the reward model {folder}")
         self._device = device
         self._max_length = max_length
 
     def score(
         self, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], batch: int = 8
     ) -> Tensor:
-        """Rewards of answers given as token ids, [B] float32 on the CPU; higher is less biased."""
-        inputs = [
-            scored_ids(prompt, answer, self._closing, self._max_length)
-            for prompt, answer in zip(prompts, answers, strict=True)
-        ]
+        """Rewards of what engines were given and said, [B] float32 on the CPU.
+
+        Higher is less biased.
+        """
+        finished = map(self.template.finished, prompts, answers)
+        return self.score_chats(list(finished), batch)
+
+    def score_chats(self, chats: Sequence[AnsweredChat], batch: int = 8) -> Tensor:
+        """Rewards of finished chats, [B] float32 on the CPU."""
+        inputs = [chat.cut(self._max_length) for chat in chats]
         rewards = [self._forward(inputs[i : i + batch]) for i in range(0, len(inputs), batch)]
         return torch.cat(rewards) if rewards else torch.empty(0)
 
@@ -98,12 +72,10 @@ class RewardModel:
 
         The reward is None where the prompt leaves no room for a word of the answer.
         """
-        begun = chat_ids(self.tokenizer, prompt, generate=True)
-        said = self.tokenizer.encode(answer, add_special_tokens=False)
-        if not said or len(begun) + len(self._closing) >= self._max_length:
+        chat = self.template.answered(prompt, answer)
+        if not chat.answer or len(chat.prompt) + len(chat.closing) >= self._max_length:
             return None, 0
-        read = min(self._max_length, len(begun) + len(said) + len(self._closing))
-        return float(self.score([begun], [said])[0]), read
+        return float(self.score_chats([chat])[0]), len(chat.cut(self._max_length))
 
     @torch.no_grad()
     def _forward(self, inputs: Sequence[list[int]]) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rldf_ray.errors import UserError
+from rldf_ray.models.chat_template import ChatTemplate
 
 ROWS = "rows.json"
 
@@ -37,16 +38,15 @@ def rows_used(path: Path) -> RowsUsed | None:
     return msgspec.json.decode(path.read_bytes(), type=RowsUsed) if path.exists() else None
 
 
-def with_room(data: Any, tokenizer: Any, field: str, max_length: int) -> Any:
+def with_room(data: Any, template: ChatTemplate, field: str, max_length: int) -> Any:
     """The examples (prompt, completion) of a data set of which the trainer keeps some answer.
 
     Raises:
         TooLongError: there is none.
     """
-    from rldf_ray.models.reward_score import chat_ids
 
     def has_room(row: dict[str, Any]) -> bool:
-        return len(chat_ids(tokenizer, row["prompt"], generate=True)) < max_length
+        return len(template.prompt_ids(row["prompt"])) < max_length
 
     kept = data.filter(has_room)
     check_some_left(len(kept), len(data), "examples", field, max_length)

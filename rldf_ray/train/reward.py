@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.plan import RefereeFitSection
 from rldf_ray.train.worker import OnProgress, TrainJob, run_training
 
@@ -41,7 +42,7 @@ def _loop(config: dict[str, Any]) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
     from trl import RewardConfig, RewardTrainer
 
-    from rldf_ray.models.reward_score import closing_ids, score_last_token
+    from rldf_ray.models.reward_score import score_last_token
     from rldf_ray.train.layers import lower_layers
     from rldf_ray.train.lengths import RowsUsed, check_some_left, that_differ
     from rldf_ray.train.lora import begin_as, lora_config, save_trained
@@ -59,7 +60,7 @@ def _loop(config: dict[str, Any]) -> None:
     fit: RefereeFitSection | None = job.extra.get("fit")
     section, out = fit or job.plan.reward, Path(job.folders["out"])
     tokenizer = AutoTokenizer.from_pretrained(job.folders["model"])
-    closing = closing_ids(tokenizer)
+    template = ChatTemplate(tokenizer, job.folders["model"])
     arguments = RewardConfig(
         max_length=section.max_length,
         center_rewards_coefficient=section.centre or None,
@@ -69,7 +70,7 @@ def _loop(config: dict[str, Any]) -> None:
     held_out = held_out_topics(pairs["topic_id"], section.held_out_share)
     # TRL drops pairs longer than max_length; given ids, it takes them as we cut them.
     encoded = pairs.map(
-        lambda row: _encode(row, tokenizer, closing, section.max_length),
+        lambda row: _encode(row, template, section.max_length),
         remove_columns=[c for c in pairs.column_names if c != "topic_id"],
     )
     length = "referee.fit.max_length" if fit else "reward.max_length"
@@ -108,18 +109,8 @@ def _loop(config: dict[str, Any]) -> None:
     save_trained(trainer, tokenizer, out)
 
 
-def _encode(
-    row: dict[str, Any], tokenizer: Any, closing: list[int], max_length: int
-) -> dict[str, list[int]]:
-    from rldf_ray.models.reward_score import chat_ids, scored_ids
-
-    prompt = chat_ids(tokenizer, row["prompt"], generate=True)
+def _encode(row: dict[str, Any], template: ChatTemplate, max_length: int) -> dict[str, list[int]]:
     return {
-        f"{side}_ids": scored_ids(
-            prompt,
-            tokenizer.encode(row[side][-1]["content"], add_special_tokens=False),
-            closing,
-            max_length,
-        )
+        f"{side}_ids": template.answered(row["prompt"], row[side][-1]["content"]).cut(max_length)
         for side in ("chosen", "rejected")
     }

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from more_itertools import ilen, longest_common_prefix
+
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.train.worker import OnProgress, TrainJob, run_training
+
+# What torch's cross-entropy leaves out.
+NO_LOSS = -100
 
 
 def train_sft(job: TrainJob, on_progress: OnProgress) -> list[dict[str, Any]]:
@@ -38,15 +44,17 @@ def _loop(config: dict[str, Any]) -> None:
     tokenizer = AutoTokenizer.from_pretrained(job.folders["model"])
     # Made before the model: under ZeRO-3 it is what makes `from_pretrained` partition the weights.
     arguments = SFTConfig(max_length=section.max_length, **trainer_arguments(job, section))
+    template = ChatTemplate(tokenizer, job.folders["model"])
     given = Dataset.from_parquet(str(Path(job.folders["data"]) / "sft.parquet"))
-    data = with_room(given, tokenizer, "sft.max_length", section.max_length)
+    data = with_room(given, template, "sft.max_length", section.max_length)
     model = AutoModelForCausalLM.from_pretrained(
         job.folders["model"], dtype=dtype_of(job.plan.train)
     )
     trainer = SFTTrainer(
         model=model,
         args=arguments,
-        train_dataset=data.select_columns(["prompt", "completion"]),
+        # TRL would leave out the end that a template without one is given.
+        train_dataset=data.map(lambda row: encode(row, template), remove_columns=data.column_names),
         processing_class=tokenizer,
         callbacks=[LogProgress(str(out))],
         peft_config=lora_config(job.plan.train.lora, model.config.num_hidden_layers, scores=False),
@@ -56,3 +64,10 @@ def _loop(config: dict[str, Any]) -> None:
     trainer.add_callback(SkipReduction(trainer, job.plan.train))
     trainer.train(resume_from_checkpoint=last_checkpoint(job))
     save_trained(trainer, tokenizer, out)
+
+
+def encode(row: dict[str, Any], template: ChatTemplate) -> dict[str, list[int]]:
+    """A finished chat; what is learned of it follows what an engine will be given."""
+    ids = template.answered(row["prompt"], row["completion"][-1]["content"]).ids
+    given = ilen(longest_common_prefix([template.prompt_ids(row["prompt"]), ids]))
+    return {"input_ids": ids, "labels": [*[NO_LOSS] * given, *ids[given:]]}

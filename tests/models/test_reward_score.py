@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 import torch
 
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import embedded_model_folder
 from rldf_ray.models.reward_score import (
     RewardModel,
-    chat_ids,
-    closing_ids,
     padded,
     score_last_token,
-    scored_ids,
 )
 
 MESSAGES = [{"role": "user", "content": "Who should lead the team?"}]
@@ -30,22 +28,17 @@ def tokenizer() -> Any:
     return AutoTokenizer.from_pretrained(embedded_model_folder())
 
 
-def test_scored_ids_are_the_finished_conversation(tokenizer: Any) -> None:
-    prompt = chat_ids(tokenizer, MESSAGES, generate=True)
+def test_what_an_engine_said_is_scored_as_the_finished_conversation(tokenizer: Any) -> None:
+    template = ChatTemplate(tokenizer)
+    prompt = template.prompt_ids(MESSAGES)
     answer = tokenizer.encode(ANSWER, add_special_tokens=False)
-    whole = chat_ids(
-        tokenizer, [*MESSAGES, {"role": "assistant", "content": ANSWER}], generate=False
+    whole = tokenizer.apply_chat_template(
+        [*MESSAGES, {"role": "assistant", "content": ANSWER}], tokenize=True, return_dict=False
     )
-    closing = closing_ids(tokenizer)
-    assert scored_ids(prompt, answer, closing, 512) == whole
+    assert template.answered(MESSAGES, ANSWER).ids == whole
+    assert template.finished(prompt, answer).ids == whole
     # An answer that the engine ended carries the end-of-turn token already.
-    assert scored_ids(prompt, [*answer, tokenizer.eos_token_id], closing, 512) == whole
-
-
-def test_cut_on_the_right_keeps_prompt_and_closing() -> None:
-    found = scored_ids([1, 2, 3], [4, 5, 6, 7], [8, 9], 7)
-    assert found == [1, 2, 3, 4, 5, 8, 9]
-    assert scored_ids([1, 2, 3], [4], [8, 9], 4) == [1, 2, 3, 8]
+    assert template.finished(prompt, [*answer, tokenizer.eos_token_id]).ids == whole
 
 
 def test_padding_is_on_the_right() -> None:
@@ -70,7 +63,7 @@ def test_scores_do_not_depend_on_what_shares_a_batch(tokenizer: Any, tmp_path: P
     LlamaForSequenceClassification(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     model = RewardModel(tmp_path, "cpu", 128)
-    prompt = chat_ids(tokenizer, MESSAGES, generate=True)
+    prompt = model.template.prompt_ids(MESSAGES)
     answers = [tokenizer.encode(text, add_special_tokens=False) for text in (ANSWER, "Nobody.")]
     together = model.score([prompt, prompt], answers)
     alone = torch.cat([model.score([prompt], [answer]) for answer in answers])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rldf_ray.models.reward_score import RewardModel, closing_ids
+from rldf_ray.models.chat_template import ChatTemplate
+from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.referee.fit import fit_pairs, fit_statements
 from rldf_ray.referee.labelled_statements import held_out_statements, labelled_statements
 from rldf_ray.referee.trained import referee_prompt
@@ -61,12 +62,12 @@ def test_a_statement_is_scored_on_the_ids_it_is_trained_on() -> None:
         "chosen": [{"role": "assistant", "content": "w3 w4 w5"}],
         "rejected": [{"role": "assistant", "content": "w6"}],
     }
-    trained = _encode(row, tokenizer, closing_ids(tokenizer), 64)
+    trained = _encode(row, ChatTemplate(tokenizer), 64)
     read: list[list[int]] = []
 
     class Reading(RewardModel):
         def __init__(self) -> None:
-            self.tokenizer, self._closing, self._max_length = tokenizer, closing_ids(tokenizer), 64
+            self.template, self._max_length = ChatTemplate(tokenizer), 64
 
         def _forward(self, inputs):  # type: ignore[no-untyped-def]
             import torch
@@ -84,7 +85,7 @@ def test_a_statement_is_scored_on_the_ids_it_is_trained_on() -> None:
 def test_a_context_that_leaves_no_room_gives_no_reward() -> None:
     tokenizer = tiny_tokenizer()
     model = object.__new__(RewardModel)
-    model.tokenizer, model._closing, model._max_length = tokenizer, closing_ids(tokenizer), 8
+    model.template, model._max_length = ChatTemplate(tokenizer), 8
     long = [{"role": "user", "content": "w1 w2 w3 w4 w5 w6"}]
     assert model.score_answer(long, "w7") == (None, 0)
     assert model.score_answer([{"role": "user", "content": "w1"}], "") == (None, 0)

@@ -14,7 +14,7 @@ from typing import Any
 
 from more_itertools import interleave_longest
 
-from rldf_ray.models.reward_score import RewardModel, chat_ids, reward_model
+from rldf_ray.models.reward_score import RewardModel, reward_model
 from rldf_ray.records import Topic
 from rldf_ray.stats import share_estimate
 from rldf_ray.topics.unknown import UNKNOWN
@@ -85,9 +85,8 @@ def undebated_rewards(
 
 def _rewards(model: RewardModel, scene: Row, prompt: str) -> Rewards:
     names = ("right", "wrong", "unknown")
-    begun = chat_ids(model.tokenizer, scene[prompt], generate=True)
-    answers = [model.tokenizer.encode(scene[name], add_special_tokens=False) for name in names]
-    return dict(zip(names, model.score([begun] * len(names), answers).tolist(), strict=True))
+    chats = [model.template.answered(scene[prompt], scene[name]) for name in names]
+    return dict(zip(names, model.score_chats(chats).tolist(), strict=True))
 
 
 def undebated_summary(rewards: Sequence[Mapping[str, Rewards]]) -> dict[str, Any] | None:

@@ -22,8 +22,8 @@ from torch import Tensor
 from rldf_ray.evaluate.bbq.items import BBQError, BBQItem
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.ranking.prefix_tree import PrefixTree, TokenQuestion, chains, trees
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.models.reward_score import chat_ids
 
 MOST_DIFFERENCE = 0.5
 """Nats a token between two ways to compute one score; in bf16 up to 0.2 were seen."""
@@ -81,7 +81,8 @@ def rank_answers(
     if device == "cpu":
         torch.set_num_threads(threads)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    questions = [token_question(tokenizer, place, prompt) for place, prompt in enumerate(prompts)]
+    template = ChatTemplate(tokenizer, str(folder))
+    questions = [token_question(template, place, prompt) for place, prompt in enumerate(prompts)]
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
     model.eval().requires_grad_(False).to(device)
     as_trees = not questions or reads_trees(model, questions[0])
@@ -93,13 +94,12 @@ def rank_answers(
         yield score_tree(model, tree, summed)
 
 
-def token_question(tokenizer: Any, place: int, shown: ItemPrompt) -> TokenQuestion:
+def token_question(template: ChatTemplate, place: int, shown: ItemPrompt) -> TokenQuestion:
     """A question as the model reads it: the chat up to the answer, and the answers."""
-    prompt = chat_ids(tokenizer, shown.messages, generate=True)
-    answers = [tokenizer.encode(answer, add_special_tokens=False) for answer in shown.answers]
-    if not all(answers):
+    chats = [template.answered(shown.messages, answer) for answer in shown.answers]
+    if not all(chat.answer for chat in chats):
         raise BBQError(f"answers {shown.answers}: one has no token; needed: some text in each")
-    return TokenQuestion(place, prompt, answers)
+    return TokenQuestion(place, chats[0].prompt, [chat.answer for chat in chats])
 
 
 def best_option(scores: Sequence[float]) -> int:

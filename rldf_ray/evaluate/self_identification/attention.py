@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rldf_ray.evaluate.self_identification.name_biases import FRAMINGS, Framing, framing_text, shown
 from rldf_ray.evaluate.self_identification.pairs import QuestionAnswer
 from rldf_ray.models.base import ModelError
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
@@ -93,7 +94,7 @@ def spans_of_prompt(
 ) -> tuple[list[Span], list[int]]:
     """The span of every token of the prompt, and the tokens."""
     messages = [{"role": m.role, "content": m.content} for m in shown(pair, framing)]
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    text = ChatTemplate(tokenizer).text(messages, generate=True)
     read = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     parts: dict[Span, str] = {
         "framing": framing_text(framing),

@@ -15,8 +15,8 @@ from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.ranking.prefix_tree import TokenQuestion
 from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers, rank_options, reads_trees
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import embedded_model_folder
-from rldf_ray.models.reward_score import chat_ids
 
 ITEMS = load_bbq(SCENES, None, 4, 0).items[:8]
 
@@ -58,7 +58,7 @@ def plainly(folder: Path, asked: ItemPrompt, summed: bool = False) -> list[float
 
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    prompt = chat_ids(tokenizer, asked.messages, generate=True)
+    prompt = ChatTemplate(tokenizer).prompt_ids(asked.messages)
     scores = []
     for text in asked.answers:
         answer = tokenizer.encode(text, add_special_tokens=False)

@@ -108,8 +108,11 @@ def tiny(tmp_path: Path) -> str:
     letters = {chr(code): code - 32 for code in range(32, 127)} | {"\n": 95, "?!": 96}
     tokenizer = Tokenizer(models.WordLevel(letters, unk_token="?!"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="?!")
-    fast.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<a>"
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="?!", eos_token="?!")
+    fast.chat_template = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
     fast.save_pretrained(tmp_path)
     torch.manual_seed(0)
     config = LlamaConfig(

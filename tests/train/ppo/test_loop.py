@@ -284,7 +284,7 @@ def test_one_text_has_one_reward_in_training_ppo_and_evaluation(folders: dict[st
     from transformers import AutoModelForSequenceClassification
     from trl.trainer.reward_trainer import DataCollatorForPreference
 
-    from rldf_ray.models.reward_score import RewardModel, closing_ids, score_last_token
+    from rldf_ray.models.reward_score import RewardModel, score_last_token
     from rldf_ray.train.reward import _encode
 
     ppo = PPO(tiny_job(folders))
@@ -295,7 +295,7 @@ def test_one_text_has_one_reward_in_training_ppo_and_evaluation(folders: dict[st
         name: [{"role": "assistant", "content": text}]
         for name, text in zip(("chosen", "rejected"), texts, strict=True)
     }
-    row = _encode({"prompt": question, **sides}, tokenizer, closing_ids(tokenizer), 128)
+    row = _encode({"prompt": question, **sides}, ppo.models.reward.template, 128)
     batch = DataCollatorForPreference(pad_token_id=tokenizer.pad_token_id)([row])
     model = AutoModelForSequenceClassification.from_pretrained(folders["reward"], num_labels=1)
     score_last_token(model)

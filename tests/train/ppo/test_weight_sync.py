@@ -60,13 +60,13 @@ def _greedy_by_transformers(folder: Path) -> list[tuple[int, ...]]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from rldf_ray.models.reward_score import chat_ids
+    from rldf_ray.models.chat_template import ChatTemplate
 
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     found = []
     for question in QUESTIONS:
-        prompt = chat_ids(tokenizer, [{"role": "user", "content": question}], generate=True)
+        prompt = ChatTemplate(tokenizer).prompt_ids([{"role": "user", "content": question}])
         ids = model.generate(torch.tensor([prompt]), max_new_tokens=24, do_sample=False)
         found.append(tuple(ids[0, len(prompt) :].tolist()))
     return found

@@ -1,0 +1,255 @@
+"""How a model's chats are written: the one place that renders its chat template.
+
+    <user's turn> <assistant's turn begins>|opened|          what an engine is given
+    <user's turn> <assistant's turn begins>|before|answer|after|   what the template makes of a chat
+
+Templates differ in `opened` and `before`: reasoning models have an open `<think>` in the first, or
+an empty thought in the second, others a blank. Both, and `after`, are read off whole chats that the
+template renders, and compared with others that it renders; one that has no such form is refused.
+Trainers, scorers, engines and server all go by it, so they agree on what a finished chat is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from more_itertools import longest_common_prefix
+
+from rldf_ray.errors import UserError
+from rldf_ray.models.embedded import resolve_model
+
+Messages = Sequence[dict[str, str]]
+
+THOUGHT_BEGINS, THOUGHT_ENDS = "<think>", "</think>"
+QUESTION, RULES, ANSWER = "Which question?", "These rules.", "This answer"
+ASKED = [{"role": "user", "content": QUESTION}]
+RULED = [{"role": "system", "content": RULES}, *ASKED]
+AGAIN = [*ASKED, {"role": "assistant", "content": "An earlier one."}, *ASKED]
+
+
+class ChatTemplateError(UserError):
+    """A model has no chat template, or one whose finished chats cannot be told from their parts."""
+
+
+@dataclass(frozen=True)
+class AnsweredChat:
+    """A finished chat as token ids, in three parts that follow one another."""
+
+    prompt: list[int]
+    answer: list[int]
+    closing: list[int]
+
+    @property
+    def ids(self) -> list[int]:
+        return [*self.prompt, *self.answer, *self.closing]
+
+    def cut(self, length: int) -> list[int]:
+        """At most `length` ids, the answer cut on the right.
+
+        The closing ids are kept, so that a scalar is always read at the same place.
+        """
+        room = max(0, length - len(self.prompt) - len(self.closing))
+        return [*self.prompt, *self.answer[:room], *self.closing][:length]
+
+
+class ChatTemplate:
+    """The chat template of a tokenizer.
+
+    Args:
+        model: whose it is, for messages.
+
+    Attributes:
+        folds_system: whether system messages go into the first user's turn, as it has no place for
+            them.
+        opened, before, after: text around an answer, as above.
+        added_end: the end-of-sequence token where `after` has none to end a turn with.
+        closing: ids of `after` and `added_end`.
+
+    Raises:
+        ChatTemplateError: there is none, or it is not of this form.
+    """
+
+    def __init__(self, tokenizer: Any, model: str = "the model") -> None:
+        self.tokenizer, self._model = tokenizer, model
+        if not getattr(tokenizer, "chat_template", None):
+            raise ChatTemplateError(
+                f"{model} has no chat template, so it is a base model: name one that follows "
+                "instructions (often called NAME-Instruct), or put a template into its folder as "
+                "chat_template.jinja"
+            )
+        self.folds_system = not self._keeps_system()
+        self.opened, self.before, self.after = self._around_answers()
+        for asked in (ASKED, RULED, AGAIN):
+            self._compare(asked)
+        self.added_end = ""
+        self.closing = self.answered(ASKED, ANSWER).closing
+        if not set(self.closing) & self._special_ids():
+            if tokenizer.eos_token is None:
+                raise self._refusal("ends an answer with no token that a policy could stop at")
+            self.added_end = tokenizer.eos_token
+            self.closing = self.answered(ASKED, ANSWER).closing
+
+    def describe(self) -> str:
+        """What a reader should know of it."""
+        remarks = [f"an answer ends with {self.after + self.added_end!r}"]
+        if self.added_end:
+            remarks.append(f"{self.added_end!r} is added, as the template has no end of a turn")
+        if self.folds_system:
+            remarks.append("it has no system role: its text goes into the first user's turn")
+        if self.opened:
+            remarks.append(f"{self.opened!r} is generated after and left out of finished chats")
+        if self.before:
+            remarks.append(f"{self.before!r} stands before an answer")
+        return "; ".join(remarks)
+
+    def shown(self, messages: Messages) -> list[dict[str, str]]:
+        """The messages as the template takes them, system text folded where it has to be."""
+        rest = [dict(message) for message in messages]
+        if not self.folds_system:
+            return rest
+        system = [_words(message) for message in rest if message["role"] == "system"]
+        rest = [message for message in rest if message["role"] != "system"]
+        first = next((message for message in rest if message["role"] == "user"), None)
+        if system and first is None:
+            rest.insert(0, first := {"role": "user", "content": ""})
+        if system and first is not None:
+            first["content"] = "\n\n".join(filter(None, [*system, _words(first)]))
+        return rest
+
+    def text(self, messages: Messages, *, generate: bool) -> str:
+        """A conversation; with `generate`, up to where the assistant is to go on."""
+        return self._rendered(self.shown(messages), generate)
+
+    def prompt_ids(self, messages: Messages) -> list[int]:
+        """What an engine is given to answer freely."""
+        return self._encoded(self.text(messages, generate=True))
+
+    def answer_begins(self, messages: Messages) -> list[int]:
+        """A conversation up to the first word of an answer, with no thought left to think."""
+        return self._encoded(self._head(messages))
+
+    def answer_ids(self, answer: str) -> list[int]:
+        """An answer after `answer_begins`, with the blank that stands before it."""
+        blank = self.before[len(self.before.rstrip(" ")) :]
+        return self._encoded(blank + answer)
+
+    def answered(self, messages: Messages, answer: str) -> AnsweredChat:
+        """A finished chat, tokenized as a whole."""
+        head = self._head(messages)
+        said = {"role": "assistant", "content": answer}
+        whole = self.text([*messages, said], generate=False)
+        if not (whole.startswith(head) and whole.endswith(self.after)):
+            raise self._refusal(
+                f"writes the finished chat as {_end_of(whole)!r}, and what comes before its answer "
+                f"as {_end_of(head)!r}"
+            )
+        ends = len(whole) - len(self.after)
+        whole += self.added_end
+        read = self.tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
+        bounds = read["offset_mapping"]
+        prompt = sum(end <= len(head) for _, end in bounds)
+        closing = sum(begin >= ends for begin, _ in bounds)
+        ids: list[int] = read["input_ids"]
+        last = len(ids) - closing
+        return AnsweredChat(ids[:prompt], ids[prompt:last], ids[last:])
+
+    def finished(self, prompt: Sequence[int], said: Sequence[int]) -> AnsweredChat:
+        """The finished chat of what an engine was given and what it said, without its thoughts.
+
+        Ids stay as they are where nothing has to be added between the two or left out.
+        """
+        thought = self.tokenizer.get_vocab().get(THOUGHT_ENDS)
+        if not self.opened and not self.before and thought not in said:
+            return AnsweredChat(list(prompt), self._without_end(said), self.closing)
+        text: str = self.tokenizer.decode(said, skip_special_tokens=True)
+        _, ended, answer = text.rpartition(THOUGHT_ENDS)
+        begun = THOUGHT_BEGINS in (self.opened if THOUGHT_ENDS not in self.opened else "") + text
+        if begun and not ended:
+            answer = ""  # cut before it came to one
+        given = prompt[: len(prompt) - len(self._encoded(self.opened))]
+        before = self._encoded(self.before.rstrip(" "))
+        return AnsweredChat([*given, *before], self.answer_ids(answer.strip()), self.closing)
+
+    def _head(self, messages: Messages) -> str:
+        begun = self.text(messages, generate=True).removesuffix(self.opened)
+        # A blank belongs to the token of the word after it.
+        return begun + self.before.rstrip(" ")
+
+    def _encoded(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    def _without_end(self, said: Sequence[int]) -> list[int]:
+        """What was said up to the closing ids, of which an engine gives all, some or none."""
+        ids = list(said)
+        if ids and ids[-1] == self.tokenizer.eos_token_id:
+            ids.pop()
+        for number in range(len(self.closing), 0, -1):
+            if ids[-number:] == self.closing[:number]:
+                return ids[:-number]
+        return ids
+
+    def _rendered(self, messages: Messages, generate: bool) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            text: str = self.tokenizer.apply_chat_template(
+                list(messages), tokenize=False, add_generation_prompt=generate
+            )
+        except TemplateError as error:
+            roles = ", ".join(message["role"] for message in messages)
+            raise self._refusal(f"does not take messages of {roles}: {error}") from error
+        return text
+
+    def _keeps_system(self) -> bool:
+        try:
+            return RULES in self._rendered(RULED, True)
+        except ChatTemplateError:
+            self._rendered(ASKED, True)
+            return False
+
+    def _around_answers(self) -> tuple[str, str, str]:
+        begun = self.text(ASKED, generate=True)
+        whole = self.text([*ASKED, {"role": "assistant", "content": ANSWER}], generate=False)
+        left, said, after = whole.rpartition(ANSWER)
+        shared = "".join(longest_common_prefix([begun, left]))
+        if not said or QUESTION not in shared:
+            raise self._refusal(f"does not show question and answer as they are: {whole!r}")
+        return begun[len(shared) :], left[len(shared) :], after
+
+    def _compare(self, asked: Messages) -> None:
+        """What is put together of parts is what the template renders."""
+        begun = self.text(asked, generate=True)
+        whole = self.text([*asked, {"role": "assistant", "content": ANSWER}], generate=False)
+        made = begun.removesuffix(self.opened) + self.before + ANSWER + self.after
+        if not begun.endswith(self.opened) or made != whole:
+            raise self._refusal(f"writes {whole!r} where other chats of its own make {made!r}")
+
+    def _special_ids(self) -> set[int]:
+        added = self.tokenizer.added_tokens_decoder.items()
+        return {*self.tokenizer.all_special_ids, *(i for i, token in added if token.special)}
+
+    def _refusal(self, what: str) -> ChatTemplateError:
+        return ChatTemplateError(
+            f"{self._model}: its chat template {what}; mend it (chat_template.jinja in the model's "
+            "folder), or name another model"
+        )
+
+
+def chat_template(model: str) -> ChatTemplate:
+    """The chat template of anything that `resolve_model` takes."""
+    from transformers import AutoTokenizer
+
+    return ChatTemplate(AutoTokenizer.from_pretrained(resolve_model(model)), f"model {model}")
+
+
+def _words(message: dict[str, Any]) -> str:
+    """The text of a message, which an OpenAI client may send in parts."""
+    content = message["content"]
+    return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
+
+
+def _end_of(text: str) -> str:
+    return text if len(text) <= 200 else f"...{text[-200:]}"
