@@ -120,7 +120,7 @@ def train(root: Path, workers: int) -> None:
     """SFT on `workers` workers, in this process, on a Ray cluster of its own."""
     from rldf_ray.cluster.ray_cluster import ray_cluster
     from rldf_ray.models.embedded import embedded_model_folder
-    from rldf_ray.preflight.checks import parameters_of
+    from rldf_ray.preflight.models import parameters_of
     from rldf_ray.train.sft import train_sft
     from rldf_ray.train.worker import TrainJob
 

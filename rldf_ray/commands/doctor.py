@@ -62,7 +62,7 @@ def doctor(
 def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
     """Where the plan would go on nodes that need not exist."""
     from rldf_ray.models.embedded import resolve_model
-    from rldf_ray.preflight.checks import parameters_of
+    from rldf_ray.preflight.models import parameters_of
 
     own = Speaker("vllm", plan.model)
     speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]

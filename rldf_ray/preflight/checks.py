@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 from collections.abc import Collection
 from importlib.util import find_spec
@@ -16,6 +14,7 @@ from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
+from rldf_ray.preflight.models import check_templates, parameters_of
 from rldf_ray.protocols.known import ProtocolError, protocol_named
 from rldf_ray.referee.labelled_statements import LABELLED, labelled_statements
 from rldf_ray.storage.stages import TRAINING
@@ -37,6 +36,7 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> N
         check_bias_types,
         check_language,
         check_model,
+        check_templates,
         check_referee,
         check_items,
         check_endpoint,
@@ -173,19 +173,3 @@ def _model_gib(plan: Plan, stage: str) -> float:
     started_from = plan.speaker_of("referee").model if stage == "referee" else plan.model
     size = BYTES["float32"] if whole else BYTES[dtype]
     return parameters_of(resolve_model(started_from)) * size / 2**30
-
-
-def parameters_of(model: str) -> float:
-    """Parameters of a model folder, from the size of its weights.
-
-    Of a hub id that is not here yet what its name says (Qwen1.5-1.8B), or 7e9.
-    """
-    folder = Path(model)
-    files = list(folder.glob("*.safetensors")) if folder.is_dir() else []
-    if not files:
-        named = re.search(r"(\d+(?:\.\d+)?)b\b", model.rpartition("/")[2].lower())
-        return float(named[1]) * 1e9 if named else 7e9
-    size = sum(file.stat().st_size for file in files)
-    config = json.loads((folder / "config.json").read_text())
-    dtype = config.get("dtype") or config.get("torch_dtype") or "float32"
-    return size / (4 if dtype == "float32" else 2)

@@ -23,6 +23,7 @@ from rldf_ray.preflight.checks import (
     check_protocol,
     check_referee,
 )
+from rldf_ray.preflight.models import check_templates
 
 IMPORTED = ("ray", "torch", "transformers", "trl", "deepspeed", "vllm", "datasets")
 
@@ -45,6 +46,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
         _check("bias types", lambda: check_bias_types(plan)),
         _check("language", lambda: check_language(plan)),
         _check("model", lambda: check_model(plan)),
+        _check("chat templates", lambda: check_templates(plan)),
         _check("referee", lambda: check_referee(plan)),
         _check("evaluation items", lambda: check_items(plan)),
         _check("loggers", lambda: check_loggers(plan)),

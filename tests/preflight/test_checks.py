@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,18 +10,27 @@ from types import SimpleNamespace
 import pytest
 
 from rldf_ray.engines.checks import PreflightError
+from rldf_ray.models.chat_template import chat_template
 from rldf_ray.plan import load_plan
 from rldf_ray.preflight import checks as preflight
 from rldf_ray.preflight.checks import check_inputs
+from rldf_ray.preflight.models import check_templates, parameters_of
 
 
 @pytest.fixture(autouse=True)
 def model_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "model"
     folder.mkdir()
-    (folder / "config.json").write_text('{"dtype": "float32"}')
-    (folder / "model.safetensors").write_bytes(b"0" * 4096)
+    write_model(folder)
     return folder
+
+
+def write_model(folder: Path, **config: object) -> None:
+    """A model's folder with the embedded model's tokenizer, and no weights that say anything."""
+    chat_template("embedded").tokenizer.save_pretrained(folder)
+    described = {"model_type": "llama", "dtype": "float32", "max_position_embeddings": 8192}
+    (folder / "config.json").write_text(json.dumps(described | config))
+    (folder / "model.safetensors").write_bytes(b"0" * 4096)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +53,44 @@ def test_a_good_plan_passes(model_folder: Path, tmp_path: Path) -> None:
 
 
 def test_parameters_are_counted_from_the_weights(model_folder: Path) -> None:
-    assert preflight.parameters_of(str(model_folder)) == 1024
+    assert parameters_of(str(model_folder)) == 1024
+
+
+def test_parameters_are_read_off_weights_of_any_kind_and_off_names(model_folder: Path) -> None:
+    (model_folder / "model.safetensors").rename(model_folder / "pytorch_model.bin")
+    assert parameters_of(str(model_folder)) == 1024
+    assert parameters_of("HuggingFaceTB/SmolLM2-135M-Instruct") == 135e6
+    assert parameters_of("Qwen/Qwen1.5-1.8B-Chat") == 1.8e9
+    assert parameters_of("someone/3mice") == 7e9
+
+
+def test_a_base_model_is_refused_before_the_first_stage(model_folder: Path, tmp_path: Path) -> None:
+    (model_folder / "chat_template.jinja").unlink()
+    with pytest.raises(PreflightError, match=r"has no chat template.*instructions"):
+        check_inputs(plan_of(model_folder), tmp_path / "out")
+
+
+def test_a_context_shorter_than_the_engines_is_said_with_both_numbers(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    write_model(model_folder, max_position_embeddings=512)
+    plan = plan_of(model_folder, "engines.max_model_len=1024")
+    with pytest.raises(PreflightError, match=r"max_model_len=1024: .* 512 tokens"):
+        check_inputs(plan, tmp_path / "out")
+
+
+def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(PreflightError, match=r"embeded.*did you mean 'embedded'"):
+        check_inputs(load_plan("smoke", ["model=embeded"]), tmp_path / "out")
+
+
+def test_doctor_describes_the_template(model_folder: Path) -> None:
+    found = check_templates(plan_of(model_folder))
+    assert found.startswith(f"{model_folder}: an answer ends with")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +153,7 @@ def test_a_run_of_some_stages_needs_room_for_their_models_alone(
 def test_a_referee_that_is_fitted_needs_room_as_well(model_folder: Path, tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.mkdir()
-    (base / "config.json").write_text('{"dtype": "bfloat16"}')
+    write_model(base, dtype="bfloat16")
     with (base / "model.safetensors").open("wb") as weights:
         weights.truncate(2**30)  # 2**29 parameters; what is fitted is written in float32
     named = f"referee.fit.model={base}"
