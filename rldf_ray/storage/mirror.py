@@ -18,11 +18,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rldf_ray.storage.lock import RunInUseError, StoreLock
-from rldf_ray.storage.object_store import ObjectInfo, ObjectStore, ObjectStoreError, is_address
+from rldf_ray.storage.object_store import (
+    ObjectInfo,
+    ObjectStore,
+    ObjectStoreError,
+    is_address,
+    normal_form,
+)
 from rldf_ray.storage.stages import is_large
 from rldf_ray.storage.whole_files import whole_file
 
 JOURNAL = "journal/calls.jsonl"
+MARK = ".rldf-copy"
+"""In a folder that was made for copies: what lies in it and below it may be dropped."""
 # A file younger than this may still grow.
 SETTLED_S = 5.0
 
@@ -45,12 +53,38 @@ class Mirror:
         self._lock = StoreLock(self.store, beat_s)
         self._sent = 0
 
+    def claim(self) -> None:
+        """Make the copy's folder, or see that it was made for a copy: nothing else is emptied.
+
+        Raises:
+            ObjectStoreError: there is a folder of somebody else's.
+        """
+        top = cache_root() / "runs"
+        top.parent.mkdir(parents=True, exist_ok=True)
+        below = self.root.relative_to(top).parts
+        folders = [top.joinpath(*below[:depth]) for depth in range(len(below) + 1)]
+        for folder in folders:
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            (folder / MARK).touch()
+        ours = any((folder / MARK).exists() for folder in folders)
+        if not self.root.resolve().is_relative_to(top.resolve()) or (
+            not ours and any(self.root.iterdir())
+        ):
+            raise ObjectStoreError(
+                f"{self.root} is to become the copy of {self.store.address}, and holds files that "
+                "are of no copy: move it away, or set RLDF_CACHE to another folder"
+            )
+        (self.root / MARK).touch()
+
     def open(self) -> None:
         """Begin with the store's objects: drop what differs, fetch everything that is not large.
 
         Models and logs are fetched where they are used, not where a program starts.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
+        self.claim()
         objects = self.store.list()
         for name, path in self._local_files():
             if not _current(path, objects.get(name)):
@@ -64,6 +98,7 @@ class Mirror:
         Args:
             beside: leave other files that lie there.
         """
+        self.claim()
         with self._alone():
             objects = self.store.list(name)
             for local, path in self._local_files(name):
@@ -101,6 +136,7 @@ class Mirror:
 
     def remove(self, name: str) -> None:
         """Remove an object or folder here and there."""
+        self.claim()
         for stored in self.store.list(name):
             self.store.delete(stored)
         path = self.root / name
@@ -202,16 +238,14 @@ class Mirror:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """One process of this machine at a time fetches the same things."""
-        self.root.parent.mkdir(parents=True, exist_ok=True)
         with self.root.with_name(f".{self.root.name}.fetching").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
 def copy_of(address: str) -> Path:
-    """Where this machine's copy of what lies below an address is."""
-    kind, _, rest = address.partition("://")
-    return cache_root() / "runs" / kind / rest.partition("?")[0].rstrip("/")
+    """Where this machine's copy of what lies below an address is: always below the cache."""
+    return cache_root() / "runs" / normal_form(address)
 
 
 def local_folder(where: str) -> str:

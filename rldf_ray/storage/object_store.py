@@ -6,12 +6,14 @@ a program that is killed leaves what it has written of one.)
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -20,6 +22,7 @@ from rldf_ray.errors import UserError
 
 # By default three seconds without a byte end a request; a store or a node that is busy is slower.
 REQUEST_TIMEOUT_S = 60.0
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*")
 
 
 class ObjectStoreError(UserError):
@@ -42,6 +45,28 @@ def is_address(where: object) -> bool:
     return "://" in str(where)
 
 
+def normal_form(address: str) -> PurePosixPath:
+    """The scheme and the path of an address as one relative path, which never leads upwards.
+
+    Options are left out, and so are slashes and dots that name nothing.
+
+    Raises:
+        ObjectStoreError: it has no scheme, names nothing, or has a part "..".
+    """
+    scheme, _, rest = address.partition("://")
+    parts = [part for part in rest.partition("?")[0].split("/") if part not in ("", ".")]
+    if not SCHEME.fullmatch(scheme) or not parts or leads_upwards(unquote("/".join(parts))):
+        raise ObjectStoreError(
+            f"{address!r} is no address of a run; allowed: SCHEME://BUCKET/PATH without a part '..'"
+        )
+    return PurePosixPath(scheme.lower(), *parts)
+
+
+def leads_upwards(name: str) -> bool:
+    """Whether an object of this name would lie outside the folder that it is put into."""
+    return name.startswith("/") or ".." in name.split("/")
+
+
 class ObjectStore:
     """The objects whose names begin with `address`, named by what follows it.
 
@@ -49,10 +74,12 @@ class ObjectStore:
         address: SCHEME://BUCKET/PATH, for s3 with pyarrow's options (?region=..., &endpoint_...).
 
     Raises:
-        ObjectStoreError: no such kind of store, or its package is not installed.
+        ObjectStoreError: no such kind of store, its package is not installed, or the address
+            leads upwards.
     """
 
     def __init__(self, address: str) -> None:
+        normal_form(address)
         self.address = address.rstrip("/")
         with _explained(self.address):
             self._fs, self._root = _file_system(self.address)
@@ -66,16 +93,24 @@ class ObjectStore:
         """Every object whose name is `prefix` or lies below it."""
         below = self._at(prefix)
         with _explained(self.address):
-            infos = self._fs.get_file_info(
-                pafs.FileSelector(below, recursive=True, allow_not_found=True)
-            )
-            if prefix:
-                infos = [*infos, self._fs.get_file_info(below)]
-        return {
+            infos = [self._fs.get_file_info(below)] if prefix else []
+            # A folder of a disk can be listed, a file of it cannot.
+            if not any(info.type == pafs.FileType.File for info in infos):
+                infos = self._fs.get_file_info(
+                    pafs.FileSelector(below, recursive=True, allow_not_found=True)
+                )
+        objects = {
             info.path[len(self._root) + 1 :]: _info_of(info)
             for info in infos
             if info.type == pafs.FileType.File
         }
+        for name in objects:
+            if leads_upwards(name):
+                raise ObjectStoreError(
+                    f"{self.address}: the object {name!r} would be fetched to another folder: "
+                    "delete it, and find out who wrote it"
+                )
+        return objects
 
     def stat(self, name: str) -> ObjectInfo | None:
         with _explained(self.address):

@@ -147,6 +147,8 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for one program; the lock goes with the program, however it ends."""
+        if self.mirror:
+            self.mirror.claim()
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / ".lock").open("w") as lock:
             try:

@@ -189,6 +189,97 @@ def test_old_checkpoints_make_room_once_the_new_one_is_there(buckets: Buckets) -
         assert {"sft/trainer/checkpoint-2/state", "sft/model/config.json"} <= names(buckets)
 
 
+# --- what is emptied is a copy
+
+
+@pytest.fixture
+def finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
+    folder = RunFolder(tmp_path / "mine/run")
+    wrote_a_stage(folder)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("scheme", ["memory://", "local://", "file://", "memory:///", "local:////"])
+def test_the_folder_that_an_address_spells_is_no_copy(
+    finished_run: RunFolder, tmp_path: Path, scheme: str
+) -> None:
+    before = contents(finished_run.root)
+    address = f"{scheme}{finished_run.root}"
+    assert copy_of(address).is_relative_to(tmp_path / "cache")
+    with RunFolder.at(address).locked():
+        pass
+    RunFolder.at(address).fetched("plan.yaml")
+    assert contents(finished_run.root) == before
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://bucket/../../run",
+        "s3://bucket/a/../run?region=us-east-1",
+        "file:///%2e%2e/run",
+        "memory://..",
+        "../x://run",
+        "/runs/x://run",
+        "s3://",
+        "file:///",
+    ],
+)
+def test_an_address_that_leads_out_of_the_cache_is_refused(address: str) -> None:
+    with pytest.raises(ObjectStoreError, match=r"without a part '\.\.'"):
+        copy_of(address)
+    with pytest.raises(ObjectStoreError, match=r"without a part '\.\.'"):
+        RunFolder.at(address)
+
+
+def test_a_folder_that_was_not_made_for_a_copy_is_left_alone(
+    finished_run: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A cache among the user's own folders: the copy's place is where a run lies already."""
+    finished_run.root.rename(tmp_path / "run")
+    (tmp_path / "runs/memory").mkdir(parents=True)
+    (tmp_path / "run").rename(tmp_path / "runs/memory/run")
+    before = contents(tmp_path / "runs")
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path))
+    mirror = Mirror("memory://run")
+    for use in (mirror.open, mirror.fetch, lambda: mirror.remove("plan.yaml")):
+        with pytest.raises(ObjectStoreError, match=r"memory/run .*move it away, or set RLDF_CACHE"):
+            use()
+    with (
+        pytest.raises(ObjectStoreError, match="of no copy"),
+        RunFolder.at("memory://run").locked(),
+    ):
+        pytest.fail("took a folder of somebody else's")
+    assert contents(tmp_path / "runs") == before
+
+
+def test_a_copy_behind_a_link_is_refused(finished_run: RunFolder, tmp_path: Path) -> None:
+    before = contents(finished_run.root)
+    Mirror("memory://other").open()
+    (tmp_path / "cache/runs/memory/run").symlink_to(finished_run.root)
+    with pytest.raises(ObjectStoreError, match="of no copy"):
+        Mirror("memory://run").open()
+    assert contents(finished_run.root) == before
+
+
+def test_an_object_whose_name_leads_upwards_is_not_fetched(
+    buckets: Buckets, tmp_path: Path
+) -> None:
+    buckets.objects["bucket"]["runs/one/../../../../planted"] = (b"x", 0.0)
+    with pytest.raises(ObjectStoreError, match=r"'\.\./.*planted' would be fetched to another"):
+        Mirror(RUN).fetch()
+    assert not list(tmp_path.rglob("planted"))
+
+
 # --- the journal
 
 
