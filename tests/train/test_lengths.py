@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from rldf_ray.models.reward_score import closing_ids
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.train.lengths import RowsUsed, TooLongError, rows_used, that_differ, with_room
 from rldf_ray.train.reward import _encode
+from rldf_ray.train.sft import NO_LOSS, encode
 from rldf_ray.train.worker import reason_of
 from tests.train.tiny import tiny_tokenizer
 
@@ -26,10 +27,12 @@ def pair(prompt: str, chosen: str, rejected: str) -> dict[str, Any]:
     return {"prompt": says("user", prompt), **sides}
 
 
+def template() -> ChatTemplate:
+    return ChatTemplate(tiny_tokenizer(), "tiny")
+
+
 def encoded(rows: list[dict[str, Any]], max_length: int) -> Dataset:
-    tokenizer = tiny_tokenizer()
-    closing = closing_ids(tokenizer)
-    return Dataset.from_list([_encode(row, tokenizer, closing, max_length) for row in rows])
+    return Dataset.from_list([_encode(row, template(), max_length) for row in rows])
 
 
 def test_pairs_whose_sides_are_the_same_once_cut_are_left_out() -> None:
@@ -50,17 +53,11 @@ def test_examples_whose_prompt_leaves_no_room_are_left_out() -> None:
         {"prompt": says("user", prompt), "completion": says("assistant", "w2 w3")}
         for prompt in ("w1", LONG)
     ]
-    kept = with_room(Dataset.from_list(rows), tiny_tokenizer(), "sft.max_length", 16)
+    kept = with_room(Dataset.from_list(rows), template(), "sft.max_length", 16)
     assert kept.to_list() == rows[:1]
 
 
-def test_what_the_longest_examples_lose_is_what_the_trainer_drops(tmp_path: Path) -> None:
-    """Neither more nor fewer: what is counted as used is what TRL trains on."""
-    from trl import SFTConfig, SFTTrainer
-
-    from tests.train.tiny import save_tiny_models
-
-    folders = save_tiny_models(tmp_path)
+def test_an_example_is_kept_where_some_of_its_answer_is_learned() -> None:
     rows = [
         {
             "prompt": says("user", " ".join(["w1"] * words)),
@@ -68,17 +65,10 @@ def test_what_the_longest_examples_lose_is_what_the_trainer_drops(tmp_path: Path
         }
         for words in range(1, 14)
     ]
-    given = Dataset.from_list(rows)
-    kept = with_room(given, tiny_tokenizer(), "sft.max_length", 16)
-    trainer = SFTTrainer(
-        model=folders["sft"],
-        args=SFTConfig(
-            max_length=16, output_dir=str(tmp_path / "out"), use_cpu=True, report_to=[], bf16=False
-        ),
-        train_dataset=given,
-        processing_class=tiny_tokenizer(),
-    )
-    assert 0 < len(kept) == len(trainer.train_dataset) < len(given)
+    kept = with_room(Dataset.from_list(rows), template(), "sft.max_length", 16).to_list()
+    learned = [row for row in rows if set(encode(row, template())["labels"][:16]) != {NO_LOSS}]
+    assert kept == learned
+    assert 0 < len(kept) < len(rows)
 
 
 def test_where_nothing_is_left_the_message_says_what_to_raise() -> None:
