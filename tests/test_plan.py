@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rldf_ray.plan import RUNTIME_FIELDS, Plan, PlanError, load_plan, plan_fields, presets
+from rldf_ray.plan import (
+    RUNTIME_FIELDS,
+    Plan,
+    PlanError,
+    endpoint_at,
+    load_plan,
+    plan_fields,
+    presets,
+)
 from rldf_ray.topics.bias_type import bias_type
 
 FIELDS = list(plan_fields())
@@ -376,3 +384,26 @@ def test_the_list_of_fields_is_complete_and_described() -> None:
 def test_a_field_from_the_paper_names_its_source(path: str) -> None:
     (field,) = [f for f in FIELDS if f.path == path]
     assert "paper" in field.source or "METHOD" in field.source
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://ann:hunter2@models.example/v1",
+        "https://models.example/v1?api_key=hunter2",
+        "https://models.example/v1?sig=hunter2",
+    ],
+)
+def test_an_address_that_holds_a_secret_is_refused_without_repeating_it(url: str) -> None:
+    for refused in (
+        lambda: load_plan("smoke", [f"endpoint.base_url={url}"]),
+        lambda: endpoint_at(url, "KEY"),
+    ):
+        with pytest.raises(PlanError, match="environment variable") as caught:
+            refused()
+        assert "hunter2" not in str(caught.value)
+
+
+def test_an_address_may_have_other_parameters() -> None:
+    url = "https://models.example/v1?api-version=3"
+    assert endpoint_at(url, "KEY").base_url == url

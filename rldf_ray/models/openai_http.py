@@ -177,7 +177,8 @@ class OpenAIModel:
                 timeout=self._endpoint.timeout_s,
                 max_retries=0,
                 # The package's own would, once dropped, close its sockets in the wrong loop.
-                http_client=DefaultAsyncHttpxClient(),
+                # A prompt goes to the host that the plan names and to no other.
+                http_client=DefaultAsyncHttpxClient(follow_redirects=False),
             )
             self._url = str(client.base_url)
             self._line = _Line(loop, client)
@@ -276,7 +277,13 @@ class OpenAIModel:
     def _refused(self, error: APIStatusError) -> str:
         advice = _ADVICE.get(error.status_code, "no retry can help")
         asked_s = retry_after_s(error)
-        if error.status_code == 401:
+        if error.response.is_redirect:
+            other = error.response.headers.get("location", "nowhere")
+            advice = (
+                f"it sends requests on to {other}, where none is sent: set endpoint.base_url to "
+                "that address if it is to be trusted"
+            )
+        elif error.status_code == 401:
             advice = f"check the key in the environment variable {self._endpoint.api_key_env}"
         elif asked_s is not None and is_passing(error.status_code):
             advice = f"it asks for a wait of {asked_s:.0f} s: run the same command again after that"

@@ -12,6 +12,7 @@ from rldf_ray.plan.debating import RefereeFitSection as RefereeFitSection
 from rldf_ray.plan.debating import Topics as Topics
 from rldf_ray.plan.loading import PlanError as PlanError
 from rldf_ray.plan.loading import PlanField as PlanField
+from rldf_ray.plan.loading import endpoint_at as endpoint_at
 from rldf_ray.plan.loading import load_plan as load_plan
 from rldf_ray.plan.loading import plan_fields as plan_fields
 from rldf_ray.plan.loading import presets as presets

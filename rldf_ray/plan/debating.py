@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
 from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.speaker import check_speaker
 
+SECRET = re.compile(r"key|token|secret|passw|credential|signature|^sig$", re.IGNORECASE)
+"""Names of an address's parameters that hold a secret."""
 Filter = Literal["empty", "cut_off", "refusal", "off_language", "near_duplicate"]
 
 
@@ -45,6 +49,17 @@ class Endpoint(Section):
             raise ValueError("budget_usd needs prompt_price and generated_price")
         return self
 
+    @model_validator(mode="after")
+    def _the_address_holds_no_secret(self) -> Endpoint:
+        # Of the model and not of the field, so that no message repeats what was given.
+        if self.base_url is not None and holds_secret(self.base_url):
+            raise ValueError(
+                "base_url holds a password or a key, which would stand in plan.yaml and in every "
+                "report: leave it out, and put the key into the environment variable that "
+                f"api_key_env names ({self.api_key_env})"
+            )
+        return self
+
     def usd(self, prompt: float, generated: float) -> float | None:
         """What tokens cost: 0 where there are none, None where a price is not known."""
         if not prompt and not generated:
@@ -52,6 +67,13 @@ class Endpoint(Section):
         if self.prompt_price is None or self.generated_price is None:
             return None
         return (prompt * self.prompt_price + generated * self.generated_price) / 1e6
+
+
+def holds_secret(url: str) -> bool:
+    """Whether an address names a user or a password, or has a parameter that is a secret."""
+    parts = urlsplit(url)
+    names = (name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    return "@" in parts.netloc or any(SECRET.search(name) for name in names)
 
 
 def part_model(part: str) -> Any:

@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from rldf_ray.errors import UserError
+from rldf_ray.plan.debating import Endpoint
 from rldf_ray.plan.plan import Plan
 from rldf_ray.plan.section import Section
 
@@ -63,6 +64,18 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
         values[field] = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise PlanError(f"--set {override!r}: the value is not valid YAML: {error}") from error
+
+
+def endpoint_at(base_url: str | None, api_key_env: str) -> Endpoint:
+    """An endpoint that options of a command name.
+
+    Raises:
+        PlanError: it cannot be used; the message says why.
+    """
+    try:
+        return Endpoint(base_url=base_url, api_key_env=api_key_env)
+    except ValidationError as error:
+        raise PlanError(f"the endpoint:\n{_explain(error)}") from None
 
 
 def _explain(error: ValidationError) -> str:

@@ -116,6 +116,18 @@ async def test_sends_every_setting_and_returns_what_came(server: Server) -> None
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("status", [302, 307, 308])
+async def test_a_prompt_is_not_sent_on_to_another_host(server: Server, status: int) -> None:
+    with serving(Server()) as other:
+        location = f"{other.url}/chat/completions"
+        server.script = [refusal(status, "elsewhere", location=location)]
+        reason = await failed(model_of(server))
+        assert not other.received
+    assert location in reason
+    assert "set endpoint.base_url" in reason
+
+
+@pytest.mark.asyncio
 async def test_prompt_counts_on_the_first_sample_and_generated_tokens_add_up(
     server: Server,
 ) -> None:
@@ -465,10 +477,9 @@ async def test_no_retries_means_one_try(server: Server) -> None:
 async def test_a_port_where_nothing_listens() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        url = f"http://user:{KEY}@127.0.0.1:{unused.getsockname()[1]}/v1"
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
         text = await failed(model_of(Server(url=url), retries=1))
     assert "in 2 tries" in text and "no connection (ConnectError" in text
-    assert "user" not in text
 
 
 # --- failures that stay

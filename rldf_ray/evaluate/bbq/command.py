@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rldf_ray.plan import Endpoint, PlanError
+from rldf_ray.plan import PlanError, endpoint_at
 
 PLACE = 1
 
@@ -119,7 +119,7 @@ def bbq(
             seed=seed,
             dtype=dtype.value,
             tokens=tokens,
-            endpoint=Endpoint(base_url=base_url, api_key_env=api_key_env),
+            endpoint=endpoint_at(base_url, api_key_env),
         )
         answers = out or work.default_out(request.model, mode.value)
         target = RunFolder(out or _of_subset(answers, only))
@@ -152,7 +152,7 @@ def bbq_hard(
     from rldf_ray.evaluate.bbq.predictions import hard_items
     from rldf_ray.storage.run_folder import RunFolder
 
-    endpoint = Endpoint(base_url=base_url, api_key_env=api_key_env)
+    endpoint = endpoint_at(base_url, api_key_env)
     request = work.Request(
         model=model,
         mode=mode.value,

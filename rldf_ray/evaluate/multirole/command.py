@@ -19,7 +19,7 @@ from rldf_ray.evaluate.bbq.command import (
     Permute,
     Tokens,
 )
-from rldf_ray.plan import Endpoint, PlanError
+from rldf_ray.plan import PlanError, endpoint_at
 
 PLACE = 2
 
@@ -82,7 +82,7 @@ def multirole(
             seed=seed,
             dtype=dtype.value,
             tokens=tokens,
-            endpoint=Endpoint(base_url=base_url, api_key_env=api_key_env),
+            endpoint=endpoint_at(base_url, api_key_env),
         )
         target = RunFolder(out or work.default_out(request.model, mode.value))
         evaluation = work.evaluate(request, data, queries, target)
