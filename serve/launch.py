@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.cluster.address import joined_address
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.errors import UserError
 from serve.port import held_port
@@ -64,7 +65,7 @@ def _port(settings: Settings) -> contextlib.AbstractContextManager[int]:
     Raises:
         PortTakenError: it is not to be had.
     """
-    if os.environ.get("RAY_ADDRESS", "local") != "local" and settings.port:
+    if joined_address() is not None and settings.port:
         return contextlib.nullcontext(settings.port)
     return held_port(settings.host, settings.port)
 

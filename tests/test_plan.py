@@ -407,3 +407,8 @@ def test_an_address_that_holds_a_secret_is_refused_without_repeating_it(url: str
 def test_an_address_may_have_other_parameters() -> None:
     url = "https://models.example/v1?api-version=3"
     assert endpoint_at(url, "KEY").base_url == url
+
+
+def test_a_seed_that_no_library_takes_is_refused_at_once() -> None:
+    assert load_plan("smoke", [f"seed={2**31 - 1}"]).seed == 2**31 - 1
+    assert "less than or equal to" in error_of(f"seed={2**32}")

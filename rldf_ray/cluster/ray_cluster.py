@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from rldf_ray.cluster.address import joined_address, reachable_address
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 
 # A cloud's node has to be allocated, started and set up.
@@ -32,7 +33,11 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
 
     `RAY_ADDRESS` names a cluster to join; without it a local one is started and ended with the
     block. The logs of Ray's processes, actors and engines are under `logs`/ray.
+
+    Raises:
+        ClusterAddressError: the cluster to join cannot be reached.
     """
+    address = reachable_address()
     # Set before ray is imported, which reads them once.
     os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -46,7 +51,7 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     _patiently(
         ray.init,
         # Without an address Ray would also join whatever was started on this machine.
-        address=os.environ.get("RAY_ADDRESS", "local"),
+        address=address,
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,
@@ -160,7 +165,7 @@ def _worker_environment() -> dict[str, str]:
 
 def reported_resources() -> Resources:
     """What Ray would report: the cluster's resources if one is running, else this machine's."""
-    if os.environ.get("RAY_ADDRESS"):
+    if joined_address() is not None:
         with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)) as resources:
             return resources
     import ray._private.accelerators as accelerators

@@ -115,7 +115,7 @@ class Plan(Section):
     """Everything a run depends on. Defaults are the paper's where it gives a value."""
 
     name: str = described("run", "what reports call this run")
-    seed: int = described(0, "root of every seed in the run", ge=0)
+    seed: int = described(0, "root of every seed in the run", ge=0, le=2**31 - 1)
     bias_types: tuple[str, ...] = described(
         ("age", "nationality", "institution", "beauty", "profession"),
         "bias types, each a file in rldf_ray/topics/bias_types or a path to one of yours",

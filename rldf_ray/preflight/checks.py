@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Collection
 from importlib.util import find_spec
@@ -130,8 +131,13 @@ def check_disk(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> str
 
 
 def check_room(out: Path, needed: float) -> str:
-    """The disk of `out` has `needed` GiB, and half of one for tables and logs."""
+    """`out` can be written and has `needed` GiB, and half of one for tables and logs."""
     existing = next(p for p in [out, *out.parents] if p.exists())
+    if not os.access(existing, os.W_OK):
+        raise PreflightError(
+            f"{existing} cannot be written: give an --out in a folder of your own, or ask for the "
+            "right to write there"
+        )
     free = shutil.disk_usage(existing).free / 2**30
     needed += 0.5
     if free < needed:
