@@ -221,10 +221,12 @@ def replayed(settings: EngineSettings, recorded: list[dict[str, Any]]) -> dict[s
     """The ceiling, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder) / "asked.json", Path(folder) / "answered.json"
-        asked.write_text(json.dumps({"settings": asdict(settings), "requests": recorded}))
+        asked.write_text(
+            json.dumps({"settings": asdict(settings), "requests": recorded}), encoding="utf-8"
+        )
         command = [sys.executable, "-m", "benchmarks.debates", "--replay", str(asked)]
         subprocess.run([*command, str(answered)], check=True)
-        found: dict[str, float] = json.loads(answered.read_text())
+        found: dict[str, float] = json.loads(answered.read_text(encoding="utf-8"))
     return found
 
 
@@ -232,7 +234,7 @@ def replay(asked: Path, answered: Path) -> None:
     """Give bare vLLM all requests at once; answers are as long as they were."""
     from rldf_ray.engines.vllm_actor import engine_arguments, set_environment
 
-    task = json.loads(asked.read_text())
+    task = json.loads(asked.read_text(encoding="utf-8"))
     settings = EngineSettings(**task["settings"])
     # Its core in a process of its own, as behind the product's actor.
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"
@@ -265,7 +267,7 @@ def replay(asked: Path, answered: Path) -> None:
         }
         for request, output in zip(task["requests"], outputs, strict=True)
     ]
-    answered.write_text(json.dumps(figures(rows, seconds)))
+    answered.write_text(json.dumps(figures(rows, seconds)), encoding="utf-8")
 
 
 def main() -> None:

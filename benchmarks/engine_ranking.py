@@ -23,7 +23,7 @@ MOST = 2048  # tokens of an answer and its prompt
 
 
 def main(folder: Path) -> None:
-    order = json.loads((folder / "order.json").read_text())
+    order = json.loads((folder / "order.json").read_text(encoding="utf-8"))
     settings = EngineSettings(
         model=order["model"],
         revision="base",
@@ -54,7 +54,9 @@ def main(folder: Path) -> None:
     scores = {
         place: [next(each) for _ in item["answers"]] for place, item in enumerate(order["items"])
     }
-    (folder / "answer.json").write_text(json.dumps({"seconds": seconds, "scores": scores}))
+    (folder / "answer.json").write_text(
+        json.dumps({"seconds": seconds, "scores": scores}), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -154,11 +154,11 @@ def ordered(order: Figure, program: Sequence[str], scratch: Path) -> Figure:
     Raises:
         SystemExit: it failed.
     """
-    (scratch / "order.json").write_text(json.dumps(order))
+    (scratch / "order.json").write_text(json.dumps(order), encoding="utf-8")
     done = subprocess.run([*program, str(scratch)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(program)} failed:\n{done.stderr[-3000:]}")
-    answer: Figure = json.loads((scratch / "answer.json").read_text())
+    answer: Figure = json.loads((scratch / "answer.json").read_text(encoding="utf-8"))
     return answer
 
 
@@ -194,7 +194,7 @@ def environment(folder: Path) -> Path:
     python = folder / "bin/python"
     site = next((folder / "lib").glob("python*/site-packages"))
     # What this program runs with comes second, so nothing of it is installed again or replaced.
-    (site / "parent.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    (site / "parent.pth").write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
     pip = [str(python), "-m", "pip", "install", "--quiet", HARNESS]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -215,7 +215,7 @@ def write_task(folder: str, asked: Sequence[ItemPrompt], scratch: Path) -> None:
         for place, one in enumerate(asked)
     ]
     data = scratch / "items.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (scratch / f"{TASK}.yaml").write_text(
         json.dumps(
             {
@@ -230,7 +230,8 @@ def write_task(folder: str, asked: Sequence[ItemPrompt], scratch: Path) -> None:
                 "target_delimiter": "",
                 "metric_list": [{"metric": "acc"}],
             }
-        )
+        ),
+        encoding="utf-8",
     )
 
 

@@ -57,7 +57,7 @@ def write_results(
         "goals": goals,
     }
     file = f"{name}_{variant}.json" if variant else f"{name}.json"
-    (RESULTS / file).write_text(json.dumps(results, indent=2) + "\n")
+    (RESULTS / file).write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     table = Table("goal", "value", "goal", "met")
     for row in goals:
         table.add_row(row["name"], f"{row['value']:.3g}", row["goal"], str(row["met"]))

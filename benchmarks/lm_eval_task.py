@@ -21,7 +21,7 @@ def main(folder: Path) -> None:
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
 
-    order = json.loads((folder / "order.json").read_text())
+    order = json.loads((folder / "order.json").read_text(encoding="utf-8"))
     torch.set_num_threads(order["threads"])
     model = HFLM(
         pretrained=order["model"], dtype="bfloat16", batch_size=order["batch"], device="cpu"
@@ -48,7 +48,9 @@ def main(folder: Path) -> None:
         sample["doc"]["place"]: [response[0] for response in sample["filtered_resps"]]
         for sample in found["samples"][order["task"]]
     }
-    (folder / "answer.json").write_text(json.dumps({"seconds": sum(spent), "scores": scores}))
+    (folder / "answer.json").write_text(
+        json.dumps({"seconds": sum(spent), "scores": scores}), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def pss_gib(server: Running) -> float:
     total = 0
     for one in [process, *process.children(recursive=True)]:
         try:
-            lines = Path(f"/proc/{one.pid}/smaps_rollup").read_text().splitlines()
+            lines = Path(f"/proc/{one.pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
         except OSError:
             continue  # ended meanwhile
         total += 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))

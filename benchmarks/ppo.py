@@ -77,7 +77,10 @@ def compare(episodes: int, skip_peer: bool, installed: Path | None) -> None:
             own = [sys.executable, "-m", "benchmarks.ppo", "--root", str(root), "--side", side]
             subprocess.run([*own, "--prepare"], check=True)
             peak = _watched([*own, "--episodes", str(episodes)])
-            figures[side] = {**json.loads((root / f"{side}.json").read_text()), "peak_gib": peak}
+            figures[side] = {
+                **json.loads((root / f"{side}.json").read_text(encoding="utf-8")),
+                "peak_gib": peak,
+            }
         if not skip_peer:
             environment = installed or Path(folder) / "peer"
             figures["trl"] = peer(Path(folder) / "full", episodes, environment)
@@ -170,7 +173,7 @@ def _write_prompts(root: Path, tokenizer: Any) -> None:
             ids.append(found)
     (root / "data").mkdir()
     pq.write_table(pa.Table.from_pylist(rows), root / "data/prompts.parquet")
-    (root / "prompts.json").write_text(json.dumps(ids))
+    (root / "prompts.json").write_text(json.dumps(ids), encoding="utf-8")
 
 
 def ours(root: Path, side: str, episodes: int) -> None:
@@ -212,7 +215,7 @@ def ours(root: Path, side: str, episodes: int) -> None:
         )
         history = recorded(ppo(run).history, "ppo", "history")
     shutil.rmtree(root / "ppo")
-    (root / f"{side}.json").write_text(json.dumps(rates(history)))
+    (root / f"{side}.json").write_text(json.dumps(rates(history)), encoding="utf-8")
 
 
 def rates(history: list[dict[str, Any]]) -> dict[str, Any]:
@@ -243,7 +246,7 @@ def peer(root: Path, episodes: int, folder: Path) -> dict[str, Any]:
     read = (root / "sft/model", root / "reward/model", root / "prompts.json")
     command = (python, script, *read, episodes, BATCH, ANSWER, out)
     peak = _watched([str(part) for part in command])
-    found = json.loads(out.read_text())
+    found = json.loads(out.read_text(encoding="utf-8"))
     seconds = found["ended"][-1] - found["ended"][0]
     rate = (len(found["ended"]) - 1) * BATCH / seconds
     return {
@@ -258,7 +261,7 @@ def _install_peer(folder: Path) -> None:
     """A virtual environment with the peer's package before the ones installed here."""
     venv.create(folder, with_pip=False)
     site = next((folder / "lib").glob("python*/site-packages"))
-    (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     subprocess.run([*install, "--target", str(site), PEER], check=True)
 

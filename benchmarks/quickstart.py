@@ -24,7 +24,7 @@ def main() -> None:
     out: Path = parser.parse_args().out
     command = ["rldf", "run", "quickstart", "--out", str(out)]
     subprocess.run([str(Path(sys.executable).with_name("rldf")), *command[1:]], check=True)
-    report = json.loads((out / "report.json").read_text())
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     figures = {
         "stages": report["stages"],
         "totals": report["totals"],

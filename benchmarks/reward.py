@@ -67,7 +67,7 @@ def _run(command: list[str], root: Path, name: str) -> dict[str, float]:
     shutil.rmtree(root / "out", ignore_errors=True)
     began = time.monotonic()
     subprocess.run(command, check=True)
-    found: dict[str, float] = json.loads((root / f"{name}.json").read_text())
+    found: dict[str, float] = json.loads((root / f"{name}.json").read_text(encoding="utf-8"))
     return {**found, "whole_seconds": round(time.monotonic() - began, 1)}
 
 
@@ -88,7 +88,7 @@ def prepare(root: Path, number: int) -> Path:
     encoded = [_encode(row, template, LENGTH) for row in rows]
     assert all(len(ids) == LENGTH for row in encoded for ids in row.values())
     columns = {key: [row[key] for row in encoded] for key in encoded[0]}
-    (root / "pairs.json").write_text(json.dumps(columns))
+    (root / "pairs.json").write_text(json.dumps(columns), encoding="utf-8")
     (root / "data").mkdir()
     pq.write_table(pa.Table.from_pylist(rows), root / "data/pairs.parquet")
     return folder
@@ -131,7 +131,7 @@ def ours(root: Path) -> None:
         ended: list[float] = []
         history = train_reward(job, lambda done, total: ended.append(time.monotonic()))
     figures = {"seconds": ended[-1] - ended[0], "train_loss": history[-1]["train_loss"]}
-    (root / "ours.json").write_text(json.dumps(figures))
+    (root / "ours.json").write_text(json.dumps(figures), encoding="utf-8")
 
 
 if __name__ == "__main__":

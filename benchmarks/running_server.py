@@ -68,7 +68,7 @@ def running(*arguments: str, log: Path, deadline_s: float = 1800) -> Iterator[Ru
 def _started(
     command: list[str], env: dict[str, str], log: Path, deadline_s: float, starts: int
 ) -> Running:
-    with log.open("w") as out:
+    with log.open("w", encoding="utf-8") as out:
         process = subprocess.Popen(
             command, stdout=out, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT, env=env
         )
@@ -93,10 +93,10 @@ def _end(process: subprocess.Popen[str]) -> None:
 def _address(process: subprocess.Popen[str], log: Path, deadline_s: float) -> str:
     deadline = time.monotonic() + deadline_s
     while time.monotonic() < deadline:
-        for line in log.read_text().splitlines():
+        for line in log.read_text(encoding="utf-8").splitlines():
             if line.startswith("page"):
                 return line.split()[1].rstrip("/")
         if process.poll() is not None:
             break
         time.sleep(0.2)
-    raise AssertionError(f"rldf serve did not come up:\n{log.read_text()[-4000:]}")
+    raise AssertionError(f"rldf serve did not come up:\n{log.read_text(encoding='utf-8')[-4000:]}")

@@ -31,7 +31,7 @@ class Shape:
     @classmethod
     def of(cls, path: Path) -> Shape:
         """From a run's plan.yaml, of any version."""
-        plan = yaml.safe_load(path.read_text())
+        plan = yaml.safe_load(path.read_text(encoding="utf-8"))
         debate, engines = plan["debate"], plan["engines"]
         names = ("debates", "rounds", "debaters", "in_flight")
         sizes = {name: debate[name] for name in names}
@@ -68,7 +68,9 @@ class RunMeasured:
         path = folder / "report.json"
         if not path.exists():
             raise CostsError(f"{path} does not exist: give the folder of a finished run")
-        stages = {stage["name"]: stage for stage in json.loads(path.read_text())["stages"]}
+        stages = {
+            stage["name"]: stage for stage in json.loads(path.read_text(encoding="utf-8"))["stages"]
+        }
         if not {"debates", "audit"} <= stages.keys():
             raise CostsError(f"{path}: the stages debates and audit have not both finished")
         debates, audit = stages["debates"], stages["audit"]
@@ -96,7 +98,7 @@ class PpoMeasured:
         """From what `python -m benchmarks.ppo` wrote; None if it is not there."""
         if not path.exists():
             return None
-        figures = json.loads(path.read_text())["figures"]
+        figures = json.loads(path.read_text(encoding="utf-8"))["figures"]
         full = figures["full"]
         names = ("rollout_seconds", "train_seconds", "sync_seconds")
         rollout, train, sync = (float(full[name]) for name in names)
@@ -138,7 +140,7 @@ def _driver_s(path: Path) -> float | None:
     """The driver's share alone: engines have machines of their own."""
     if not path.exists():
         return None
-    sizes = json.loads(path.read_text())["figures"]["sizes"]
+    sizes = json.loads(path.read_text(encoding="utf-8"))["figures"]["sizes"]
     return float(sizes[-1]["driver_cpu_ms_a_statement"]) / 1000
 
 

@@ -93,7 +93,7 @@ def _print(rows: list[dict[str, float]]) -> None:
 
 def _measure(command: list[str], root: Path, workers: int) -> dict[str, Any]:
     subprocess.run(command, check=True)
-    found: dict[str, Any] = json.loads((root / f"{workers}.json").read_text())
+    found: dict[str, Any] = json.loads((root / f"{workers}.json").read_text(encoding="utf-8"))
     return found
 
 
@@ -154,7 +154,7 @@ def train(root: Path, workers: int) -> None:
         "parameters": parameters_of(model),
         "train_loss": history[-1]["train_loss"],
     }
-    (root / f"{workers}.json").write_text(json.dumps(figures))
+    (root / f"{workers}.json").write_text(json.dumps(figures), encoding="utf-8")
 
 
 def _placement(resources: Resources, workers: int) -> Placement:

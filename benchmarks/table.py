@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} instead")
     if parser.parse_args().write:
-        PAGE.write_text(page(RESULTS))
+        PAGE.write_text(page(RESULTS), encoding="utf-8")
     else:
         print(page(RESULTS), end="")
 
@@ -70,7 +70,7 @@ def main() -> None:
 def page(results: Path) -> str:
     """The whole page, one section a file of `results`, by name."""
     files = sorted(results.glob("*.json"))
-    sections = [section(file.stem, json.loads(file.read_text())) for file in files]
+    sections = [section(file.stem, json.loads(file.read_text(encoding="utf-8"))) for file in files]
     return "\n".join([INTRODUCTION, *sections])
 
 

@@ -59,7 +59,7 @@ class Pipeline(SimpleNamespace):
         if self.error is not None:
             raise self.error
         out.mkdir(exist_ok=True)
-        (out / "report.json").write_text(json.dumps(REPORT))
+        (out / "report.json").write_text(json.dumps(REPORT), encoding="utf-8")
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ REPORT = {
 
 
 def begun(folder: Path, *overrides: str) -> Path:
-    (folder / "plan.yaml").write_text(load_plan("smoke", overrides).to_yaml())
+    (folder / "plan.yaml").write_text(load_plan("smoke", overrides).to_yaml(), encoding="utf-8")
     return folder
 
 
@@ -116,7 +116,7 @@ def test_showing_a_plan_prints_the_whole_plan_that_loads_again(
     status, out, err = rldf("plan", "show", name)
     assert (status, err) == (0, "")
     saved = tmp_path / "plan.yaml"
-    saved.write_text(out)
+    saved.write_text(out, encoding="utf-8")
     assert load_plan(str(saved)) == load_plan(name)
 
 
@@ -211,7 +211,7 @@ def test_an_unknown_plan_is_told_the_presets(rldf: Rldf) -> None:
 
 def test_all_wrong_fields_of_a_file_are_told_at_once(rldf: Rldf, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("debate: {rounds: 0, order: any}\nfoo: 1\n")
+    path.write_text("debate: {rounds: 0, order: any}\nfoo: 1\n", encoding="utf-8")
     status, _, err = rldf("plan", "validate", str(path))
     assert status == 1
     assert all(part in err for part in (str(path), "debate.rounds", "debate.order", "foo"))
@@ -397,9 +397,9 @@ def test_the_audit_is_done_alone_on_the_plans_own_or_on_given_statements(
     rldf: Rldf, pipeline: Pipeline, tmp_path: Path
 ) -> None:
     found = {"auc": 0.7, "verdict": "It separates.", "bag_of_words": {"auc": 0.61}}
-    (tmp_path / "audit.json").write_text(json.dumps(found))
+    (tmp_path / "audit.json").write_text(json.dumps(found), encoding="utf-8")
     mine = tmp_path / "mine.jsonl"
-    mine.write_text('{"text": "They are all alike.", "label": 1}\n')
+    mine.write_text('{"text": "They are all alike.", "label": 1}\n', encoding="utf-8")
     status, out, _ = rldf("referee", "audit", "smoke", "--out", str(tmp_path))
     assert status == 0 and "It separates." in out and "0.61" in out
     command = ("referee", "audit", "smoke", "--out", str(tmp_path), "--statements", str(mine))
@@ -414,7 +414,7 @@ def test_a_wrong_file_of_statements_is_told_before_anything_starts(
     rldf: Rldf, pipeline: Pipeline, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "mine.jsonl"
-    wrong.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n')
+    wrong.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n', encoding="utf-8")
     where = ("--out", str(tmp_path), "--statements", str(wrong))
     status, _, err = rldf("referee", "audit", "smoke", *where)
     assert status == 1 and f"{wrong}, line 2" in err and "label" in err

@@ -34,7 +34,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(run_folder: Path) -> dict[str, Any]:
-    return json.loads((run_folder / "report.json").read_text())
+    return json.loads((run_folder / "report.json").read_text(encoding="utf-8"))
 
 
 def test_run_folder_is_laid_out_as_documented(run_folder: Path) -> None:

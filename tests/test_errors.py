@@ -22,7 +22,7 @@ SOURCES = [
 def test_every_error_class_of_the_project_derives_from_user_error() -> None:
     bases: dict[str, set[str]] = {}
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and node.name.endswith("Error"):
                 bases[node.name] = {base.id for base in node.bases if isinstance(base, ast.Name)}
     assert len(bases) > 30

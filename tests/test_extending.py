@@ -50,12 +50,12 @@ SPEAKING = ("topics", "debates", "data")
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[Path]:
     """The page's files, in a folder that is not the package's; their modules go with the test."""
-    blocks = BLOCK.findall(PAGE.read_text())
+    blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     assert blocks
     for name, text in blocks:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     importlib.invalidate_caches()
     yield tmp_path / "rldf_ray"
     for name, module in list(sys.modules.items()):

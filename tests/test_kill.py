@@ -169,8 +169,8 @@ def test_real_engines_killed_under_way_leave_every_statement_once(tmp_path: Path
             process = subprocess.Popen(command, stdout=log, stderr=log)
         else:
             _kill_below(process, victim)
-    assert process.wait(900) == 0, (tmp_path / "log").read_text()[-3000:]
-    assert (tmp_path / "log").read_text().count("died, starting it again") >= 2
+    assert process.wait(900) == 0, (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
+    assert (tmp_path / "log").read_text(encoding="utf-8").count("died, starting it again") >= 2
     rows = pq.read_table(out / "data/transcripts.parquet").to_pylist()
     places = [(row["debate_id"], row["round"], row["role"]) for row in rows]
     assert len(places) == len(set(places)) == 6 * 2 * 3

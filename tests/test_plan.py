@@ -59,7 +59,7 @@ def test_every_preset_loads_and_names_bias_types_that_exist(name: str) -> None:
 def test_a_written_plan_reads_back_as_the_same_plan(name: str, tmp_path: Path) -> None:
     plan = load_plan(name, ["seed=7", "data.max_sft=3"])
     saved = tmp_path / "plan.yaml"
-    saved.write_text(plan.to_yaml())
+    saved.write_text(plan.to_yaml(), encoding="utf-8")
     again = load_plan(str(saved))
     assert again == plan
     assert again.digest() == plan.digest()
@@ -304,7 +304,7 @@ def test_an_unknown_plan_is_told_the_presets() -> None:
 )
 def test_a_file_that_is_no_plan_is_refused_by_name(content: str, part: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text(content)
+    path.write_text(content, encoding="utf-8")
     message = error_of(plan=str(path))
     assert str(path) in message and part in message
 
@@ -317,13 +317,13 @@ def test_a_plan_file_that_is_not_text_is_refused_by_name(tmp_path: Path) -> None
 
 def test_a_file_that_names_nothing_is_the_plan_of_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("")
+    path.write_text("", encoding="utf-8")
     assert load_plan(str(path)) == Plan()
 
 
 def test_a_file_has_the_default_of_every_field_it_does_not_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("ppo: {episodes: 5120}\n")
+    path.write_text("ppo: {episodes: 5120}\n", encoding="utf-8")
     assert load_plan(str(path)) == NEARLY_DEFAULT
 
 

@@ -29,7 +29,7 @@ def first_topics(topics: Sequence[Topic], plan: Plan) -> list[Topic]:
 
 def begin_with(source: RunFolder, plan: Plan, folder: RunFolder) -> None:
     """Finish the topics of `folder` with the first of `source`'s."""
-    topics = first_topics(topics_of(source.read_table("data/topics.parquet")), plan)
+    topics = first_topics(topics_of(source.read_table("data/topics.parquet", TOPIC_SCHEMA)), plan)
     manifest = source.manifest("topics")
     assert manifest is not None
     folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))

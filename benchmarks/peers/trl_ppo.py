@@ -75,11 +75,15 @@ def main(model: str, reward: str, prompts: str, *numbers: str) -> None:
         ref_model=speaker(),
         reward_model=scorer(),
         value_model=scorer(),
-        train_dataset=Dataset.from_dict({"input_ids": json.loads(Path(prompts).read_text())}),
+        train_dataset=Dataset.from_dict(
+            {"input_ids": json.loads(Path(prompts).read_text(encoding="utf-8"))}
+        ),
         callbacks=[times],
     )
     trainer.train()
-    Path(out).write_text(json.dumps({"version": __version__, "ended": times.ended}))
+    Path(out).write_text(
+        json.dumps({"version": __version__, "ended": times.ended}), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

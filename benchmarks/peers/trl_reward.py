@@ -52,7 +52,7 @@ def main(model: str, pairs: str, batch: str, out: str) -> None:
             report_to=[],
             disable_tqdm=True,
         ),
-        train_dataset=Dataset.from_dict(json.loads(Path(pairs).read_text())),
+        train_dataset=Dataset.from_dict(json.loads(Path(pairs).read_text(encoding="utf-8"))),
         processing_class=tokenizer,
         callbacks=[times := Times()],
     )
@@ -61,7 +61,7 @@ def main(model: str, pairs: str, batch: str, out: str) -> None:
         "seconds": times.ended[-1] - times.ended[0],
         "train_loss": trainer.state.log_history[-1]["train_loss"],
     }
-    Path(out).write_text(json.dumps(figures))
+    Path(out).write_text(json.dumps(figures), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def _pss(process: psutil.Process) -> int:
     """Bytes. The kernel's own sum is a fraction of the work of adding up every mapping."""
     rollup = Path(f"/proc/{process.pid}/smaps_rollup")
     try:
-        lines = rollup.read_text().splitlines()
+        lines = rollup.read_text(encoding="utf-8").splitlines()
     except PermissionError as error:
         raise psutil.AccessDenied(process.pid) from error
     except (FileNotFoundError, ProcessLookupError):

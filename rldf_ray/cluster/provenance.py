@@ -55,7 +55,11 @@ def _git(folder: Path, *arguments: str) -> str | None:
     """What git answers, None where there is no git or no commit."""
     try:
         asked = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
         )
     except OSError:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,7 +77,7 @@ def _titles(folder: RunFolder) -> dict[str, str]:
     """What the comparison calls its methods."""
     if not (folder.root / SUMMARY).exists():
         return {}
-    methods = json.loads((folder.root / SUMMARY).read_text()).get("methods", [])
+    methods = folder.read_object(SUMMARY).get("methods", [])
     return {method["name"]: method["title"] for method in methods}
 
 

@@ -10,6 +10,7 @@ import typer
 
 from rldf_ray.console import Progress
 from rldf_ray.plan import Plan, load_plan
+from rldf_ray.storage.run_folder import RunFolder
 
 app = typer.Typer(help="The referee by itself.", no_args_is_help=True)
 
@@ -50,26 +51,26 @@ def audit(
     for i, folder in enumerate(folders):
         of_seed = loaded.model_copy(update={"seed": loaded.seed + i})
         pipeline.run(of_seed, folder, Progress(), only=("audit",), statements=given)
-    summary = json.loads((out / "audit.json").read_text())
+    run = RunFolder.at(out)
+    summary = run.read_object("audit.json", ("verdict", "bag_of_words"))
     if seeds > 1:
         summary["seeds"] = _over_seeds(loaded, folders)
-        (out / "audit.json").write_text(json.dumps(summary, indent=2) + "\n")
+        run.write_json("audit.json", summary)
     print(json.dumps(summary, indent=2) if as_json else "\n".join(_in_words(summary)))
 
 
 def _over_seeds(plan: Plan, folders: list[Path]) -> dict[str, Any]:
     """What `seeds` in audit.json holds: each seed's AUC, and how alike their scores are."""
-    import pyarrow.parquet as pq
-
     from rldf_ray.referee.self_agreement import over_seeds
 
     field = "expected_score" if plan.referee.label_source == "expected" else "score"
-    tables = [pq.read_table(folder / "eval/referee.parquet").to_pylist() for folder in folders]
+    runs = [RunFolder.at(folder) for folder in folders]
+    tables = [run.read_table("eval/referee.parquet").to_pylist() for run in runs]
     scores = [
         {(row["context"], row["text"]): row[field] for row in rows if row[field] is not None}
         for rows in tables
     ]
-    aucs = [json.loads((folder / "audit.json").read_text())["auc"] for folder in folders]
+    aucs = [run.read_object("audit.json", ("auc",))["auc"] for run in runs]
     return {"aucs": aucs, **over_seeds(scores, plan.referee.threshold, plan.seed)}
 
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rldf_ray.records import Label, Statement, statements_of
+from rldf_ray.records import STATEMENT_SCHEMA, Label, Statement, statements_of
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 STYLES = {"high": "dark_orange", "low": "green", None: "dim"}
@@ -65,7 +65,7 @@ def show(
     label: Label | None = None if high is None else "high" if high else "low"
     folder = RunFolder.at(out)
     folder.fetched("data/transcripts.parquet")
-    statements = statements_of(folder.read_table("data/transcripts.parquet"))
+    statements = statements_of(folder.read_table("data/transcripts.parquet", STATEMENT_SCHEMA))
     wanted = Wanted(debate=debate, bias_type=bias_type, round=number, role=role, label=label)
     debates = chosen_debates(statements, wanted)
     if not debates:

@@ -23,7 +23,8 @@ SCORES = {
 def print_summary(out: str, progress: Progress, as_json: bool) -> None:
     """Of the report in the run folder `out`; as JSON, its evaluation."""
     folder = RunFolder.at(out)
-    report: dict[str, Any] = json.loads(folder.fetched("report.json").read_text())
+    folder.fetched("report.json")
+    report = folder.read_object("report.json", ("evaluation", "notes", "totals"))
     evaluation = report["evaluation"]
     if as_json:
         print(json.dumps(evaluation, indent=2))

@@ -86,7 +86,7 @@ def cost_of(
     stages = [finish(made, stage) for stage in ("referee", *DEBATED)]
     stages += [finish(learnt, stage) for stage in ("data", *LEARNING[training.last])]
     finishes = [stage for stage in stages if stage is not None]
-    report = learnt.read_json("report.json")
+    report = learnt.read_object("report.json", ("referee", "training"))
     paid = [stage.paid_tokens for stage in finishes if stage.paid_tokens]
     prompt, generated = (sum(p[kind] for p in paid) for kind in ("prompt", "generated"))
     auc = (report["referee"] or {}).get("held_out")

@@ -26,7 +26,7 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
     """
     notes = []
     for path in _beside(figures, JUDGE_SUMMARY):
-        summary = json.loads(path.read_text())
+        summary = json.loads(path.read_text(encoding="utf-8"))
         judge = summary["judge"]
         notes.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(audit_remarks(summary))}")
         rows = [

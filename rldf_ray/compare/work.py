@@ -46,7 +46,7 @@ from rldf_ray.preflight.checks import (
     kept_gib,
     passing_gib,
 )
-from rldf_ray.records import Topic, topics_of
+from rldf_ray.records import TOPIC_SCHEMA, Topic, topics_of
 from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -165,7 +165,7 @@ def _topics(methods: Sequence[Method], out: Path) -> list[Topic]:
     for method in methods:
         if method.training is not None:
             run = RunFolder(out / "runs" / debate_run_name(method.training))
-            return topics_of(run.read_table("data/topics.parquet"))
+            return topics_of(run.read_table("data/topics.parquet", TOPIC_SCHEMA))
     return []
 
 

@@ -31,7 +31,7 @@ def at_once(plan: Plan, placement: Placement) -> Placement:
 @contextmanager
 def fitted_referee(plan: Plan, placement: Placement, folder: RunFolder) -> Iterator[EnginePool]:
     """The reward model in a run's referee/, in an actor where otherwise a training worker is."""
-    revision: str = folder.read_json("referee/calibration.json")["revision"]
+    revision: str = folder.read_object("referee/calibration.json", ("revision",))["revision"]
     settings = RewardSettings(
         folder=folder.address("referee/model"),
         name=str(plan.speaker_of("referee")),

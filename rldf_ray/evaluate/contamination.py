@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.run_models import SCENES, evaluation_texts, topic_overlap
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.plan import Plan
-from rldf_ray.records import Topic, topics_of
+from rldf_ray.records import TOPIC_SCHEMA, Topic, topics_of
+from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.overlap import EvaluationTexts
 
-TOPICS = Path("data/topics.parquet")
+TOPICS = "data/topics.parquet"
 
 
 def texts_to_avoid(plan: Plan) -> EvaluationTexts:
@@ -42,7 +41,7 @@ def topics_behind(model: str) -> list[Topic]:
         return []
     for run in (folder, *folder.resolve().parents[:2]):
         if (run / "plan.yaml").is_file() and (run / TOPICS).is_file():
-            return topics_of(pq.read_table(run / TOPICS))
+            return topics_of(RunFolder(run).read_table(TOPICS, TOPIC_SCHEMA))
     return []
 
 

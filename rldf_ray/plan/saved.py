@@ -18,7 +18,7 @@ def settle_plan(plan: Plan, folder: RunFolder) -> None:
     """
     path = folder.root / "plan.yaml"
     if path.exists():
-        saved = Plan.with_added_fields(yaml.safe_load(path.read_text()))
+        saved = Plan.with_added_fields(yaml.safe_load(path.read_text(encoding="utf-8")))
         differing = set(_differences(saved, plan.model_dump(mode="json"))) - set(RUNTIME_FIELDS)
         if differing:
             raise RunFolderError(

@@ -6,9 +6,10 @@ The schema of report.json is described in docs/report.md. A part whose stage has
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from rldf_ray.cluster.provenance import provenance
@@ -19,7 +20,7 @@ from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.report.notes import notes_of
 from rldf_ray.report.page import render_page
 from rldf_ray.report.parts import Manifests, read_parts
-from rldf_ray.storage.results import Finish, Tokens, finish_of
+from rldf_ray.storage.results import Finish, ResultError, Tokens, finish_of
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, TRAINING
 
@@ -64,15 +65,32 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
 
 
 def metrics_table(manifests: Manifests) -> pa.Table:
-    """Every figure logged in training, one row each."""
+    """Every figure logged in training, one row each.
+
+    Raises:
+        ResultError: a history is not one.
+    """
     rows = [
         {"stage": stage, "step": entry["step"], "metric": metric, "value": float(value)}
         for stage in TRAINING
-        for entry in manifests.get(stage, {}).get("history", [])
+        for entry in _history(manifests.get(stage, {}), stage)
         for metric, value in entry.items()
         if metric not in ("step", "steps")
     ]
     return pa.Table.from_pylist(rows, schema=METRIC_SCHEMA)
+
+
+def _history(manifest: Mapping[str, Any], stage: str) -> list[dict[str, float]]:
+    try:
+        history = msgspec.convert(manifest.get("history", []), list[dict[str, float]])
+        if all("step" in entry for entry in history):
+            return history
+        why = "an entry without a step"
+    except msgspec.ValidationError as error:
+        why = str(error)
+    raise ResultError(
+        f"stages/{stage}.json: 'history' cannot be read ({why}); do the stage {stage} again"
+    )
 
 
 def _table(folder: RunFolder, name: str, schema: pa.Schema) -> pa.Table:

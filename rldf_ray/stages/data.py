@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from rldf_ray.dataset.preference_data import PreferenceData, preference_data, write_data
-from rldf_ray.records import (
-    statements_of,
-    topics_of,
-)
+from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, statements_of, topics_of
 from rldf_ray.stages.run import Run, StageError
 from rldf_ray.storage.results import DataResult
 
 
 def data(run: Run) -> DataResult:
     """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
-    statements = statements_of(run.folder.read_table("data/transcripts.parquet"))
-    topics = topics_of(run.folder.read_table("data/topics.parquet"))
+    statements = statements_of(run.folder.read_table("data/transcripts.parquet", STATEMENT_SCHEMA))
+    topics = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))
     made = preference_data(statements, {topic.topic_id: topic for topic in topics}, run.plan.data)
     _check_data(made)
     result = write_data(run.folder, run.plan, made)

@@ -9,7 +9,7 @@ from rldf_ray.protocols.hold import hold_all
 from rldf_ray.protocols.known import protocol_named
 from rldf_ray.protocols.seam import Cast, StatementProtocol
 from rldf_ray.protocols.transcripts import StatementCounts, Transcripts
-from rldf_ray.records import STATEMENT_SCHEMA, Statement, topics_of
+from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, topics_of
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.trained import TrainedReferee
@@ -30,7 +30,9 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
     before = run.speakers.usage, run.speakers.paid_usage
     protocol = protocol or protocol_named(run.plan.debate.protocol)
     try:
-        items = protocol.items(topics_of(run.folder.read_table("data/topics.parquet")), run.plan)
+        items = protocol.items(
+            topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA)), run.plan
+        )
     except ValueError as error:
         raise StageError(str(error)) from error
     counts = StatementCounts()
@@ -68,7 +70,9 @@ def referee(run: Run) -> Referee:
     model = run.speakers.of("referee")
     if run.plan.referee.kind == "prompted":
         return PromptedReferee(model, run.plan.seed, run.plan.referee.judgements == "checked")
-    fitted = run.folder.read_json("referee/calibration.json")
+    fitted = run.folder.read_object(
+        "referee/calibration.json", ("slope", "intercept", "statements")
+    )
     return TrainedReferee(
         model, Calibration(fitted["slope"], fitted["intercept"], fitted["statements"])
     )

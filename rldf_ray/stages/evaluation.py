@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.console import Bar
-from rldf_ray.records import topics_of
+from rldf_ray.records import TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run
 from rldf_ray.storage.results import EvaluationResult
 
@@ -36,7 +36,7 @@ def evaluate(run: Run) -> EvaluationResult:
         for name, folder in folders.items()
     }
     answers = _held_out_answers(run, folders)
-    trained_on = topics_of(run.folder.read_table("data/topics.parquet"))
+    trained_on = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))
     run.folder.write_table("eval/items.parquet", multiple_choice.items_table(items, scores))
     run.folder.write_table("eval/answers.parquet", answers)
     seed = run.plan.seed

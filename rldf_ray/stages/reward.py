@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from rldf_ray.cluster.ray_cluster import remote
-from rldf_ray.records import topics_of
+from rldf_ray.records import TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.results import RewardResult
@@ -53,7 +53,7 @@ def _asked_about_undebated_scenes(run: Run) -> dict[str, Any] | None:
 
     scenes = undebated_scenes(
         run.folder.read_table("data/prompts.parquet").to_pylist(),
-        topics_of(run.folder.read_table("data/topics.parquet")),
+        topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA)),
     )
     if not scenes:
         return None

@@ -26,7 +26,7 @@ def train_in_folder(
     ended = f"{name}/trained.json"
     if run.folder.fetched(ended).exists():
         run.progress.say(f"  {name}: trained before")
-        history: History = run.folder.read_json(ended)["history"]
+        history: History = run.folder.read_object(ended, ("history",))["history"]
         return history
     if run.plan.train.checkpoint_every is None:
         run.folder.fresh_folder(name)

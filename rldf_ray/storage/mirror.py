@@ -238,7 +238,7 @@ class Mirror:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """One process of this machine at a time fetches the same things."""
-        with self.root.with_name(f".{self.root.name}.fetching").open("w") as lock:
+        with self.root.with_name(f".{self.root.name}.fetching").open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

@@ -11,7 +11,7 @@ import fcntl
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +23,16 @@ import pyarrow.parquet as pq
 from rldf_ray.errors import UserError
 from rldf_ray.storage.mirror import Mirror
 from rldf_ray.storage.object_store import is_address
+from rldf_ray.storage.stages import redo_advice
 from rldf_ray.storage.whole_files import whole_file
 
 
 class RunFolderError(UserError):
     """The run folder cannot be used as asked; the message says what to do."""
+
+
+class UnreadableFileError(RunFolderError):
+    """A file of the run is torn, empty or of another kind; the message says how to make it anew."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,43 @@ class RunFolder:
     def write_text(self, name: str, text: str) -> Path:
         path = self.path(name)
         with whole_file(path) as scratch:
-            scratch.write_text(text)
+            scratch.write_text(text, encoding="utf-8")
         return path
 
     def write_json(self, name: str, value: object) -> Path:
         return self.write_text(name, json.dumps(value, indent=2) + "\n")
 
     def read_json(self, name: str) -> Any:
-        return json.loads((self.root / name).read_text())
+        """The value in a JSON file.
+
+        Raises:
+            FileNotFoundError: there is none.
+            UnreadableFileError: it is not JSON.
+        """
+        try:
+            return json.loads((self.root / name).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise self.unreadable(name, f"not JSON: {error}") from error
+
+    def read_object(self, name: str, needed: Collection[str] = ()) -> dict[str, Any]:
+        """The JSON object in a file, which has the members `needed`.
+
+        Raises:
+            FileNotFoundError: there is none.
+            UnreadableFileError: it is something else, or lacks a member.
+        """
+        value = self.read_json(name)
+        if not isinstance(value, dict):
+            raise self.unreadable(name, f"expected an object, not {type(value).__name__}")
+        if lacking := [member for member in needed if member not in value]:
+            raise self.unreadable(name, f"without {', '.join(map(repr, lacking))}")
+        return value
+
+    def unreadable(self, name: str, why: str) -> UnreadableFileError:
+        """What to raise about a file that is not what its stage wrote."""
+        return UnreadableFileError(
+            f"{self.root / name} cannot be read ({why}): {redo_advice(name)}"
+        )
 
     def write_table(self, name: str, table: pa.Table) -> Path:
         path = self.path(name)
@@ -104,16 +138,33 @@ class RunFolder:
                 writer.write_batch(batch)
         return path
 
-    def read_table(self, name: str) -> pa.Table:
+    def read_table(self, name: str, schema: pa.Schema | None = None) -> pa.Table:
+        """The table in a Parquet file.
+
+        Args:
+            schema: the columns to read, which it has to have; None is all.
+
+        Raises:
+            RunFolderError: there is none.
+            UnreadableFileError: it is not Parquet, or lacks a column or its type.
+        """
         path = self.root / name
         if not path.exists():
             raise RunFolderError(f"{path} does not exist: run the stage that writes it first")
-        return pq.read_table(path)
+        try:
+            table = pq.read_table(path) if schema is None else _columns(path, schema)
+        except (pa.ArrowException, OSError) as error:
+            raise self.unreadable(name, " ".join(str(error).split())) from error
+        return table
 
     def manifest(self, stage: str) -> dict[str, Any] | None:
-        """What `finish` recorded of a stage, or None if it has not finished."""
-        path = self.root / "stages" / f"{stage}.json"
-        return json.loads(path.read_text()) if path.exists() else None
+        """What `finish` recorded of a stage, or None if it has not finished.
+
+        Raises:
+            UnreadableFileError: the file is no manifest.
+        """
+        name = f"stages/{stage}.json"
+        return self.read_object(name) if (self.root / name).exists() else None
 
     def finish(self, stage: str, key: str, facts: Mapping[str, object]) -> None:
         """Mark a stage as finished under `key`, the hash of everything it depended on."""
@@ -150,7 +201,7 @@ class RunFolder:
         if self.mirror:
             self.mirror.claim()
         self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / ".lock").open("w") as lock:
+        with (self.root / ".lock").open("w", encoding="utf-8") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -160,3 +211,15 @@ class RunFolder:
                 ) from None
             with self.mirror.held() if self.mirror else nullcontext():
                 yield
+
+
+def _columns(path: Path, schema: pa.Schema) -> pa.Table:
+    """The columns of `schema` in a Parquet file, and no others.
+
+    Raises:
+        ArrowException: one is missing, or holds something else.
+    """
+    present = pq.read_schema(path).names
+    if missing := [name for name in schema.names if name not in present]:
+        raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
+    return pq.read_table(path, columns=schema.names).cast(schema)

@@ -94,6 +94,21 @@ def depending_on(names: Collection[str]) -> list[str]:
     return [other for other in PIPELINE if other in again]
 
 
+def redo_advice(name: str) -> str:
+    """What to do about a broken file of a run folder: which stage, or command, writes it again."""
+    top, _, below = name.partition("/")
+    if top == "stages":
+        writer = below.removesuffix(".json")
+    else:
+        files = {file: stage.name for stage in PIPELINE.values() for file in stage.files}
+        writer = files.get(name, files.get(top, ""))
+    if writer in PIPELINE:
+        return f"do the stage {writer} again (delete stages/{writer}.json, then `rldf run`)"
+    return (
+        "`rldf report` writes it again" if below == "" else "delete it, and run its command again"
+    )
+
+
 def is_large(name: str) -> bool:
     """Whether an object of a run is a log, or a part of a model or of a checkpoint.
 

@@ -62,7 +62,7 @@ def bias_type(name: str) -> BiasType:
         known = ", ".join(shipped_bias_types())
         raise BiasTypeError(f"bias type {name!r}: neither one of {known} nor a YAML file")
     try:
-        bias_type = BiasType.model_validate(yaml.safe_load(path.read_text()))
+        bias_type = BiasType.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (ValidationError, yaml.YAMLError) as error:
         raise BiasTypeError(f"bias type file {path}: {error}") from error
     return bias_type.model_copy(update={"name": name})

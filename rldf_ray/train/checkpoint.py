@@ -88,7 +88,7 @@ def _finish(scratch: Path, final: Path, facts: dict[str, Any]) -> None:
     for name in files:
         with (scratch / name).open("rb") as file:
             os.fsync(file.fileno())
-    with (scratch / MANIFEST).open("w") as manifest:
+    with (scratch / MANIFEST).open("w", encoding="utf-8") as manifest:
         json.dump({**facts, "files": files}, manifest, indent=2)
         manifest.flush()
         os.fsync(manifest.fileno())
@@ -111,7 +111,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
     path = folder / MANIFEST
     if not path.exists():
         return None
-    manifest: dict[str, Any] = json.loads(path.read_text())
+    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     sizes = manifest["files"].items()
     whole = all((folder / n).exists() and (folder / n).stat().st_size == s for n, s in sizes)
     return manifest if whole else None
@@ -157,10 +157,13 @@ def rewind(files: Sequence[Path], step: int) -> None:
     for path in files:
         if not path.exists():
             continue
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         lines = text[: text.rfind("\n") + 1].splitlines(keepends=True)
         with whole_file(path) as scratch:
-            scratch.write_text("".join(line for line in lines if json.loads(line)["step"] <= step))
+            scratch.write_text(
+                "".join(line for line in lines if json.loads(line)["step"] <= step),
+                encoding="utf-8",
+            )
 
 
 def rng_state() -> dict[str, Any]:

@@ -251,7 +251,7 @@ def last_checkpoint(job: TrainJob) -> str | None:
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:
     """Append one step's figures to the job's progress file (rank 0 alone calls this)."""
-    with (Path(out) / PROGRESS).open("a") as file:
+    with (Path(out) / PROGRESS).open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
 
 
@@ -261,7 +261,7 @@ def read_progress(out: str) -> list[dict[str, Any]]:
         text = ObjectStore(out).read(PROGRESS).decode()
     else:
         path = Path(out) / PROGRESS
-        text = path.read_text() if path.exists() else ""
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 

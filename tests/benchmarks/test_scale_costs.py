@@ -24,8 +24,8 @@ def _run(folder: Path, **debates: Any) -> Path:
         {"name": "debates", "seconds": 20.0, "tokens": tokens},
     ]
     folder.mkdir()
-    (folder / "plan.yaml").write_text(plan)
-    (folder / "report.json").write_text(json.dumps({"stages": stages}))
+    (folder / "plan.yaml").write_text(plan, encoding="utf-8")
+    (folder / "report.json").write_text(json.dumps({"stages": stages}), encoding="utf-8")
     return folder
 
 
@@ -58,7 +58,7 @@ def test_a_folder_without_a_report_is_named(tmp_path: Path) -> None:
 def test_the_drivers_time_is_that_of_the_most_engines(tmp_path: Path) -> None:
     path = tmp_path / "orchestration.json"
     sizes = [{"driver_cpu_ms_a_statement": 2.0}, {"driver_cpu_ms_a_statement": 3.0}]
-    path.write_text(json.dumps({"figures": {"sizes": sizes}}))
+    path.write_text(json.dumps({"figures": {"sizes": sizes}}), encoding="utf-8")
     run = RunMeasured.of(_run(tmp_path / "run"))
     assert costs_of(run, 50.0, path).driver_s == pytest.approx(0.003)
 
@@ -68,7 +68,7 @@ def test_ppo_parts_and_what_limits_them(tmp_path: Path) -> None:
     full = {
         "episodes_per_s": 0.2, "rollout_seconds": 10.0, "train_seconds": 29.0, "sync_seconds": 1.0,
     }  # fmt: skip
-    path.write_text(json.dumps({"figures": {"full": full}}))
+    path.write_text(json.dumps({"figures": {"full": full}}), encoding="utf-8")
     measured = PpoMeasured.of(path)
     assert measured == PpoMeasured(8, 10.0, 29.0, 1.0)
     rows = ppo_table(measured)

@@ -20,7 +20,9 @@ RESULT: dict[str, Any] = {
 
 
 def test_the_committed_page_is_made_of_the_committed_results() -> None:
-    assert PAGE.read_text() == page(RESULTS), "run: python -m benchmarks.table --write"
+    assert PAGE.read_text(encoding="utf-8") == page(RESULTS), (
+        "run: python -m benchmarks.table --write"
+    )
 
 
 def test_every_goal_is_a_row_with_its_value_and_whether_it_was_met() -> None:
@@ -40,7 +42,7 @@ def test_a_result_without_a_commit_says_so() -> None:
 
 def test_results_come_by_name(tmp_path: Path) -> None:
     for name in ("b", "a"):
-        (tmp_path / f"{name}.json").write_text(json.dumps(RESULT))
+        (tmp_path / f"{name}.json").write_text(json.dumps(RESULT), encoding="utf-8")
     text = page(tmp_path)
     assert text.index("## a\n") < text.index("## b\n")
 

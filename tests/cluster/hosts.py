@@ -151,7 +151,7 @@ def several_hosts(folder: Path, number: int) -> Iterator[Hosts]:
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "host_key"))
     hosts = [Host(i, folder / f"host{i}") for i in range(1, number + 1)]
     # Their names and addresses are there once on a machine.
-    lock = LOCK.open("w")
+    lock = LOCK.open("w", encoding="utf-8")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -183,7 +183,7 @@ def furnish(home: Path, key: Path) -> None:
     for name in (".ssh", ".ray", ".rldf", "rldf-ray"):
         (home / name).mkdir(parents=True)
     shutil.copy(key, home / ".ssh/authorized_keys")
-    (home / ".ray/auth_token").write_text("0123456789abcdef" * 4)
+    (home / ".ray/auth_token").write_text("0123456789abcdef" * 4, encoding="utf-8")
     (home / ".rldf/secrets").touch()
     (home / "rldf-ray/.venv").symlink_to(sys.prefix)
     # Each host would convert it for itself; that is another test's business.
@@ -212,7 +212,9 @@ def wait_for_sshd(hosts: Hosts) -> None:
                 break
             time.sleep(0.2)
         else:
-            raise RuntimeError(f"{host.name}: {(host.folder / 'sshd.log').read_text()[-2000:]}")
+            raise RuntimeError(
+                f"{host.name}: {(host.folder / 'sshd.log').read_text(encoding='utf-8')[-2000:]}"
+            )
 
 
 def clean_up(hosts: Sequence[Host]) -> None:
@@ -227,7 +229,7 @@ def clean_up(hosts: Sequence[Host]) -> None:
 
 def cluster_file(hosts: Hosts, cpus: int) -> Path:
     """docs/cluster/on-premise.yaml with these hosts' addresses, key and sizes."""
-    config = yaml.safe_load((ROOT / "docs/cluster/on-premise.yaml").read_text())
+    config = yaml.safe_load((ROOT / "docs/cluster/on-premise.yaml").read_text(encoding="utf-8"))
     head, *workers = hosts.hosts
     config["provider"] |= {"head_ip": head.address, "worker_ips": [w.address for w in workers]}
     config["auth"] = {"ssh_user": "root", "ssh_private_key": str(hosts.folder / "key")}
@@ -236,5 +238,5 @@ def cluster_file(hosts: Hosts, cpus: int) -> Path:
         key = f"{kind}_start_ray_commands"
         config[key] = [command.replace("ray start", sized) for command in config[key]]
     path = hosts.home / "work/cluster.yaml"
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
     return path

@@ -15,7 +15,7 @@ KUBERAY = "docs/cluster/kuberay.yaml"
 
 
 def read(name: str) -> Any:
-    return yaml.safe_load((ROOT / name).read_text())
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 
 
 def commands(config: dict[str, Any]) -> str:
@@ -44,7 +44,7 @@ def test_rays_schema_would_notice_a_wrong_field() -> None:
 @pytest.mark.parametrize("name", [*LAUNCHED, KUBERAY])
 def test_no_secret_stands_in_a_file_or_in_a_command(name: str) -> None:
     """Keys come from files that are read by the shell, so `ps` shows none of them either."""
-    text = (ROOT / name).read_text()
+    text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.search(r"(AKIA|sk-|hf_)[A-Za-z0-9]{8}", text)
     assert not re.search(r"(KEY|TOKEN|SECRET|PASSWORD)\w*\s*[=:]\s*\S", text)
 

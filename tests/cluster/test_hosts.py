@@ -163,7 +163,7 @@ def cluster(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Hos
     with several_hosts(folder, 3) as hosts, s3_server("bucket", host=gateway()) as (url, buckets):
         for host in hosts.hosts:
             lines = [f"{k}={v}\n" for k, v in secrets(url).items()]
-            (host.folder / "home/.rldf/secrets").write_text("".join(lines))
+            (host.folder / "home/.rldf/secrets").write_text("".join(lines), encoding="utf-8")
         for name, value in as_environment(url).items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("RLDF_CACHE", str(folder / "mine"))
@@ -226,7 +226,7 @@ def the_run_is_whole() -> None:
     with folder.locked():
         steps = [one["step"] for one in read_progress(f"{RUN}/reward") if "loss" in one]
         assert steps == sorted(set(steps))
-        report = json.loads(folder.fetched("report.json").read_text())
+        report = json.loads(folder.fetched("report.json").read_text(encoding="utf-8"))
         assert report["training"]["ppo"] is not None
         assert (folder.fetched("model") / "model.safetensors").stat().st_size > 10**8
 

@@ -48,7 +48,7 @@ def test_a_node_is_lost_in_the_middle_of_debates(
             monkeypatch.setenv(name, value)
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
         nodes = [cluster.add_node(num_cpus=2) for _ in range(3)]
-        log = (tmp_path / "log").open("w+")
+        log = (tmp_path / "log").open("w+", encoding="utf-8")
         process = subprocess.Popen(
             COMMAND, env=os.environ | {"RAY_ADDRESS": cluster.address}, stdout=log, stderr=log
         )
@@ -59,7 +59,7 @@ def test_a_node_is_lost_in_the_middle_of_debates(
                 time.sleep(0.05)
             assert process.poll() is None, "the run ended before a node could be lost"
             cluster.remove_node(nodes[0], allow_graceful=False)
-            assert process.wait(900) == 0, (tmp_path / "log").read_text()[-3000:]
+            assert process.wait(900) == 0, (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
         finally:
             process.kill()
             cluster.shutdown()

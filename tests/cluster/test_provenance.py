@@ -26,7 +26,7 @@ def _git(folder: Path, *arguments: str) -> str:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     _git(tmp_path, "init", "--quiet")
-    (tmp_path / "code.py").write_text("1\n")
+    (tmp_path / "code.py").write_text("1\n", encoding="utf-8")
     _git(tmp_path, "add", ".")
     _git(tmp_path, "commit", "--quiet", "-m", "one")
     monkeypatch.setattr(provenance, "SOURCE", tmp_path)
@@ -39,7 +39,7 @@ def test_a_checkout_names_its_commit(checkout: Path) -> None:
 
 
 def test_a_changed_file_is_said(checkout: Path) -> None:
-    (checkout / "code.py").write_text("2\n")
+    (checkout / "code.py").write_text("2\n", encoding="utf-8")
     assert provenance.source_commit() == _git(checkout, "rev-parse", "HEAD") + "+changes"
 
 

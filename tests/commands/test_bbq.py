@@ -25,7 +25,7 @@ ITEMS = load_bbq(SCENES, ["Age", "Beauty"]).items
 
 def given(folder: Path, *rows: dict[str, Any]) -> str:
     path = folder / "mine.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(path)
 
 
@@ -51,7 +51,9 @@ def test_predictions_are_scored_on_the_categories_in_the_file(rldf: Rldf, tmp_pa
 
 def test_predictions_are_scored_on_the_items_that_a_file_names(rldf: Rldf, tmp_path: Path) -> None:
     named = [*right("Age")[2:12], *right("Beauty")[:4]]
-    (tmp_path / "hard.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named))
+    (tmp_path / "hard.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in named), encoding="utf-8"
+    )
     path = given(tmp_path, *right("Age")[:8])
     options = ("--bbq", str(SCENES), "--only", str(tmp_path / "hard.jsonl"), "--json")
     status, out, err = rldf("eval", "bbq", "--predictions", path, *options)
@@ -65,8 +67,8 @@ def test_predictions_are_scored_on_the_items_that_a_file_names(rldf: Rldf, tmp_p
 
 
 def test_a_subset_without_items_is_named(rldf: Rldf, tmp_path: Path) -> None:
-    (tmp_path / "none.jsonl").write_text("")
-    (tmp_path / "others.jsonl").write_text(json.dumps(right("Beauty")[0]) + "\n")
+    (tmp_path / "none.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "others.jsonl").write_text(json.dumps(right("Beauty")[0]) + "\n", encoding="utf-8")
     path = given(tmp_path, *right("Age")[:8])
     options = ("--bbq", str(SCENES), "--predictions", path, "--only")
     status, _, err = rldf("eval", "bbq", *options, str(tmp_path / "none.jsonl"))
@@ -96,7 +98,10 @@ def test_tables_show_every_row_and_the_rows_of_reference(rldf: Rldf, tmp_path: P
     assert status == 0 and "variant helm" in out and "those of the published order" in out
     for row in ("Age", "Beauty", "all items", "mean of categories", "always unknown"):
         assert row in out
-    assert json.loads((tmp_path / "here/eval/bbq.json").read_text())["variant"] == "helm"
+    assert (
+        json.loads((tmp_path / "here/eval/bbq.json").read_text(encoding="utf-8"))["variant"]
+        == "helm"
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,12 +199,14 @@ def test_a_subset_leaves_the_whole_sets_result_alone(
 ) -> None:
     words = ["openai:m", "--base-url", endpoint, "--bbq", str(SCENES), "--mode", "letter"]
     assert rldf("eval", "bbq", *words, "--items", "4")[0] == 0
-    whole = (tmp_path / "runs/bbq/openai-m-letter/eval/bbq.json").read_text()
+    whole = (tmp_path / "runs/bbq/openai-m-letter/eval/bbq.json").read_text(encoding="utf-8")
     asked = len(AlwaysA.asked)
     status, _, _ = rldf("eval", "bbq-hard", *words, "--items", "4", "--out", "hard.jsonl")
     assert status == 0 and len(AlwaysA.asked) == asked
     assert rldf("eval", "bbq", *words, "--only", "hard.jsonl")[0] == 0
-    assert (tmp_path / "runs/bbq/openai-m-letter/eval/bbq.json").read_text() == whole
+    assert (tmp_path / "runs/bbq/openai-m-letter/eval/bbq.json").read_text(
+        encoding="utf-8"
+    ) == whole
     for name in ("openai-m-letter-hard", "openai-m-letter-hard/eval/bbq.json"):
         assert (tmp_path / "runs/bbq" / name).exists()
 
@@ -229,7 +236,9 @@ def test_the_embedded_model_is_ranked_and_its_hard_items_are_a_subset(
     status, out, _ = rldf(
         "eval", "bbq-hard", "embedded", *where, "--items", "4", "--out", "h.jsonl"
     )
-    hard = [json.loads(line) for line in (tmp_path / "h.jsonl").read_text().splitlines()]
+    hard = [
+        json.loads(line) for line in (tmp_path / "h.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert status == 0 and 0 < len(hard) <= 20
     status, out, _ = rldf("eval", "bbq", "embedded", *where, "--only", "h.jsonl", "--json")
     assert json.loads(out)["set"]["items"] == len(hard)

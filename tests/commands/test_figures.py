@@ -69,7 +69,9 @@ def test_bbqs_two_accuracies_are_drawn(tmp_path: Path, capsys: pytest.CaptureFix
     items(RunFolder(tmp_path))
     assert rldf("eval", "figures", str(tmp_path)) == 0
     assert "abstention.png" in capsys.readouterr().out.replace("\n", "")
-    assert "accuracy on ambiguous items" in (tmp_path / "figures/abstention.svg").read_text()
+    assert "accuracy on ambiguous items" in (tmp_path / "figures/abstention.svg").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_comparison_is_drawn_with_the_names_it_gave_its_methods(
@@ -79,7 +81,7 @@ def test_a_comparison_is_drawn_with_the_names_it_gave_its_methods(
     assert rldf("eval", "figures", str(tmp_path)) == 0
     told = capsys.readouterr().out.replace("\n", " ")
     assert "figure-5-ce.png" in told and "no judge scored LS" in told
-    svg = (tmp_path / "figures/figure-5-ce.svg").read_text()
+    svg = (tmp_path / "figures/figure-5-ce.svg").read_text(encoding="utf-8")
     # The legend may break a long name over lines, which are elements of their own.
     assert "RLDF, self-" in svg and "reflection" in svg and "rldf_self" not in svg
 

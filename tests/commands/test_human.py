@@ -25,7 +25,9 @@ def answers(tmp_path: Path) -> str:
         for method in ("Default", "RLDF", "SFT")
         for i in range(3)
     ]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     return "a.jsonl"
 
 

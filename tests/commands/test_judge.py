@@ -71,7 +71,7 @@ def answers(tmp_path: Path) -> str:
         for i in range(3)
     ]
     path = tmp_path / "answers.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(path)
 
 
@@ -123,7 +123,9 @@ def test_whose_answers_they_are_is_told_by_their_run_and_by_no_other_plan(
 
 
 def answers_table(path: str) -> pa.Table:
-    return pa.Table.from_pylist([json.loads(line) for line in Path(path).read_text().splitlines()])
+    return pa.Table.from_pylist(
+        [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    )
 
 
 def test_nothing_of_another_judge_is_left_beside_this_ones(

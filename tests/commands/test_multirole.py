@@ -38,14 +38,18 @@ def test_queries_are_written_answered_elsewhere_and_scored(
 ) -> None:
     status, out, _ = rldf("eval", "multirole", "--data", data, "--write-queries", "q.jsonl")
     assert status == 0 and "24 queries" in out
-    asked = [json.loads(text) for text in (tmp_path / "q.jsonl").read_text().splitlines()]
+    asked = [
+        json.loads(text) for text in (tmp_path / "q.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     answers = [
         {key: one[key] for key in ("bias_type", "row", "order")}
         | {"prediction": next(text for text in one["options"] if text.startswith("slow"))}
         for one in asked
         if one["bias_type"] == "age"
     ]
-    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(a) + "\n" for a in answers[:-1]))
+    (tmp_path / "mine.jsonl").write_text(
+        "".join(json.dumps(a) + "\n" for a in answers[:-1]), encoding="utf-8"
+    )
     words = ["eval", "multirole", "--data", data, "--predictions", "mine.jsonl"]
     status, out, err = rldf(*words, "--json")
     summary = json.loads(out)
@@ -62,7 +66,9 @@ def test_queries_are_written_answered_elsewhere_and_scored(
 
 def test_a_smaller_sample_says_what_it_left_out(rldf: Rldf, data: str, tmp_path: Path) -> None:
     rows = [{"bias_type": "age", "row": i, "prediction": 0} for i in range(1, 13)]
-    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "all.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     words = ["eval", "multirole", "--data", data, "--predictions", "all.jsonl"]
     status, out, err = rldf(*words, "--queries", "6", "--json")
     assert status == 0 and "6 lines of all.jsonl are about rows that are not in" in err
@@ -77,7 +83,9 @@ def test_predictions_about_nothing_in_the_data_are_refused(
         ({"bias_type": "nationality", "row": 1}, "no row about nationality, which is asked for"),
         ({"bias_type": "age", "row": 99}, "line 1: age has no row 99"),
     ):
-        (tmp_path / "mine.jsonl").write_text(json.dumps(about | {"prediction": 0}))
+        (tmp_path / "mine.jsonl").write_text(
+            json.dumps(about | {"prediction": 0}), encoding="utf-8"
+        )
         status, _, err = rldf(*words)
         assert status == 1 and said in err
         assert not (tmp_path / "runs").exists()

@@ -21,7 +21,7 @@ def audit(out: Path, *words: str) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=2000)  # noqa: PLW1510
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     print(done.stderr)
-    return json.loads((out / "audit.json").read_text())
+    return json.loads((out / "audit.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def test_the_embedded_model_fitted_in_the_run_tells_biased_from_fair(
 def test_a_second_audit_of_the_same_folder_fits_nothing_and_finds_the_same(
     out: Path, own: dict[str, Any]
 ) -> None:
-    fitted = (out / "stages/referee.json").read_text()
+    fitted = (out / "stages/referee.json").read_text(encoding="utf-8")
     (out / "stages/audit.json").unlink()
     (out / "journal/calls.jsonl").unlink()
     assert audit(out) == own
-    assert (out / "stages/referee.json").read_text() == fitted
+    assert (out / "stages/referee.json").read_text(encoding="utf-8") == fitted

@@ -20,7 +20,9 @@ def told(folder: Path, judge: str, audit: dict[str, dict[str, str]] | None) -> s
     folder.mkdir(exist_ok=True)
     summary = {"judge": judge, "audit": audit, "audited_bias_types": ["age"]}
     methods = {"default": {"age": {}, "religion": {}, "all": {}}}
-    (folder / "judge.json").write_text(json.dumps({**summary, "methods": methods}))
+    (folder / "judge.json").write_text(
+        json.dumps({**summary, "methods": methods}), encoding="utf-8"
+    )
     return str(folder / "judge_long.parquet")
 
 

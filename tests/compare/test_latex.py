@@ -96,10 +96,13 @@ def test_it_compiles_and_nothing_is_wider_than_the_page(tmp_path: Path) -> None:
         for against in ("m0", "m1", "m2")
         for name in many
     ]
-    (tmp_path / "tables.tex").write_text(latex(tables, differences, COSTS | costs, TITLES | many))
+    (tmp_path / "tables.tex").write_text(
+        latex(tables, differences, COSTS | costs, TITLES | many), encoding="utf-8"
+    )
     (tmp_path / "main.tex").write_text(
         r"\documentclass{article}\usepackage{booktabs,graphicx}"
-        r"\begin{document}\input{tables}\end{document}"
+        r"\begin{document}\input{tables}\end{document}",
+        encoding="utf-8",
     )
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -222,5 +222,5 @@ def assert_given_again(plan: Plan, written: Path) -> None:
     """What the runs of a comparison write as their plans can be read, and is the same."""
     source = sampling(plan)
     for one in (debated(source), gathered(source), trained(source, "sft", 1, None)):
-        written.write_text(one.to_yaml())
+        written.write_text(one.to_yaml(), encoding="utf-8")
         assert load_plan(str(written)) == one

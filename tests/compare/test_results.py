@@ -110,7 +110,7 @@ def test_bbq_has_at_least_240_items_unless_fewer_are_asked_for() -> None:
 
 def test_figures_that_are_no_parquet_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
-    path.write_text("method,value\n")
+    path.write_text("method,value\n", encoding="utf-8")
     with pytest.raises(ParquetError, match=r"results\.csv: not a Parquet file"):
         given_rows(plan_with(), Settings(figures=(str(path),)), ["cot"])
 

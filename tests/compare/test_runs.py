@@ -159,7 +159,9 @@ def test_seeds_differ_between_repeats_and_debates_do_not(
     for run in planned:
         folder = RunFolder(tmp_path / "runs" / run.name)
         source = run.taken["debates"].partition("/")[2]
-        assert (folder.root / "data/transcripts.parquet").read_text() == f"{source} debates"
+        assert (folder.root / "data/transcripts.parquet").read_text(
+            encoding="utf-8"
+        ) == f"{source} debates"
         manifest = folder.manifest("debates")
         assert manifest is not None and manifest["taken_from"] == source
 
@@ -215,10 +217,10 @@ def test_a_model_is_taken_without_room_of_its_own(tmp_path: Path) -> None:
     folder.write_text("sft/model/weights", "half of it, as it was killed")
     runs.take("sft", source, folder)
     weights = [f.root / "sft/model/weights" for f in (source, folder)]
-    assert weights[1].read_text() == "new"
+    assert weights[1].read_text(encoding="utf-8") == "new"
     assert weights[0].samefile(weights[1])
     folder.fresh_folder("sft")  # as --redo does
-    assert weights[0].read_text() == "new"
+    assert weights[0].read_text(encoding="utf-8") == "new"
 
 
 def test_a_fitted_referee_is_taken_whole_by_the_next_run_that_asks_it(tmp_path: Path) -> None:
@@ -232,8 +234,8 @@ def test_a_fitted_referee_is_taken_whole_by_the_next_run_that_asks_it(tmp_path: 
     source.write_text("referee/calibration.json", "[]")
     source.finish("referee", "key", {"seconds": 1.0})
     runs.take("referee", source, folder)
-    assert (folder.root / "referee/model/config.json").read_text() == "{}"
-    assert (folder.root / "referee/calibration.json").read_text() == "[]"
+    assert (folder.root / "referee/model/config.json").read_text(encoding="utf-8") == "{}"
+    assert (folder.root / "referee/calibration.json").read_text(encoding="utf-8") == "[]"
     assert folder.manifest("referee") is not None
 
 

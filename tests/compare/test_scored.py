@@ -39,7 +39,9 @@ def test_a_judges_figures_fill_the_tables_and_are_drawn(machine: Machine, tmp_pa
         ),
         figures,
     )
-    (figures.parent / "judge.json").write_text(json.dumps({"judge": "vllm:j", "audit": None}))
+    (figures.parent / "judge.json").write_text(
+        json.dumps({"judge": "vllm:j", "audit": None}), encoding="utf-8"
+    )
     found = compare(tmp_path, repeats=1, methods=methods, figures=(str(figures),))
     assert machine.stages["ppo"] == 1
     table = next(t for t in found.tables if t.number == 3)
@@ -51,7 +53,7 @@ def test_a_judges_figures_fill_the_tables_and_are_drawn(machine: Machine, tmp_pa
         f"{measure}, RLDF self-reflection" for measure in ("BS", "CE", "LS")
     ]
     assert any("vllm:j" in note for note in found.notes)
-    text = (tmp_path / "compare/tables.md").read_text()
+    text = (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
     assert "| Default | **40.000** | **40.000** | **40.000** |" in text
     drawn = {path.stem for path in (tmp_path / "compare/figures").iterdir()}
     assert {"figure-5-ce", "figure-6-ls"} <= drawn
@@ -104,7 +106,7 @@ def test_a_judge_scores_the_free_answers_in_the_same_command(
     three, four = (next(t for t in found.tables if t.number == n) for n in (3, 4))
     assert [row.cells[0].mean for row in three.rows] == [80.0, 80.0, 10.0]
     assert len(four.rows) == 3 and all(cell.n == 2 for row in four.rows for cell in row.cells)
-    text = (tmp_path / "compare/tables.md").read_text()
+    text = (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
     assert "The judge of tables 3 to 5 is openai:other. BS: " in text
     answered = pq.read_table(tmp_path / "compare/free_answers.parquet").num_rows
     judged = pq.read_table(tmp_path / "compare/eval/judge.parquet")
@@ -120,7 +122,7 @@ def test_a_judge_without_a_score_leaves_the_rest_and_an_error(
             with pytest.raises(ModelError, match="--judge openai:m: none of its replies is a sc"):
                 compare(tmp_path, plan, repeats=1, methods=("default", "sft"), judge="openai:m")
     assert (tmp_path / "compare/figures/figure-7-cases.html").exists()
-    assert "Not measured" in (tmp_path / "compare/tables.md").read_text()
+    assert "Not measured" in (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
     left = str(tmp_path / "compare/eval/judge_long.parquet")
     with pytest.raises(PlanError, match="no row about the methods compared has a value"):
         compare(tmp_path, plan, repeats=1, methods=("default", "sft"), figures=(left,))
@@ -177,4 +179,7 @@ def test_what_people_say_of_the_free_answers_fills_table_2(
         f"{measure}, RLDF self-reflection" for measure in ("BS", "CE", "LS")
     ]
     assert two.columns == ("age",) and {cell.mean for r in two.rows for cell in r.cells} == {40.0}
-    assert "Not measured" not in (tmp_path / "compare/tables.md").read_text().split("Table 3")[0]
+    assert (
+        "Not measured"
+        not in (tmp_path / "compare/tables.md").read_text(encoding="utf-8").split("Table 3")[0]
+    )

@@ -90,7 +90,7 @@ def test_every_method_answered_every_item_with_a_model_of_its_own(
 
 def test_the_tables_are_those_of_the_items(written: Path) -> None:
     rows = pq.read_table(written / "eval/items.parquet").to_pylist()
-    cells = list(csv.DictReader((written / "tables.csv").open()))
+    cells = list(csv.DictReader((written / "tables.csv").open(encoding="utf-8")))
     assert {cell["table"] for cell in cells} == {"1", "3", "4", "6", "7"}
     overall = [c for c in cells if c["table"] == "1" and c["column"] == "Overall"]
     titles = ("Default", "CoT", "RLDF self-reflection")
@@ -98,16 +98,16 @@ def test_the_tables_are_those_of_the_items(written: Path) -> None:
         mine = [row["correct"] for row in rows if (row["method"], row["set"]) == (method, "bbq")]
         (cell,) = [c for c in overall if c["row"] == title]
         assert float(cell["mean"]) == pytest.approx(sum(mine) / len(mine), abs=1e-3)
-    text = (written / "tables.md").read_text()
+    text = (written / "tables.md").read_text(encoding="utf-8")
     assert text.count("Not measured") == 2  # people's, and teachers'
     assert "The judge is the model that every row begins with" in text
-    differences = list(csv.DictReader((written / "differences.csv").open()))
-    costs = list(csv.DictReader((written / "costs.csv").open()))
+    differences = list(csv.DictReader((written / "differences.csv").open(encoding="utf-8")))
+    costs = list(csv.DictReader((written / "costs.csv").open(encoding="utf-8")))
     assert tuple(row["method"] for row in costs) == METHODS
     conditions = {row["condition"] for row in differences}
     assert conditions == {"all", "ambig", "disambig", "multirole", "BS", "CE", "LS"}
     # The tables, a table of differences for each condition, and the costs.
-    tex = (written / "tables.tex").read_text()
+    tex = (written / "tables.tex").read_text(encoding="utf-8")
     assert tex.count(r"\begin{tabular}") == 5 + len(conditions) + 1
 
 

@@ -38,17 +38,17 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
     }
     answered = pq.read_table(tmp_path / "compare/eval/items.parquet").to_pylist()
     assert len(answered) == 6 * 3 * items
-    summary = json.loads((tmp_path / "compare/compare.json").read_text())
+    summary = json.loads((tmp_path / "compare/compare.json").read_text(encoding="utf-8"))
     assert summary["seeds"] == [0, 1, 2] and summary["pairs"] == 9
     better = [c for c in summary["comparisons"] if c["verdict"] == "better"]
     assert {(c["method"], c["against"]) for c in better} == {
         (m, a) for m in ("rlaif", "rldf_self") for a in ("default", "sft")
     }
-    text = (tmp_path / "compare/tables.md").read_text()
+    text = (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
     assert "**Table 1." in text and "its judge is the model itself" in text
     assert (tmp_path / "compare/tables.tex").exists()
     assert (tmp_path / "compare/tables.csv").exists()
-    lines = (tmp_path / "compare/differences.csv").read_text().splitlines()
+    lines = (tmp_path / "compare/differences.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + len(summary["comparisons"])
 
 
@@ -91,7 +91,7 @@ def test_a_method_that_answers_by_place_is_seen_to(machine: Machine, tmp_path: P
     machine.by_place = True
     found = compare(tmp_path, repeats=1, methods=("default", "rldf_self"), mode="letter")
     assert any(n.startswith("Default: 100 %") and "shown as A" in n for n in found.notes)
-    text = (tmp_path / "compare/tables.md").read_text()
+    text = (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
     (row,) = [line for line in text.splitlines() if line.startswith("| Default | 1.000 | 0.000")]
     assert row == "| Default | 1.000 | 0.000 | 0.000 | 1.000 | 0.000 | 0.000 | 1.000 |"
     assert found.summary["option_order"]["default"][0]["chosen"]["A"]["share"] == 1.0
@@ -102,7 +102,9 @@ def test_the_order_of_options_nobody_was_shown_is_not_told(
 ) -> None:
     found = compare(tmp_path, repeats=1, methods=("default", "rldf_self"))
     assert found.positions == {}
-    assert "Order of the options" not in (tmp_path / "compare/tables.md").read_text()
+    assert "Order of the options" not in (tmp_path / "compare/tables.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_same_command_again_does_nothing_twice(machine: Machine, tmp_path: Path) -> None:
@@ -119,8 +121,10 @@ def test_a_model_that_was_trained_again_is_asked_again(machine: Machine, tmp_pat
     compare(tmp_path, methods=("default", "rldf_self"), repeats=1)
     ranked = len(machine.ranked)
     (manifest,) = (tmp_path / "runs/trained").glob("*/stages/ppo.json")
-    redone = json.loads(manifest.read_text()) | {"finished_at": "2030-01-01T00:00:00Z"}
-    manifest.write_text(json.dumps(redone))
+    redone = json.loads(manifest.read_text(encoding="utf-8")) | {
+        "finished_at": "2030-01-01T00:00:00Z"
+    }
+    manifest.write_text(json.dumps(redone), encoding="utf-8")
     compare(tmp_path, methods=("default", "rldf_self"), repeats=1)
     assert len(machine.ranked) == ranked + 1 and machine.ranked[-1].endswith("ppo/model")
 
@@ -140,8 +144,10 @@ def test_free_answers_are_left_for_a_judge(machine: Machine, tmp_path: Path) -> 
     assert {r.messages[0].content for r in plain} == {r["prompt"] for r in rows}
     items = pq.read_table(tmp_path / "compare/eval/items.parquet").to_pylist()
     assert all(row["scores"][row["prediction"]] == max(row["scores"]) == 1 for row in items)
-    assert "FairThinking" in (tmp_path / "compare/figures/abstention.svg").read_text()
-    page = (tmp_path / "compare/figures/figure-7-cases.html").read_text()
+    assert "FairThinking" in (tmp_path / "compare/figures/abstention.svg").read_text(
+        encoding="utf-8"
+    )
+    page = (tmp_path / "compare/figures/figure-7-cases.html").read_text(encoding="utf-8")
     assert page.count("<article>") == 6 * page.count("<section>") > 0 and "FairThinking" in page
 
 
@@ -180,7 +186,9 @@ def test_the_multirole_set_is_asked_as_well(machine: Machine, tmp_path: Path) ->
         if (c.condition, c.method, c.against) == ("multirole", "rldf_self", "default")
     ]
     assert (mine.value, mine.n) == (1 - shares["default", "all", "impartial"], len(rows))
-    assert f"| multi-role set ({len(rows)}) |" in (out / "compare/tables.md").read_text()
+    assert f"| multi-role set ({len(rows)}) |" in (out / "compare/tables.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_more_repeats_go_on_from_those_there_are(machine: Machine, tmp_path: Path) -> None:
@@ -281,7 +289,7 @@ def test_thinking_that_was_cut_off_keeps_its_seconds(
         left -= 1
         if left < 0:
             # What has been said before is thought about; the journal sets no event.
-            while '"seconds"' not in calls.read_text():  # noqa: ASYNC110
+            while '"seconds"' not in calls.read_text(encoding="utf-8"):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             raise KeyboardInterrupt
         return await complete(request)
@@ -297,7 +305,10 @@ def test_thinking_that_was_cut_off_keeps_its_seconds(
     compare(tmp_path, methods=("cot",), repeats=1)
     # Ranked in another way, the scenes have been thought about already.
     compare(tmp_path, methods=("cot",), repeats=1, mode="rank_sum")
-    facts = [json.loads(p.read_text()) for p in (tmp_path / "compare/answers").glob("*.json")]
+    facts = [
+        json.loads(p.read_text(encoding="utf-8"))
+        for p in (tmp_path / "compare/answers").glob("*.json")
+    ]
     assert len(facts) == 2 and {one["answer_seconds"] for one in facts} == {1.5}
     assert all(100 <= one["think_seconds"] < 200 for one in facts)
 

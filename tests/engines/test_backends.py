@@ -60,7 +60,7 @@ def start(speaker, context):
 def parrot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     folder = tmp_path / "backends"
     folder.mkdir()
-    (folder / "parrot.py").write_text(PARROT)
+    (folder / "parrot.py").write_text(PARROT, encoding="utf-8")
     monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(folder)])
     yield
     sys.modules.pop(f"{backends.__name__}.parrot", None)

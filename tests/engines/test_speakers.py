@@ -84,7 +84,7 @@ def test_every_part_is_asked_of_its_model_and_counted_once(server: Server, tmp_p
     assert (speakers.usage.prompt, speakers.usage.generated) == (14, 10)
     speakers.end()
     assert (speakers.usage.prompt, speakers.usage.generated) == (14, 10)
-    lines = (tmp_path / "journal/calls.jsonl").read_text().splitlines()
+    lines = (tmp_path / "journal/calls.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["address"] for line in lines] == ["debate", "referee"]
 
 
@@ -135,7 +135,7 @@ def test_a_spent_budget_keeps_what_was_paid_for_and_a_higher_one_continues(
             tmp_path / "run",
         )
     paid = len(server.received)
-    lines = (tmp_path / "run/journal/calls.jsonl").read_text().splitlines()
+    lines = (tmp_path / "run/journal/calls.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == paid and 0 < paid < needed
     found = collect(
         endpoint_plan(server, *shape, "endpoint.budget_tokens=1000000"), tmp_path / "run"

@@ -105,11 +105,11 @@ Spoken = Callable[[bool], AbstractContextManager[Requests]]
 @pytest.fixture(scope="module")
 def known() -> Iterator[dict[str, str]]:
     """The hashes of hashes.json, which a case may write anew."""
-    found: dict[str, str] = json.loads(KNOWN.read_text()) if KNOWN.exists() else {}
+    found: dict[str, str] = json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
     yield found
     if os.environ.get(WRITE) == "write":
         found = {name: value for name, value in found.items() if name.startswith(CASES)}
-        KNOWN.write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n")
+        KNOWN.write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n", encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -281,7 +281,7 @@ def test_commands_give_what_the_pipeline_gives(
         for table in ("topics", "transcripts", "pairs"):
             rows = rows_of(table, ("age", "beauty"))
             given = here / "given" / f"{table}.jsonl"
-            given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            given.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
             said = rldf("data", "import", f"of-{table}", *small, f"--{table}", str(given))
             found[f"commands/said/{table}"] = hash_of(said.replace(str(here), "TMP"))
         rldf("debate", "of-topics")
@@ -370,7 +370,9 @@ def _figures(methods: Sequence[str]) -> tuple[str, ...]:
         ]
         table = pa.Table.from_pylist(scores, schema=RESULT_SCHEMA)
         pq.write_table(table, f"eval/{name}.parquet")
-    Path("eval/judge.json").write_text(json.dumps({"judge": "vllm:j", "audit": None}))
+    Path("eval/judge.json").write_text(
+        json.dumps({"judge": "vllm:j", "audit": None}), encoding="utf-8"
+    )
     return tuple(f"eval/{name}.parquet" for name in given)
 
 

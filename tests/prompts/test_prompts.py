@@ -140,7 +140,7 @@ def test_no_template_of_a_debate_knows_how_many_rounds_there_are() -> None:
     paths = list(DEBATE_PROMPTS.glob("*.txt"))
     assert paths
     for path in paths:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         assert not re.search(r"rounds|\bof \{\{|last round|final|remaining", text), path.name
 
 
@@ -156,7 +156,7 @@ def test_the_papers_five_bias_types_and_bbqs_nine_have_a_file_each() -> None:
 def test_a_bias_type_is_called_as_its_file_and_has_five_identities(name: str) -> None:
     about = bias_type(name)
     names = [identity.name for identity in about.identities]
-    content = yaml.safe_load((SHIPPED / f"{name}.yaml").read_text())
+    content = yaml.safe_load((SHIPPED / f"{name}.yaml").read_text(encoding="utf-8"))
     assert about.name == content["name"] == name
     assert len(names) == len(set(names)) == 5
 
@@ -253,17 +253,17 @@ def test_a_wrong_bias_type_file_is_named_with_the_field(
     content: str, part: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text(content)
+    path.write_text(content, encoding="utf-8")
     with pytest.raises(BiasTypeError) as caught:
         bias_type(str(path))
     assert str(path) in str(caught.value) and part in str(caught.value)
 
 
 def test_a_bias_type_needs_five_identities(tmp_path: Path) -> None:
-    text = (SHIPPED / "age.yaml").read_text()
+    text = (SHIPPED / "age.yaml").read_text(encoding="utf-8")
     start, end = text.index("  - name: 75-year-old"), text.index("opinion_topics:")
     path = tmp_path / "mine.yaml"
-    path.write_text(text[:start] + text[end:])
+    path.write_text(text[:start] + text[end:], encoding="utf-8")
     with pytest.raises(BiasTypeError, match="identities"):
         bias_type(str(path))
 
@@ -272,7 +272,7 @@ def test_a_bias_type_can_be_a_file_of_ones_own_and_is_called_as_the_plan_calls_i
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text((SHIPPED / "age.yaml").read_text())
+    path.write_text((SHIPPED / "age.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     assert bias_type(str(path)).name == str(path)
     assert bias_type(str(path)).identities == bias_type("age").identities
 

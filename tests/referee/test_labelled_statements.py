@@ -137,7 +137,9 @@ def test_any_lines_are_statements_or_a_told_error(lines: list[str]) -> None:
 
 def test_given_statements_need_a_text_and_a_label_only(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
-    path.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 0, "context": "c"}\n')
+    path.write_text(
+        '{"text": "a", "label": 1}\n{"text": "b", "label": 0, "context": "c"}\n', encoding="utf-8"
+    )
     one, other = given_statements(path)
     assert (one.text, one.label, one.context) == ("a", 1, "")
     assert (other.text, other.label, other.context) == ("b", 0, "c")

@@ -54,7 +54,7 @@ def test_equal_items_give_equal_files(tmp_path: Path) -> None:
         draw_abstention(answered_of(ROWS), {"RLDF": "RLDF self-reflection"}, tmp_path / name)
     for one, other in zip(files_of(tmp_path / "a"), files_of(tmp_path / "b"), strict=True):
         assert one.read_bytes() == other.read_bytes()
-    svg = files_of(tmp_path / "a")[1].read_text()
+    svg = files_of(tmp_path / "a")[1].read_text(encoding="utf-8")
     assert "RLDF self-reflection" in svg and "accuracy on ambiguous items" in svg
 
 

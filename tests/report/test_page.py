@@ -151,7 +151,7 @@ def test_a_report_is_written_for_an_unfinished_folder(tmp_path: Path) -> None:
     report = write_report(RunFolder(tmp_path), load_plan("smoke"))
     assert report["evaluation"] is None
     assert report["totals"]["seconds"] == pytest.approx(0)
-    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_a_part_an_earlier_version_did_not_record_is_named(
     assert {**report, **report["training"]}[part] is None
     (note,) = [n for n in report["notes"] if n.startswith("Not in this report")]
     assert f"stages/{stage}.json has no '{missing}'" in note
-    assert (
-        f"stages/{stage}.json has no &#39;{missing}&#39;" in (tmp_path / "report.html").read_text()
-    )
+    assert f"stages/{stage}.json has no &#39;{missing}&#39;" in (
+        tmp_path / "report.html"
+    ).read_text(encoding="utf-8")
 
 
 def test_the_row_of_a_model_that_always_answers_unknown_stands_beside_the_others() -> None:

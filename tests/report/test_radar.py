@@ -68,7 +68,7 @@ def test_a_chart_names_every_method_type_and_its_centre(tmp_path: Path) -> None:
         draw_radar(lines, {"rldf_self": "RLDF"}, "Communication", tmp_path / name)
     first, second = (files_of(tmp_path / name) for name in "ab")
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
-    svg = first[1].read_text()
+    svg = first[1].read_text(encoding="utf-8")
     for words in ("Default", "RLDF", "Nationality", "Communication (centre "):
         assert words in svg
     assert "rldf_self" not in svg
@@ -77,7 +77,7 @@ def test_a_chart_names_every_method_type_and_its_centre(tmp_path: Path) -> None:
 def test_a_long_name_stays_inside_the_chart(tmp_path: Path) -> None:
     lines = lines_of(rows("Default", "rldf_self"), "CE", "answers")
     draw_radar(lines, {"rldf_self": "RLDF teacher some-model-1.5b-instruct"}, "CE", tmp_path / "a")
-    svg = files_of(tmp_path / "a")[1].read_text()
+    svg = files_of(tmp_path / "a")[1].read_text(encoding="utf-8")
     assert "RLDF teacher some-" in svg and "model-1.5b-instruct" in svg
     assert "RLDF teacher some-model" not in svg
 

@@ -37,7 +37,7 @@ def names(buckets: Buckets) -> set[str]:
 def wrote_a_stage(folder: RunFolder) -> None:
     folder.write_text("plan.yaml", "seed: 0\n")
     folder.write_table("data/topics.parquet", pa.table({"a": [1, 2]}))
-    (folder.path("sft/model/config.json")).write_text("{}")
+    (folder.path("sft/model/config.json")).write_text("{}", encoding="utf-8")
     folder.finish("topics", "key", {"n": 2})
 
 
@@ -105,7 +105,7 @@ def test_another_machine_goes_on_with_what_was_finished(
         assert second.read_table("data/topics.parquet").num_rows == 2
         # Models come when they are asked for.
         assert not (second.root / "sft/model/config.json").exists()
-        assert second.fetched("sft/model/config.json").read_text() == "{}"
+        assert second.fetched("sft/model/config.json").read_text(encoding="utf-8") == "{}"
         second.finish("audit", "key", {})
     monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "here"))
     with RunFolder.at(RUN).locked():
@@ -121,7 +121,7 @@ def test_a_reader_fetches_no_models_and_no_checkpoints(
     writer = RunFolder.at(RUN)
     with writer.locked():
         for name in large | small:
-            writer.path(name).write_text(name)
+            writer.path(name).write_text(name, encoding="utf-8")
     monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "there"))
     reader = RunFolder.at(RUN)
     with reader.locked():
@@ -141,13 +141,13 @@ def test_a_copy_that_fell_behind_is_brought_up_to_date_not_uploaded(
     with theirs.locked():
         theirs.write_text("plan.yaml", "seed: 12345\n")
         theirs.remove("stages/topics.json")
-        theirs.path("sft/model/config.json").write_text('{"of": "theirs"}')
+        theirs.path("sft/model/config.json").write_text('{"of": "theirs"}', encoding="utf-8")
     monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "here"))
     with mine.locked():
-        assert (mine.root / "plan.yaml").read_text() == "seed: 12345\n"
+        assert (mine.root / "plan.yaml").read_text(encoding="utf-8") == "seed: 12345\n"
         assert mine.manifest("topics") is None
         assert not (mine.root / "sft/model/config.json").exists()
-    assert mine.fetched("sft/model/config.json").read_text() == '{"of": "theirs"}'
+    assert mine.fetched("sft/model/config.json").read_text(encoding="utf-8") == '{"of": "theirs"}'
 
 
 def test_a_stage_that_is_to_be_redone_is_forgotten_everywhere(buckets: Buckets) -> None:
@@ -165,7 +165,7 @@ def test_an_address_is_a_folder_where_it_is_used(buckets: Buckets) -> None:
         wrote_a_stage(folder)
     address = folder.address("sft/model")
     assert address == f"{RUN}/sft/model"
-    assert (Path(local_folder(address)) / "config.json").read_text() == "{}"
+    assert (Path(local_folder(address)) / "config.json").read_text(encoding="utf-8") == "{}"
     assert local_folder("/some/folder") == "/some/folder"
     assert copy_of("s3://bucket/a?region=x") == copy_of("s3://bucket/a/")
     assert ObjectStore(f"{RUN}?region=us-east-1").address_of("b") == f"{RUN}/b?region=us-east-1"
@@ -177,9 +177,9 @@ def test_old_checkpoints_make_room_once_the_new_one_is_there(buckets: Buckets) -
     with folder.locked():
         wrote_a_stage(folder)
         old = folder.path("sft/trainer/checkpoint-1/state")
-        old.write_text("old")
+        old.write_text("old", encoding="utf-8")
         folder.mirror.publish()
-        folder.path("sft/trainer/checkpoint-2/state").write_text("new")
+        folder.path("sft/trainer/checkpoint-2/state").write_text("new", encoding="utf-8")
         old.unlink()
         folder.mirror.drop_gone("sft/trainer")
         assert "sft/trainer/checkpoint-1/state" in names(buckets)
@@ -362,7 +362,7 @@ def test_a_program_that_lost_the_run_writes_no_more(buckets: Buckets) -> None:
                 assert time.monotonic() < deadline
                 mirror.store.write(LOCK, other)
                 time.sleep(0.1)
-            (mirror.root / "plan.yaml").write_text("late")
+            (mirror.root / "plan.yaml").write_text("late", encoding="utf-8")
 
     with pytest.raises(RunInUseError, match="another program has taken the run over"):
         lose_it()

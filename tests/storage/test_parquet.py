@@ -22,7 +22,7 @@ def test_missing_columns_are_named_beside_those_that_are_there(tmp_path: Path) -
 
 
 def test_another_kind_of_file_and_none_at_all(tmp_path: Path) -> None:
-    (tmp_path / "a.parquet").write_text("method,value\n")
+    (tmp_path / "a.parquet").write_text("method,value\n", encoding="utf-8")
     with pytest.raises(ParquetError, match=r"a\.parquet: not a Parquet file"):
         given_table(tmp_path / "a.parquet")
     with pytest.raises(FileNotFoundError, match=r"b\.parquet"):

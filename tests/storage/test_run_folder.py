@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.journal import Journal
-from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError, UnreadableFileError
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD_THE_LOCK = """
@@ -34,6 +34,18 @@ with RunFolder(Path(sys.argv[1])).locked():
 """
 
 
+WRITE_AND_READ = """
+import sys
+from pathlib import Path
+from rldf_ray.storage.run_folder import RunFolder
+
+folder = RunFolder(Path(sys.argv[1]))
+folder.write_text("a.txt", "\\u2212\\u4e16")
+folder.write_json("stages/topics.json", {"x": 1})
+assert folder.manifest("topics") == {"x": 1}
+"""
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -44,18 +56,54 @@ def names(folder: Path) -> list[str]:
 def test_text_json_and_tables_come_back(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     table = pa.table({"id": ["a", "b"], "score": [1.5, None]})
-    assert folder.write_text("notes/a.txt", "häßlich\n").read_text() == "häßlich\n"
+    assert folder.write_text("notes/a.txt", "häßlich\n").read_text(encoding="utf-8") == "häßlich\n"
     folder.write_json("b.json", {"x": [1, None, 0.1]})
     folder.write_table("data/c.parquet", table)
     assert folder.read_json("b.json") == {"x": [1, None, 0.1]}
     assert folder.read_table("data/c.parquet").equals(table)
 
 
+@pytest.mark.parametrize("content", [b"", b"PAR1 half", b"\xff\xfe"])
+def test_a_torn_file_is_named_with_the_stage_that_makes_it_anew(
+    tmp_path: Path, content: bytes
+) -> None:
+    folder = RunFolder(tmp_path)
+    for name in ("data/sft.parquet", "stages/ppo.json", "report.json"):
+        folder.path(name).write_bytes(content)
+    with pytest.raises(UnreadableFileError, match=r"sft\.parquet cannot .* the stage data again"):
+        folder.read_table("data/sft.parquet")
+    with pytest.raises(UnreadableFileError, match=r"ppo\.json cannot .* the stage ppo again"):
+        folder.manifest("ppo")
+    with pytest.raises(UnreadableFileError, match=r"report\.json cannot .*`rldf report` writes"):
+        folder.read_object("report.json")
+
+
+def test_a_file_of_another_kind_is_named_with_what_it_lacks(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_table("data/topics.parquet", pa.table({"a": [1], "b": ["x"]}))
+    folder.write_json("stages/ppo.json", [1])
+    folder.write_json("report.json", {"a": 1})
+    with pytest.raises(UnreadableFileError, match="no column c"):
+        folder.read_table("data/topics.parquet", pa.schema([("a", pa.int64()), ("c", pa.int64())]))
+    with pytest.raises(UnreadableFileError, match=r"'?x'?.*the stage topics again"):
+        folder.read_table("data/topics.parquet", pa.schema([("b", pa.int64())]))
+    with pytest.raises(UnreadableFileError, match="expected an object, not list"):
+        folder.manifest("ppo")
+    with pytest.raises(UnreadableFileError, match="without 'notes'"):
+        folder.read_object("report.json", ("a", "notes"))
+
+
+def test_text_is_utf_8_whatever_the_locale_says(tmp_path: Path) -> None:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", WRITE_AND_READ, tmp_path], env=locale, check=True)
+    assert (tmp_path / "a.txt").read_bytes() == "−世".encode()
+
+
 def test_a_write_that_fails_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(path: Path, text: str) -> None:
-        path.write_bytes(text[: len(text) // 2].encode())
+    def half(path: Path, text: str, encoding: str) -> None:
+        path.write_bytes(text[: len(text) // 2].encode(encoding))
         raise OSError(errno.ENOSPC, "no space")
 
     folder = RunFolder(tmp_path)
@@ -63,7 +111,7 @@ def test_a_write_that_fails_leaves_the_old_file(
     monkeypatch.setattr(Path, "write_text", half)
     with pytest.raises(OSError, match="no space"):
         folder.write_text("a.txt", "new and longer")
-    assert (tmp_path / "a.txt").read_text() == "old"
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "old"
     assert names(tmp_path) == ["a.txt"]
 
 
@@ -74,13 +122,13 @@ def test_a_file_is_whole_at_every_moment(tmp_path: Path, monkeypatch: pytest.Mon
     replace = Path.replace
 
     def watched(scratch: Path, target: Path) -> Path:
-        seen.append((target.read_text(), scratch.read_text()))
+        seen.append((target.read_text(encoding="utf-8"), scratch.read_text(encoding="utf-8")))
         return replace(scratch, target)
 
     monkeypatch.setattr(Path, "replace", watched)
     folder.write_text("a.txt", "new")
     assert seen == [("old", "new")]
-    assert (tmp_path / "a.txt").read_text() == "new"
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "new"
 
 
 def test_a_missing_table_names_what_to_do(tmp_path: Path) -> None:
@@ -90,7 +138,7 @@ def test_a_missing_table_names_what_to_do(tmp_path: Path) -> None:
 
 def test_a_fresh_folder_is_empty(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    (folder.fresh_folder("checkpoint/deep") / "half").write_text("x")
+    (folder.fresh_folder("checkpoint/deep") / "half").write_text("x", encoding="utf-8")
     assert names(folder.fresh_folder("checkpoint/deep")) == []
 
 

@@ -138,11 +138,13 @@ def test_every_generator_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_lines_after_the_checkpoint_are_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "progress.jsonl"
     lines = [{"step": 1}, {"step": 2}, {"step": 2, "more": 1}, {"step": 3}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"step": 4, "to')
+    path.write_text(
+        "".join(json.dumps(line) + "\n" for line in lines) + '{"step": 4, "to', encoding="utf-8"
+    )
     rewind([path, tmp_path / "absent.jsonl"], 2)
-    assert [json.loads(line) for line in path.read_text().splitlines()] == lines[:3]
+    assert [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] == lines[:3]
     rewind([path], 0)
-    assert path.read_text() == ""
+    assert path.read_text(encoding="utf-8") == ""
 
 
 def test_a_checkpoint_of_trls_trainers_without_its_state_is_passed_over(tmp_path: Path) -> None:
@@ -153,5 +155,5 @@ def test_a_checkpoint_of_trls_trainers_without_its_state_is_passed_over(tmp_path
         (tmp_path / "trainer" / name / "model.safetensors").touch()
     assert last_checkpoint(job) is None
     for name in ("checkpoint-8", "checkpoint-10"):
-        (tmp_path / "trainer" / name / "trainer_state.json").write_text("{}")
+        (tmp_path / "trainer" / name / "trainer_state.json").write_text("{}", encoding="utf-8")
     assert last_checkpoint(job) == str(tmp_path / "trainer/checkpoint-10")

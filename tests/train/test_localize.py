@@ -57,7 +57,7 @@ def test_inputs_are_fetched_and_what_rank_0_leaves_is_uploaded(
             time.sleep(0.02)
         log_step(folders["out"], {"step": 2, "steps": 2})
         (Path(folders["out"]) / "model").mkdir()
-        (Path(folders["out"]) / "model/config.json").write_text("{}")
+        (Path(folders["out"]) / "model/config.json").write_text("{}", encoding="utf-8")
 
     localize.localize_inputs(loop, PROGRESS)({"job": job(f"{RUN}/sft")})
     assert store.read("sft/model/config.json") == b"{}"
@@ -70,7 +70,7 @@ def test_other_ranks_work_on_the_same_copy_and_upload_nothing(
     worker(monkeypatch, 1)
     out = copy_of(f"{RUN}/sft")
     out.mkdir(parents=True)
-    (out / "of rank 0").write_text("being written")
+    (out / "of rank 0").write_text("being written", encoding="utf-8")
     localize.localize_inputs(lambda config: None, PROGRESS)({"job": job(f"{RUN}/sft")})
     assert (out / "of rank 0").exists()
     assert store.list() == {}

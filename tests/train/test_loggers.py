@@ -35,8 +35,8 @@ def test_every_line_is_logged_once_and_lines_done_again_are_logged_again(tmp_pat
     assert logger.seen == [(1, {"reward": 0.5}), (2, {"reward": 0.7})]
     assert told[-1] == (2, 3)
     # A worker was lost and goes on from the checkpoint of step 1.
-    lines = (tmp_path / PROGRESS).read_text().splitlines(keepends=True)
-    (tmp_path / PROGRESS).write_text(lines[0])
+    lines = (tmp_path / PROGRESS).read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / PROGRESS).write_text(lines[0], encoding="utf-8")
     follower.look()
     log_step(tmp_path, {"step": 2, "steps": 3, "reward": 0.8})
     follower.look()

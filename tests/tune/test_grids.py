@@ -62,6 +62,6 @@ def test_a_wrong_axis_is_named(over: list[str], message: str) -> None:
 
 def test_a_plan_file_will_do(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("name: mine\ndebate: {rounds: 2}\n")
+    path.write_text("name: mine\ndebate: {rounds: 2}\n", encoding="utf-8")
     sweep = sweep_of(str(path), [], ["roles=2,3"], repeats=1)
     assert {trial.plan.debate.rounds for trial in sweep.trials} == {2}

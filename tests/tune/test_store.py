@@ -70,7 +70,7 @@ def test_calls_without_a_manifest_are_not_there(tmp_path: Path) -> None:
     store = Store.at(str(tmp_path / "store"))
     path = tmp_path / "store/calls/cut-off.jsonl"
     path.parent.mkdir(parents=True)
-    path.write_text('{"address":"01/23","samples":[]}\n')
+    path.write_text('{"address":"01/23","samples":[]}\n', encoding="utf-8")
     with closing(store.calls(tmp_path / "cache")) as calls:
         assert calls.samples("0123") is None
 
@@ -84,7 +84,7 @@ def test_a_stage_comes_back_with_its_files_and_manifest(store: Store, tmp_path: 
     store.keep("sft", "key", run)
     assert store.fetch("sft", "key", other)
     assert not store.fetch("sft", "another key", RunFolder(tmp_path / "third"))
-    assert (other.root / "sft/model/weights").read_text() == "1 2 3"
+    assert (other.root / "sft/model/weights").read_text(encoding="utf-8") == "1 2 3"
     assert other.manifest("sft") == run.manifest("sft")
 
 

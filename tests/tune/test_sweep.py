@@ -90,16 +90,18 @@ def test_a_sweep_shares_stops_at_its_budget_and_goes_on(tmp_path: Path) -> None:
 
     whole = _ablations(*command)
     assert whole.returncode == 0, whole.stdout[-2000:] + whole.stderr[-2000:]
-    report = json.loads((out / "sweep.json").read_text())
+    report = json.loads((out / "sweep.json").read_text(encoding="utf-8"))
     assert report["not_run"] == report["stopped_early"] == []
     # One round of three begins two rounds of three, which is a point of both axes.
     assert (report["reuse"]["settings"], report["reuse"]["trials"]) == (4, 3)
     assert report["reuse"]["share_made"] < 0.7
-    results = [json.loads(path.read_text()) for path in out.glob("trials/*/result.json")]
+    results = [
+        json.loads(path.read_text(encoding="utf-8")) for path in out.glob("trials/*/result.json")
+    ]
     assert all(result["measured"]["data"]["overall"] > 0 for result in results)
     best = load_plan(str(out / "best.yaml"))
     assert best.debate.rounds in (1, 2) and best.debate.debaters in (2, 3)
-    assert yaml.safe_load((out / "best.yaml").read_text())["name"] == "smoke-best"
+    assert yaml.safe_load((out / "best.yaml").read_text(encoding="utf-8"))["name"] == "smoke-best"
     assert (out / "figures/figure-8-age.png").exists()
     assert not _processes_of(str(out))
 
@@ -116,7 +118,7 @@ def test_trials_that_are_cut_off_leave_no_group_actor_or_process(tmp_path: Path)
         runner: Any = ray.remote(sweep._run).options(num_cpus=0, max_retries=0)
         for number, text in enumerate(CUT_OFF):
             program = tmp_path / f"tune.trial-{number}.py"
-            program.write_text(text.format(root=str(ROOT)))
+            program.write_text(text.format(root=str(ROOT)), encoding="utf-8")
             pids = tmp_path / f"pids-{number}"
             task = runner.remote([sys.executable, str(program), str(pids)],
                                  RunFolder(tmp_path / f"trial-{number}"))  # fmt: skip
@@ -132,8 +134,8 @@ def test_trials_that_are_cut_off_leave_no_group_actor_or_process(tmp_path: Path)
 
 
 def _wait_for(path: Path) -> list[int]:
-    _wait_until(lambda: path.exists() and len(path.read_text().split()) >= 2)
-    return [int(pid) for pid in path.read_text().split()]
+    _wait_until(lambda: path.exists() and len(path.read_text(encoding="utf-8").split()) >= 2)
+    return [int(pid) for pid in path.read_text(encoding="utf-8").split()]
 
 
 def _wait_until(condition: Any, seconds: float = 600.0) -> None:

@@ -146,7 +146,8 @@ def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
     settings = (request.measures, request.against, request.audit_pairs)
     rubrics = [rubric(measure).model_dump() for measure in request.measures]
     prompts = [
-        path.read_text() for path in sorted((Path(__file__).parent / "prompts").glob("*.txt"))
+        path.read_text(encoding="utf-8")
+        for path in sorted((Path(__file__).parent / "prompts").glob("*.txt"))
     ]
     return digest(*who, *settings, rubrics, prompts, [asdict(answer) for answer in answers])
 

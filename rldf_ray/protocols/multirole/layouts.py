@@ -65,5 +65,7 @@ class DebateExample(BaseModel):
 @cache
 def debate_examples(number: int) -> tuple[DebateExample, ...]:
     """The first `number` statements of prompts/examples.yaml; fewer where it has fewer."""
-    listed = yaml.safe_load((Path(__file__).parent / "prompts" / "examples.yaml").read_text())
+    listed = yaml.safe_load(
+        (Path(__file__).parent / "prompts" / "examples.yaml").read_text(encoding="utf-8")
+    )
     return tuple(DebateExample.model_validate(example) for example in listed[:number])

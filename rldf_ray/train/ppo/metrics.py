@@ -146,7 +146,7 @@ def append_answers(
 
     One JSON object a line: step, prompt (messages), answer, reward, kl (nats), ended.
     """
-    with (Path(out) / ANSWERS).open("a") as file:
+    with (Path(out) / ANSWERS).open("a", encoding="utf-8") as file:
         for prompt, rollout, score, distance in zip(prompts, rollouts, scores, kl, strict=True):
             line = {
                 "step": step,

@@ -23,7 +23,7 @@ class KeptAnswers:
 
     def __init__(self, out: str | Path, rank: int) -> None:
         self._path = Path(out) / f"answered-{rank}.jsonl"
-        text = self._path.read_text() if self._path.exists() else ""
+        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
         # A killed worker may have left half a line.
         lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
         self._before = {line["step"]: line["answers"] for line in lines}
@@ -45,7 +45,7 @@ class KeptAnswers:
 
     def keep(self, step: int, rollouts: Sequence[Rollout]) -> None:
         """Remember a step's answers until the next checkpoint."""
-        with self._path.open("a") as file:
+        with self._path.open("a", encoding="utf-8") as file:
             answers = [r.answer_ids for r in rollouts]
             file.write(json.dumps({"step": step, "answers": answers}) + "\n")
 

@@ -77,8 +77,8 @@ def test_what_a_backend_cannot_do_is_refused_at_once() -> None:
 
 def test_a_runs_folder_stands_for_its_policy(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
-    (tmp_path / "model/config.json").write_text("{}")
-    (tmp_path / "plan.yaml").write_text("")
+    (tmp_path / "model/config.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "plan.yaml").write_text("", encoding="utf-8")
     assert model_folder(str(tmp_path)) == str(tmp_path / "model")
     with pytest.raises(FileNotFoundError):
         model_folder(str(tmp_path / "nothing"))

@@ -70,7 +70,7 @@ def test_an_answer_without_its_group_is_no_reason_to_refuse_the_file(
 def test_gzip_and_plain_files_are_read_in_category_and_published_order(tmp_path: Path) -> None:
     write(tmp_path / "SES.jsonl", [row(2, category="SES"), row(1, category="SES")])
     write(tmp_path / "Age.jsonl.gz", [row(0), row(1)])
-    (tmp_path / "LICENSE").write_text("not data")
+    (tmp_path / "LICENSE").write_text("not data", encoding="utf-8")
     loaded = load_bbq(str(tmp_path))
     assert [item.key for item in loaded.items] == [("Age", 0), ("Age", 1), ("SES", 2), ("SES", 1)]
     assert loaded.source == str(tmp_path)
@@ -78,12 +78,14 @@ def test_gzip_and_plain_files_are_read_in_category_and_published_order(tmp_path:
 
 def test_only_the_categories_asked_for_are_read(tmp_path: Path) -> None:
     write(tmp_path / "Age.jsonl", [row()])
-    (tmp_path / "SES.jsonl").write_text("never read")
+    (tmp_path / "SES.jsonl").write_text("never read", encoding="utf-8")
     assert [item.category for item in load_bbq(tmp_path, ["Age"]).items] == ["Age"]
 
 
 def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "Age.jsonl").write_text(f"\n{json.dumps(row())}\n\n{json.dumps(row(1))}")
+    (tmp_path / "Age.jsonl").write_text(
+        f"\n{json.dumps(row())}\n\n{json.dumps(row(1))}", encoding="utf-8"
+    )
     assert len(load_bbq(tmp_path).items) == 2
 
 
@@ -146,7 +148,7 @@ def test_metadata_rows_without_a_target(tmp_path: Path) -> None:
     write(tmp_path / "Age.jsonl", [row(number) for number in range(7)])
     path = tmp_path / "additional_metadata.csv"
     write_metadata(path, "", "NA", "nan", '"x"', "2.0", " 1 ")
-    path.write_text(path.read_text() + '"Age","1",NA,1,"label"\n')
+    path.write_text(path.read_text(encoding="utf-8") + '"Age","1",NA,1,"label"\n', encoding="utf-8")
     assert targets(tmp_path) == [None, None, None, None, 2, 1, None]
 
 
@@ -198,14 +200,14 @@ def test_targets_of_other_items_only_say_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "file"])
 def test_no_such_folder(tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(FileNotFoundError, match=rf"{name} is not a folder.*jsonl"):
         load_bbq(tmp_path / name)
 
 
 def test_no_files(tmp_path: Path) -> None:
-    (tmp_path / "notes.jsonl.txt").write_text("")
-    (tmp_path / "Age.jsonl.zst").write_text("")
+    (tmp_path / "notes.jsonl.txt").write_text("", encoding="utf-8")
+    (tmp_path / "Age.jsonl.zst").write_text("", encoding="utf-8")
     with pytest.raises(FileNotFoundError, match=r"no BBQ file in .*<category>\.jsonl"):
         load_bbq(tmp_path)
 
@@ -228,7 +230,7 @@ def test_no_files(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "Age.jsonl").write_text(f"{json.dumps(row(0))}\n{text}\n")
+    (tmp_path / "Age.jsonl").write_text(f"{json.dumps(row(0))}\n{text}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         load_bbq(tmp_path)
 
@@ -242,7 +244,7 @@ def test_not_exactly_one_unknown(tmp_path: Path, groups: tuple[str, ...]) -> Non
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
-    (tmp_path / "Age.jsonl").write_text("\n")
+    (tmp_path / "Age.jsonl").write_text("\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"Age\.jsonl: no line in it"):
         load_bbq(tmp_path)
 
@@ -299,7 +301,7 @@ def test_a_broken_target_row(tmp_path: Path, bad: tuple[object, ...]) -> None:
 
 def test_missing_target_columns(tmp_path: Path) -> None:
     write(tmp_path / "Age.jsonl", [row()])
-    (tmp_path / "target_loc.csv").write_text("category,example_id\nAge,0\n")
+    (tmp_path / "target_loc.csv").write_text("category,example_id\nAge,0\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"target_loc\.csv, line 1: no column \['target_loc'\]"):
         load_bbq(tmp_path)
 

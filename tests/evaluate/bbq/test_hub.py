@@ -23,13 +23,13 @@ def repository(
     root = tmp_path / "BBQ"
     (root / "data").mkdir(parents=True)
     (root / request.param).mkdir()
-    lines = (SCENES / "Age.jsonl").read_text().splitlines()[:4]
+    lines = (SCENES / "Age.jsonl").read_text(encoding="utf-8").splitlines()[:4]
     for name in CATEGORIES:
         rows = [json.dumps({**json.loads(line), "category": name}) for line in lines]
-        (root / f"data/{name}.jsonl").write_text("\n".join(rows) + "\n")
+        (root / f"data/{name}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
     targets = "".join(f"{name},{n},0\n" for name in CATEGORIES for n in range(4))
     csv = root / request.param / METADATA
-    csv.write_text("category,example_id,target_loc\n" + targets)
+    csv.write_text("category,example_id,target_loc\n" + targets, encoding="utf-8")
     return root
 
 

@@ -44,7 +44,9 @@ def write_task(folder: Path) -> None:
         {"text": f"{item.context} {item.question}", "options": item.options, "label": item.label}
         for item in items
     ]
-    (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "items.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     task = {
         "task": TASK,
         "dataset_path": "json",
@@ -55,7 +57,7 @@ def write_task(folder: Path) -> None:
         "doc_to_choice": "options",
         "doc_to_target": "label",
     }
-    (folder / f"{TASK}.yaml").write_text(json.dumps(task))
+    (folder / f"{TASK}.yaml").write_text(json.dumps(task), encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -70,6 +72,6 @@ def test_the_harness_runs_on_an_exported_policy(
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2000)
     assert done.returncode == 0, done.stderr[-2000:]
     (written,) = (tmp_path / "out").rglob("results*.json")
-    found = json.loads(written.read_text())
+    found = json.loads(written.read_text(encoding="utf-8"))
     assert 0 <= found["results"][TASK]["acc,none"] <= 1
     assert found["n-samples"][TASK]["effective"] == 8

@@ -23,7 +23,7 @@ AGE = load_bbq(SCENES, ["Age"]).items
 def write(folder: Path, *rows: Any) -> Path:
     path = folder / "given.jsonl"
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 

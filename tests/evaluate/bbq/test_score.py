@@ -91,7 +91,9 @@ def test_published_unifiedqa_predictions_give_the_reference_scores(
 def unifiedqa_predictions(category: str, items: Sequence[BBQItem]) -> dict[Key, Prediction]:
     by_key = {one.key: one for one in items}
     predictions: dict[Key, Prediction] = {}
-    with gzip.open(SHARED_BBQ / "unifiedqa" / f"preds_{category}.jsonl.gz", "rt") as file:
+    with gzip.open(
+        SHARED_BBQ / "unifiedqa" / f"preds_{category}.jsonl.gz", "rt", encoding="utf-8"
+    ) as file:
         for line in file:
             row = json.loads(line)
             key = (row["category"], row["example_id"])

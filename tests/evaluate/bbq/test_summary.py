@@ -160,7 +160,9 @@ def test_a_file_of_published_predictions_gives_the_reference_scores(tmp_path: Pa
 
     lines = []
     for category in ("Age", "Religion"):
-        with gzip.open(SHARED_BBQ / "unifiedqa" / f"preds_{category}.jsonl.gz", "rt") as file:
+        with gzip.open(
+            SHARED_BBQ / "unifiedqa" / f"preds_{category}.jsonl.gz", "rt", encoding="utf-8"
+        ) as file:
             rows = [json.loads(line) for line in file]
         lines += [
             {
@@ -171,7 +173,7 @@ def test_a_file_of_published_predictions_gives_the_reference_scores(tmp_path: Pa
             for row in rows
         ]
     path = tmp_path / "given.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines[:-1]))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines[:-1]), encoding="utf-8")
     given = read_predictions(path, SHARED_BBQ)
     answers = {key: Answer(prediction) for key, prediction in given.predictions.items()}
     found = Evaluation(

@@ -28,7 +28,9 @@ def line(number: int, method: str = "RLDF", **changes: Any) -> dict[str, Any]:
 
 def jsonl(folder: Path, *rows: Any) -> Path:
     path = folder / "answers.jsonl"
-    path.write_text("\n".join(r if isinstance(r, str) else json.dumps(r) for r in rows) + "\n")
+    path.write_text(
+        "\n".join(r if isinstance(r, str) else json.dumps(r) for r in rows) + "\n", encoding="utf-8"
+    )
     return path
 
 
@@ -92,7 +94,7 @@ def test_missing_empty_and_broken_files_are_errors(tmp_path: Path) -> None:
         read_answers(tmp_path / "none.jsonl")
     with pytest.raises(AnswersError, match="no row in it"):
         read_answers(jsonl(tmp_path))
-    (tmp_path / "x.parquet").write_text("no")
+    (tmp_path / "x.parquet").write_text("no", encoding="utf-8")
     with pytest.raises(ParquetError, match="not a Parquet file"):
         read_answers(tmp_path / "x.parquet")
     (tmp_path / "x.jsonl").write_bytes(b"\xff\n")

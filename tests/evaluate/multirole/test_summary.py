@@ -137,7 +137,9 @@ def test_shares_sum_to_one_and_lie_in_their_intervals(said: list[int | None]) ->
 
 def jsonl(folder: Path, *rows: Any) -> Path:
     path = folder / "mine.jsonl"
-    path.write_text("\n".join(r if isinstance(r, str) else json.dumps(r) for r in rows) + "\n")
+    path.write_text(
+        "\n".join(r if isinstance(r, str) else json.dumps(r) for r in rows) + "\n", encoding="utf-8"
+    )
     return path
 
 

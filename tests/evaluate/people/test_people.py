@@ -106,7 +106,7 @@ def test_a_key_is_read_back_and_anything_else_is_refused(tmp_path: Path) -> None
     pq.write_table(key_table(SHEET), tmp_path / "key.parquet")
     found = read_key(tmp_path / "key.parquet")
     assert found.name == SHEET.name and found.key == SHEET.key and found.items == SHEET.items
-    (tmp_path / "other.parquet").write_text("x")
+    (tmp_path / "other.parquet").write_text("x", encoding="utf-8")
     for name in ("other.parquet", "none.parquet"):
         with pytest.raises(SheetError, match=r"no key.*key\.parquet"):
             read_key(tmp_path / name)
@@ -176,7 +176,7 @@ def test_files_without_rater_scores_or_columns_are_refused(tmp_path: Path) -> No
     with pytest.raises(SheetError, match="there is no score in it"):
         read_ratings([returned(tmp_path, "ann", lambda number, row: {})], SHEET)
     other = tmp_path / "other.csv"
-    other.write_text("a,b\n1,2\n")
+    other.write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(SheetError, match="no column sheet, rater, item, BS, CE, LS"):
         read_ratings([other], SHEET)
     other.write_bytes(b"\xff\xfe")

@@ -39,7 +39,7 @@ def test_a_model_that_knows_nothing_has_the_size_of_its_vocabulary(model: Path) 
     tokenizer = AutoTokenizer.from_pretrained(model)
     found = perplexity(model, device="cpu", dtype="float32", threads=1)
     assert found.value == pytest.approx(len(tokenizer), rel=1e-4)
-    ids = tokenizer.encode(TEXT.read_text(), add_special_tokens=False)
+    ids = tokenizer.encode(TEXT.read_text(encoding="utf-8"), add_special_tokens=False)
     # The first token of each window of 512 is given.
     assert found.tokens == len(ids) - -(-len(ids) // 512)
 

@@ -32,7 +32,7 @@ def test_numbers_named_are_drawn_twice_alike(tmp_path: Path) -> None:
         draw_named(a_summary(), tmp_path / "figures" / name)
     first, second = (files_of(tmp_path / "figures" / name) for name in ("a", "b"))
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
-    svg = first[1].read_text()
+    svg = first[1].read_text(encoding="utf-8")
     for words in (*LABELS.values(), "biased answers", "fair answers", "biases named in an answer"):
         assert words in svg
     assert first[0].read_bytes().startswith(b"\x89PNG")
@@ -46,7 +46,7 @@ def test_attention_is_a_panel_a_place_and_framing(tmp_path: Path) -> None:
         for framing in LABELS
     }
     draw_attention(masses, SPANS, tmp_path / "attention")
-    svg = files_of(tmp_path / "attention")[1].read_text()
+    svg = files_of(tmp_path / "attention")[1].read_text(encoding="utf-8")
     assert svg.count("<image") == len(masses) + 2 and "shown as a competitor" in svg
     for share in masses["reply", "own"].mean(axis=0):
         assert f"{share:.2f}" in svg

@@ -22,7 +22,7 @@ from rldf_ray.storage.run_folder import RunFolder
 
 
 def written(path: Path, *rows: dict[str, Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
@@ -110,7 +110,7 @@ def test_a_run_that_was_not_evaluated_is_told_from_a_wrong_path(tmp_path: Path) 
 
 def test_a_file_that_is_no_parquet_file_and_answers_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "answers.parquet"
-    path.write_text("no")
+    path.write_text("no", encoding="utf-8")
     with pytest.raises(ParquetError, match=r"answers\.parquet: not a Parquet file"):
         question_answers(path)
     rows = [

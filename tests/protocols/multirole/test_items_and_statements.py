@@ -187,7 +187,7 @@ def test_a_type_without_a_topic_to_debate_is_named_with_the_fields_to_change() -
 
 def test_a_bias_type_given_as_a_file_can_be_debated_and_made_into_data(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text((SHIPPED / "age.yaml").read_text())
+    path.write_text((SHIPPED / "age.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     plan = plan_with(f"bias_types=['{path}']", "data.pairing=same_role", *SAID)
     topics = seed_topics(bias_type(str(path)), "opinion", plan)
     debates = multirole.items(topics, plan)

@@ -8,7 +8,7 @@ import pytest
 
 from rldf_ray.plan import PlanField, plan_fields
 
-PAGE = (Path(__file__).parents[3] / "docs/ppo.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/ppo.md").read_text(encoding="utf-8")
 FIELDS = [f for f in plan_fields() if f.path.startswith(("ppo.", "train."))]
 
 

@@ -257,7 +257,10 @@ def test_a_sample_is_of_as_many_prompts_as_it_can_have(
     prompts = [[{"role": "user", "content": f"q{i // 2}"}] for i in range(4)]
     rollouts = [replace(r, text=f"answer {i}") for i, r in enumerate(random_rollouts(4))]
     _sample(job, 0, prompts, rollouts, scores_of(4), torch.zeros(4))
-    lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [x["answer"] for x in lines] == ["answer 0", "answer 2", "answer 1"]
     assert [x["prompt"][0]["content"] for x in lines] == ["q0", "q1", "q0"]
     assert [x["reward"] for x in lines] == pytest.approx([-1, 1 / 3, -1 / 3])
@@ -270,7 +273,10 @@ def test_sampled_answers_can_be_read_beside_their_rewards(tmp_path: Path) -> Non
         tmp_path, 1, prompts, rollouts, torch.tensor([0.5, 1.5]), torch.tensor([0.0, 2.0])
     )
     append_answers(tmp_path, 2, prompts[:1], rollouts[:1], torch.tensor([9.0]), torch.tensor([1.0]))
-    lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [(x["step"], x["answer"], x["reward"], x["kl"]) for x in lines] == [
         (1, "answer 0", 0.5, 0.0),
         (1, "answer 1", 1.5, 2.0),

@@ -42,7 +42,7 @@ def test_equal_answers_are_all_repeated_and_only_their_step_is_compared(tmp_path
 def test_half_a_line_of_a_killed_worker_is_left_out(tmp_path: Path) -> None:
     rollouts = random_rollouts(2)
     KeptAnswers(tmp_path, 0).keep(0, rollouts)
-    with (tmp_path / "answered-0.jsonl").open("a") as file:
+    with (tmp_path / "answered-0.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"step": 1, "answ')
     again = KeptAnswers(tmp_path, 0)
     assert again.repeated(0, rollouts)["repeated_answers"] == 2
