@@ -120,7 +120,7 @@ def bare_vllm(model: Path) -> Iterator[tuple[str, int]]:
         "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
         "TORCHDYNAMO_DISABLE": "1",
     }
-    with tempfile.TemporaryFile("w+") as log:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             url = f"http://127.0.0.1:{port}"

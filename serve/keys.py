@@ -141,7 +141,7 @@ def _changing(path: Path) -> Iterator[list[Key]]:
     path = path.resolve()  # what a link leads to is replaced, not the link
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with (path.parent / f".{path.name}.lock").open("w") as lock:
+        with (path.parent / f".{path.name}.lock").open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # goes with the program, however it ends
             entries = read_keys(path) if path.exists() else []
             yield entries
@@ -154,7 +154,7 @@ def _write(path: Path, entries: list[Key]) -> None:
     text = json.dumps([entry.model_dump() for entry in entries], indent=2) + "\n"
     with whole_file(path) as scratch:
         scratch.touch(mode=0o600)  # before there is anything to read in it
-        scratch.write_text(text)
+        scratch.write_text(text, encoding="utf-8")
 
 
 class KeyRing:

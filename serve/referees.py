@@ -68,7 +68,7 @@ class TrainedModel:
 
 def trained_referee(folder: Path, rewards: Rewards, timeout_s: float) -> TrainedReferee:
     """The referee of a run folder's `referee/`: its model's rewards, calibrated as they were."""
-    fitted: dict[str, Any] = json.loads((folder / "calibration.json").read_text())
+    fitted: dict[str, Any] = json.loads((folder / "calibration.json").read_text(encoding="utf-8"))
     calibration = Calibration(fitted["slope"], fitted["intercept"], fitted["statements"])
     return TrainedReferee(TrainedModel(rewards, fitted["revision"], timeout_s), calibration)
 

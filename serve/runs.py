@@ -41,7 +41,7 @@ def router(folders: tuple[str, ...]) -> APIRouter:
     @api.get("/{name}/report.html")
     def report_page(name: str) -> HTMLResponse:
         try:
-            text = (run(name).root / "report.html").read_text()
+            text = (run(name).root / "report.html").read_text(encoding="utf-8")
         except FileNotFoundError:
             raise RefusedError(404, f"{name} has no report yet") from None
         # What models said is in it; it runs no script and reaches nothing of this origin.

@@ -230,7 +230,7 @@ def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) 
             )
         policy = _policy(_absolute(model), overrides)
         return read_settings({"models": {"policy": policy}, **overrides})
-    plan = yaml.safe_load((folder / "plan.yaml").read_text())
+    plan = yaml.safe_load((folder / "plan.yaml").read_text(encoding="utf-8"))
     parts = {"policy": folder / "model", "sft": folder / "sft/model"}
     models: dict[str, Any] = {}
     for name in names:
@@ -257,7 +257,7 @@ def settings_of_file(path: Path, overrides: dict[str, Any]) -> Settings:
         SettingsError: it is no such file.
     """
     try:
-        config = yaml.safe_load(path.read_text())
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
         args = config["applications"][0]["args"]
         http = {k: v for k, v in config.get("http_options", {}).items() if k in ("host", "port")}
     except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError) as error:

@@ -56,10 +56,10 @@ def export_files(folder: RunFolder, target: Path, form: Literal["jsonl", "parque
         raise DatasetError(f"{target} exists and is no empty folder: give another destination")
     target.mkdir(parents=True, exist_ok=True)
     files = [_export_table(folder, name, table, target, form) for name, table in tables.items()]
-    card = (folder.root / "data/README.md").read_text()
+    card = (folder.root / "data/README.md").read_text(encoding="utf-8")
     if form == "jsonl":
         card = card.replace('"parquet"', '"json"').replace(".parquet", ".jsonl")
-    (target / "README.md").write_text(card)
+    (target / "README.md").write_text(card, encoding="utf-8")
     return [*files, target / "README.md"]
 
 

@@ -72,14 +72,14 @@ class LeftOut:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             everyone = _saved(self._path) | {self._model: self._reasons}
             with whole_file(self._path) as scratch:
-                scratch.write_text(json.dumps(everyone, indent=2) + "\n")
+                scratch.write_text(json.dumps(everyone, indent=2) + "\n", encoding="utf-8")
 
 
 def _saved(path: Path | None) -> dict[str, Any]:
     if path is None or not path.exists():
         return {}
     try:
-        saved = json.loads(path.read_text())
+        saved = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         return {}  # the server says it again
     return saved if isinstance(saved, dict) else {}

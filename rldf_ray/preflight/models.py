@@ -93,6 +93,6 @@ def parameters_of(model: str) -> float:
         named = re.search(r"(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", model.rpartition("/")[2].lower())
         return float(named[1]) * BILLIONS[named[2]] if named else LARGE
     size = sum(file.stat().st_size for file in weights)
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     dtype = config.get("dtype") or config.get("torch_dtype") or "float32"
     return size / (4 if dtype == "float32" else 2)

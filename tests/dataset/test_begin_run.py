@@ -41,7 +41,7 @@ TOPICS = [
 
 def file(folder: Path, rows: list[dict[str, Any]]) -> Path:
     path = folder / "given.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
@@ -79,7 +79,7 @@ def test_given_pairs_are_trained_on_next_and_reported_as_given(tmp_path: Path) -
     assert set(run.read_table("data/prompts.parquet")["split"].to_pylist()) == {"ppo", "eval"}
     report = write_report(run, PLAN)
     assert report["data"]["imported"] == "given.jsonl"
-    assert "Content warning" in (run.root / "data/README.md").read_text()
+    assert "Content warning" in (run.root / "data/README.md").read_text(encoding="utf-8")
 
 
 def test_with_topics_of_ones_own_prompts_come_from_them_alone(tmp_path: Path) -> None:

@@ -65,9 +65,9 @@ def test_an_export_has_every_row_and_a_card_that_names_its_files(
     for name in TABLES:
         rows = run.read_table(f"data/{name}.parquet").to_pylist()
         path = target / f"{name}.{form}"
-        lines = path.read_text().splitlines() if form == "jsonl" else []
+        lines = path.read_text(encoding="utf-8").splitlines() if form == "jsonl" else []
         assert rows == ([json.loads(x) for x in lines] or pq.read_table(path).to_pylist())
-    card = (target / "README.md").read_text()
+    card = (target / "README.md").read_text(encoding="utf-8")
     head = yaml.safe_load(card.split("---\n")[1])
     assert {c["data_files"] for c in head["configs"]} == {f"{name}.{form}" for name in TABLES}
     assert "Content warning" in card
@@ -77,7 +77,7 @@ def test_an_export_has_every_row_and_a_card_that_names_its_files(
 
 def test_an_export_overwrites_nothing(run: RunFolder, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
-    (tmp_path / "there/notes.txt").write_text("mine")
+    (tmp_path / "there/notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(DatasetError, match="no empty folder"):
         export_files(run, tmp_path / "there", "jsonl")
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["notes.txt"]

@@ -51,7 +51,7 @@ def said(text: str, score: float, **changes: Any) -> dict[str, Any]:
 
 def jsonl(path: Path, *rows: Any) -> Path:
     file = path / "rows.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return file
 
 
@@ -86,14 +86,14 @@ def test_wrong_rows_are_named_with_line_field_and_what_was_found(tmp_path: Path)
 )
 def test_files_that_will_not_do(content: str, told: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text(content)
+    path.write_text(content, encoding="utf-8")
     with pytest.raises(DatasetError, match=told):
         read_rows(path, PairRow)
 
 
 def test_other_kinds_of_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,b\n")
-    (tmp_path / "a.parquet").write_text("a,b\n")
+    (tmp_path / "a.csv").write_text("a,b\n", encoding="utf-8")
+    (tmp_path / "a.parquet").write_text("a,b\n", encoding="utf-8")
     with pytest.raises(DatasetError, match=r"a\.csv.*\.jsonl or \.parquet"):
         read_rows(tmp_path / "a.csv", PairRow)
     with pytest.raises(ParquetError, match=r"a\.parquet: not a Parquet file"):

@@ -22,8 +22,8 @@ from tests.fakes import plan_with
 @pytest.mark.parametrize("pairing", ["same_topic", "same_role"])
 def test_a_file_of_ones_own_gives_debates_and_pairs(pairing: str, tmp_path: Path) -> None:
     path = tmp_path / "shoe size.yaml"
-    text = (SHIPPED / "age.yaml").read_text()
-    path.write_text(text.replace("20-year-old", "size-40 wearer"))
+    text = (SHIPPED / "age.yaml").read_text(encoding="utf-8")
+    path.write_text(text.replace("20-year-old", "size-40 wearer"), encoding="utf-8")
     plan = plan_with(
         f"bias_types=[age, '{path}']",
         "debate={debates: 16, debaters: 3, rounds: 2, max_tokens: 32}",

@@ -257,7 +257,7 @@ def finished(folder: Path) -> list[str]:
 
 def asked(folder: Path) -> list[str]:
     path = folder / "asked"
-    return path.read_text().split() if path.exists() else []
+    return path.read_text(encoding="utf-8").split() if path.exists() else []
 
 
 def wait_until(condition: Callable[[], bool], program: subprocess.Popen[bytes]) -> None:

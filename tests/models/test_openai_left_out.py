@@ -208,15 +208,15 @@ def test_what_was_left_out_stays_so_in_later_starts(
     assert sent(server, "logprobs") == [False, False]
     (line,) = said(caplog)
     assert "as in earlier starts" in line and str(path) in line
-    assert next(iter(json.loads(path.read_text()).values())).keys() == {"logprobs"}
+    assert next(iter(json.loads(path.read_text(encoding="utf-8")).values())).keys() == {"logprobs"}
 
 
 def test_a_torn_file_of_fields_is_written_anew(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "left_out.json"
-    path.write_text("{torn")
+    path.write_text("{torn", encoding="utf-8")
     server.otherwise = refusing("seed", 400, {"error": {"message": "seed?"}})
     ask(server, REQUEST, left_out=path)
-    assert len(json.loads(path.read_text())) == 1
+    assert len(json.loads(path.read_text(encoding="utf-8"))) == 1
 
 
 @pytest.fixture(autouse=True)

@@ -68,7 +68,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         try:
             deadline = time.monotonic() + 1200
             while not _answers(f"http://127.0.0.1:{port}/health"):
-                assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+                assert process.poll() is None and time.monotonic() < deadline, log.read_text(
+                    encoding="utf-8"
+                )
                 time.sleep(1)
             yield f"http://127.0.0.1:{port}"
         finally:

@@ -89,9 +89,11 @@ def test_the_last_token_counts_where_padding_is_the_end_of_sequence(tmp_path: Pa
     folder = save_tiny_models(tmp_path)["reward"]
     prompt, answers = [7, 8, 9], [[10, 11], [12, 13, 14, 15]]
     usual = RewardModel(folder, "cpu", 64)
-    config = json.loads((Path(folder) / "config.json").read_text())
+    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
     ends = usual.tokenizer.eos_token_id
-    (Path(folder) / "config.json").write_text(json.dumps({**config, "pad_token_id": ends}))
+    (Path(folder) / "config.json").write_text(
+        json.dumps({**config, "pad_token_id": ends}), encoding="utf-8"
+    )
     found = RewardModel(folder, "cpu", 64).score([prompt] * 2, answers)
     whole = [torch.tensor([[*prompt, *answer, ends]]) for answer in answers]
     states = [usual.model.base_model(input_ids=ids)[0][0, -1] for ids in whole]

@@ -29,7 +29,7 @@ def write_model(folder: Path, **config: object) -> None:
     """A model's folder with the embedded model's tokenizer, and no weights that say anything."""
     chat_template("embedded").tokenizer.save_pretrained(folder)
     described = {"model_type": "llama", "dtype": "float32", "max_position_embeddings": 8192}
-    (folder / "config.json").write_text(json.dumps(described | config))
+    (folder / "config.json").write_text(json.dumps(described | config), encoding="utf-8")
     (folder / "model.safetensors").write_bytes(b"0" * 4096)
 
 

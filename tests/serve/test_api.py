@@ -327,7 +327,7 @@ def test_an_engine_lost_while_it_answers_ends_with_an_error_event(start: Start) 
 
 def test_a_store_that_cannot_be_read_is_no_internal_error(start: Start, tmp_path: Path) -> None:
     (tmp_path / "policy/versions/vx").mkdir(parents=True)
-    (tmp_path / "policy/traffic.json").write_text("{")
+    (tmp_path / "policy/traffic.json").write_text("{", encoding="utf-8")
     client = start(models={"policy": {"store": True}}, store=str(tmp_path)).client
     for reply in (client.post(CHAT, json=HELLO), client.get("/v1/models"), client.get("/ready")):
         assert reply.status_code == 503
@@ -523,7 +523,7 @@ def test_metrics_count_by_route_and_not_by_path(start: Start) -> None:
 def fitted(tmp_path: Path) -> str:
     """A trained referee's folder; P(biased) is 1 / (1 + exp(reward))."""
     fitted = {"slope": 1.0, "intercept": 0.0, "statements": 10, "revision": "abc"}
-    (tmp_path / "calibration.json").write_text(json.dumps(fitted))
+    (tmp_path / "calibration.json").write_text(json.dumps(fitted), encoding="utf-8")
     return str(tmp_path)
 
 

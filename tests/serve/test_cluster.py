@@ -31,7 +31,7 @@ DEADLINE_S = 600
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> ModelStore:
     folder = tmp_path_factory.mktemp("model")
-    (folder / "config.json").write_text("{}")
+    (folder / "config.json").write_text("{}", encoding="utf-8")
     store = ModelStore(tmp_path_factory.mktemp("store"), "policy")
     store.publish(folder)
     store.publish(folder)
@@ -177,7 +177,7 @@ def test_shutdown_finishes_what_has_begun(server: Running, client: httpx.Client)
         ended.start()
         assert "data: [DONE]" in list(lines)
     ended.join()
-    assert server.process.returncode == 0, server.log.read_text()
+    assert server.process.returncode == 0, server.log.read_text(encoding="utf-8")
 
 
 def test_it_refuses_other_addresses_without_keys(store: ModelStore, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Serve config file of a model, as `rldf serve config` prints it."""
     folder = tmp_path_factory.mktemp("application")
     (folder / "model").mkdir()
-    (folder / "model/config.json").write_text("{}")
+    (folder / "model/config.json").write_text("{}", encoding="utf-8")
     changes = [word for setting in SETTINGS for word in ("--set", setting)]
     changes += ["--set", f"port={free_ports(1)[0]}"]
     call = [sys.executable, "-c", "from rldf_ray.cli import main; main()", "serve", "config"]
@@ -97,12 +97,12 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True, capture_output=True, text=True, env=ENVIRONMENT, cwd=CHECKOUT,
     )  # fmt: skip
     path = folder / "application.yaml"
-    path.write_text(printed.stdout)
+    path.write_text(printed.stdout, encoding="utf-8")
     return path
 
 
 def address_in(application: Path) -> str:
-    return f"http://127.0.0.1:{yaml.safe_load(application.read_text())['http_options']['port']}"
+    return f"http://127.0.0.1:{yaml.safe_load(application.read_text(encoding='utf-8'))['http_options']['port']}"
 
 
 def face(address: str) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def test_serve_run_gives_what_rldf_serve_gives(
     application: Path, expected: dict[str, Any], tmp_path: Path
 ) -> None:
     command = [program("serve"), "run", "--address", "local", str(application)]
-    with (tmp_path / "run.txt").open("w") as log:
+    with (tmp_path / "run.txt").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
             command, stdout=log, stderr=log, env=ENVIRONMENT, cwd=CHECKOUT, start_new_session=True
         )
@@ -174,7 +174,7 @@ def head(application: Path) -> Iterator[Head]:
         command += [f"--{name}={port}" for name, port in ports.items()]
         command += [f"--temp-dir={folder}", "--num-cpus=2", "--object-store-memory=200000000"]
         dashboard = f"http://127.0.0.1:{ports['dashboard-port']}"
-        with Path(folder, "ray.txt").open("w") as log:
+        with Path(folder, "ray.txt").open("w", encoding="utf-8") as log:
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=ENVIRONMENT, start_new_session=True
             )

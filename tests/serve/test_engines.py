@@ -26,7 +26,7 @@ from serve.store import ModelStore, StoreError
 def store(tmp_path: Path) -> ModelStore:
     model = tmp_path / "model"
     model.mkdir()
-    (model / "config.json").write_text("{}")
+    (model / "config.json").write_text("{}", encoding="utf-8")
     store = ModelStore(tmp_path / "store", "policy")
     for _ in range(3):
         store.publish(model)
@@ -93,7 +93,7 @@ def test_with_no_engine_up_requests_wait_for_the_one_they_are_meant_for(store: M
 def test_a_pointer_that_is_garbled_changes_nothing(store: ModelStore) -> None:
     routes, clock = routes_of(store, {"policy.v0001"})
     assert routes.target("policy").version == "v0001"
-    (store.root / "policy/traffic.json").write_text("{")
+    (store.root / "policy/traffic.json").write_text("{", encoding="utf-8")
     clock.now += 2
     assert routes.target("policy").version == "v0001"
     with pytest.raises(StoreError, match="traffic"):

@@ -26,7 +26,9 @@ def file(tmp_path: Path) -> Path:
 
 def test_only_the_hash_is_written_and_only_for_the_owner(file: Path) -> None:
     key = add_key(file, "ann")
-    assert key not in file.read_text() and key.removeprefix("rldf-") not in file.read_text()
+    assert key not in file.read_text(encoding="utf-8") and key.removeprefix(
+        "rldf-"
+    ) not in file.read_text(encoding="utf-8")
     assert file.stat().st_mode & 0o777 == 0o600
     ring = KeyRing(file)
     found = ring.find(key)
@@ -53,13 +55,13 @@ def test_keys_change_while_the_server_runs(file: Path) -> None:
 def test_a_wrong_file_lets_nobody_in_until_it_is_right_again(file: Path, content: str) -> None:
     clock = Clock()
     key = add_key(file, "ann")
-    ring, good = KeyRing(file, clock), file.read_text()
-    file.write_text(content)
+    ring, good = KeyRing(file, clock), file.read_text(encoding="utf-8")
+    file.write_text(content, encoding="utf-8")
     clock.now += 2
     assert ring.find(key) is None
     with pytest.raises(KeyFileError, match=r"keys\.json"):
         read_keys(file)
-    file.write_text(good)
+    file.write_text(good, encoding="utf-8")
     clock.now += 2
     assert ring.find(key) is not None
     file.unlink()
@@ -121,7 +123,7 @@ def test_a_limit_that_is_no_number_is_refused(file: Path) -> None:
 
 
 def test_what_is_wrong_in_the_file_is_not_repeated(file: Path) -> None:
-    file.write_text('[{"name": "ann", "sha256": "rldf-secret"}]')
+    file.write_text('[{"name": "ann", "sha256": "rldf-secret"}]', encoding="utf-8")
     with pytest.raises(KeyFileError, match="sha256") as found:
         read_keys(file)
     assert "secret" not in str(found.value)

@@ -58,8 +58,8 @@ def run(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     for part in ("model", "sft/model", "reward/model"):
         (folder / part).mkdir(parents=True)
-        (folder / part / "config.json").write_text("{}")
-    (folder / "plan.yaml").write_text(yaml.safe_dump({"model": "embedded"}))
+        (folder / part / "config.json").write_text("{}", encoding="utf-8")
+    (folder / "plan.yaml").write_text(yaml.safe_dump({"model": "embedded"}), encoding="utf-8")
     return folder
 
 
@@ -82,9 +82,9 @@ def test_a_run_serves_its_models_and_its_reward_model(run: Path) -> None:
 def test_a_run_with_a_trained_referee_serves_it(run: Path) -> None:
     assert settings_for(str(run), ("policy",), {}).trained_referee is None
     (run / "referee").mkdir()
-    (run / "referee/calibration.json").write_text("{}")
+    (run / "referee/calibration.json").write_text("{}", encoding="utf-8")
     plan = {"model": "embedded", "referee": {"fit": {"max_length": 300}}}
-    (run / "plan.yaml").write_text(yaml.safe_dump(plan))
+    (run / "plan.yaml").write_text(yaml.safe_dump(plan), encoding="utf-8")
     settings = settings_for(str(run), ("policy",), {})
     assert settings.trained_referee == str(run / "referee")
     assert settings.referee_max_length == 300

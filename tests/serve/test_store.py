@@ -15,7 +15,7 @@ from serve.store import MANIFEST, ModelStore, StoreError, Traffic, verify
 def model(tmp_path: Path) -> Path:
     folder = tmp_path / "model"
     folder.mkdir()
-    (folder / "config.json").write_text("{}")
+    (folder / "config.json").write_text("{}", encoding="utf-8")
     (folder / "model.safetensors").write_bytes(b"weights")
     return folder
 
@@ -80,7 +80,9 @@ def test_a_published_version_of_a_published_version_has_its_own_manifest(
 ) -> None:
     first = store.folder(store.publish(model))
     second = store.folder(store.publish(first))
-    assert (first / MANIFEST).read_text() == (second / MANIFEST).read_text()
+    assert (first / MANIFEST).read_text(encoding="utf-8") == (second / MANIFEST).read_text(
+        encoding="utf-8"
+    )
     verify(second)
 
 
@@ -119,7 +121,7 @@ def test_what_is_no_file_of_the_folder_is_not_published(
     store: ModelStore, model: Path, tmp_path: Path, kind: str
 ) -> None:
     (tmp_path / "secret").mkdir()
-    (tmp_path / "secret/file").write_text("secret")
+    (tmp_path / "secret/file").write_text("secret", encoding="utf-8")
     if kind == "pipe":
         os.mkfifo(model / "odd")
     else:
@@ -136,7 +138,9 @@ def test_links_within_a_folder_and_to_it_are_followed(
     (model / "again").symlink_to("config.json")
     (tmp_path / "link").symlink_to(model)
     published = store.folder(store.publish(tmp_path / "link"))
-    assert (published / "again").read_text() == "{}" and not (published / "again").is_symlink()
+    assert (published / "again").read_text(encoding="utf-8") == "{}" and not (
+        published / "again"
+    ).is_symlink()
     verify(published)
 
 
@@ -144,7 +148,7 @@ def test_what_else_lies_among_the_versions_is_passed_over(store: ModelStore, mod
     store.publish(model)
     for name in ("v-old", "vx", "v0001.bak", "v1"):
         store.folder("v0001").with_name(name).mkdir()
-    store.folder("v0001").with_name("v0002").write_text("a file")
+    store.folder("v0001").with_name("v0002").write_text("a file", encoding="utf-8")
     assert store.versions() == ["v0001"]
     assert store.publish(model) == "v0003"
 
@@ -178,6 +182,6 @@ def test_a_garbled_pointer_is_named_and_can_be_written_again(
 @pytest.mark.parametrize("content", ["", "[]", '{"files": [1]}'])
 def test_a_garbled_manifest_is_named(store: ModelStore, model: Path, content: str) -> None:
     folder = store.folder(store.publish(model))
-    (folder / MANIFEST).write_text(content)
+    (folder / MANIFEST).write_text(content, encoding="utf-8")
     with pytest.raises(StoreError, match=MANIFEST):
         verify(folder)

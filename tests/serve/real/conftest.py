@@ -27,6 +27,8 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         "limits": {"request_timeout_s": 1200, "max_tokens": 512},
     }
     config = folder / "application.yaml"
-    config.write_text(yaml.safe_dump({"applications": [{"args": settings}]}, sort_keys=False))
+    config.write_text(
+        yaml.safe_dump({"applications": [{"args": settings}]}, sort_keys=False), encoding="utf-8"
+    )
     with running(str(config), log=folder / "serve.txt") as server:
         yield server

@@ -83,7 +83,10 @@ def test_rewards_equal_those_of_the_merged_reward_model(adapters: dict[str, str]
 def test_rewards_are_equal_where_padding_is_the_end_of_sequence(adapters: dict[str, str]) -> None:
     """As in Llama and Mistral after TRL."""
     file = Path(adapters["reward"]) / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "pad_token_id": 2}))
+    file.write_text(
+        json.dumps({**json.loads(file.read_text(encoding="utf-8")), "pad_token_id": 2}),
+        encoding="utf-8",
+    )
     test_rewards_equal_those_of_the_merged_reward_model(adapters)
 
 
