@@ -150,7 +150,7 @@ def test_an_evaluation_is_a_folder(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     also_in(evaluate, files / "evaluate", monkeypatch)
-    monkeypatch.setattr(openai_http, "OpenAIModel", lambda model, endpoint: ScriptedModel())
+    monkeypatch.setattr(openai_http, "OpenAIModel", lambda *_, **__: ScriptedModel())
     # The command line is made when its module is imported: here once more, then as it was.
     monkeypatch.setattr(rldf_ray, "cli", cli)
     monkeypatch.delitem(sys.modules, "rldf_ray.cli")
