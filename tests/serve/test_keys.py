@@ -83,9 +83,9 @@ def test_the_file_is_its_owners_from_the_first_byte(
 ) -> None:
     modes, write = [], Path.write_text
 
-    def writing(path: Path, text: str) -> int:
+    def writing(path: Path, text: str, encoding: str) -> int:
         modes.append(path.stat().st_mode & 0o777 if path.exists() else None)
-        return write(path, text)
+        return write(path, text, encoding=encoding)
 
     monkeypatch.setattr(Path, "write_text", writing)
     add_key(file, "ann")
