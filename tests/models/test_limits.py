@@ -77,19 +77,33 @@ async def test_no_limit_is_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock.now == 0
 
 
-@given(amounts=st.lists(st.floats(0.1, 50), min_size=1, max_size=40))
-@settings(deadline=None, max_examples=40)
-def test_no_window_lets_more_than_its_share_pass(amounts: list[float]) -> None:
+async def test_an_idle_hour_saves_up_one_minutes_allowance(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    rate = Rate(60, clock)
+    clock.now = 3600.0
+    await rate.take(60)
+    assert clock.now == 3600
+    await rate.take(30)
+    assert clock.now == pytest.approx(3630)
+
+
+@given(takes=st.lists(st.tuples(st.floats(0, 200), st.floats(0.1, 60)), min_size=1, max_size=40))
+@settings(deadline=None, max_examples=60)
+def test_no_window_lets_more_than_its_share_pass(takes: list[tuple[float, float]]) -> None:
+    """Whatever pauses lie between: in any window a full bucket, and one a second."""
     with pytest.MonkeyPatch.context() as patch:
         clock = Clock(patch)
         rate = Rate(60, clock)
 
         async def all_of_them() -> None:
-            passed = 0.0
-            for amount in amounts:
+            passed: list[tuple[float, float]] = []
+            for pause, amount in takes:
+                clock.now += pause
                 await rate.take(amount)
-                passed += amount
-                assert passed <= 60 + clock.now + 50 + 1e-6  # a bucket, the time, one that owes
+                passed.append((clock.now, amount))
+                for first, (began, _) in enumerate(passed):
+                    through = sum(amount for _, amount in passed[first:])
+                    assert through <= 60 + clock.now - began + 1e-6
 
         asyncio.run(all_of_them())
 
@@ -105,6 +119,17 @@ def test_a_budget_in_tokens_stops_before_it_is_overspent() -> None:
         budget.spent = budget.spent + Usage(50, 0, 50)
     with budget.reserved(REQUEST):
         pass
+
+
+def test_a_budget_is_spent_to_its_last_token_and_cent() -> None:
+    """A request takes 200 tokens and 0.0011 USD at most: what it takes exactly is enough."""
+    prices = {"prompt_price": 1.0, "generated_price": 10.0}
+    for enough in (Budget(tokens=200), Budget(usd=0.0011, **prices)):
+        with enough.reserved(REQUEST):
+            pass
+    for short in (Budget(tokens=199), Budget(usd=0.001099, **prices)):
+        with pytest.raises(BudgetSpentError), short.reserved(REQUEST):
+            pass
 
 
 def test_a_budget_in_money_counts_both_prices_and_says_the_field() -> None:
@@ -169,6 +194,19 @@ async def test_room_grows_with_answers_up_to_the_most() -> None:
     assert await under_way_together(limiter, 20) == 4
     await steady(limiter, 200, 1.0)
     assert limiter.room == 10 and await under_way_together(limiter, 20) == 10
+
+
+async def test_a_round_of_answers_makes_room_for_one_more() -> None:
+    """Each makes room for a share of one, by the room there is: 4 answers are not quite enough."""
+    limiter = ConcurrencyLimiter(64)
+    await steady(limiter, 4, 1.0)
+    assert limiter.room == 4
+    await steady(limiter, 1, 1.0)
+    assert limiter.room == 5
+    await steady(limiter, 4, 1.0)
+    assert limiter.room == 5
+    await steady(limiter, 1, 1.0)
+    assert limiter.room == 6
 
 
 async def test_one_burst_of_refusals_halves_the_room_once() -> None:

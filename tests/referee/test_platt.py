@@ -78,6 +78,7 @@ def test_rewards_that_separate_perfectly_give_no_certainty() -> None:
         ([1.0, 1.0], [0, 1], "the same"),
         ([math.nan, 1.0], [0, 1], "no number"),
         ([2.0, 1.5, 1.0, 0.5], [1, 1, 0, 0], "higher rewards than fair"),
+        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0, 1, 0, 1, 0, 1], "higher rewards than fair"),
     ],
 )
 def test_what_cannot_be_calibrated_is_told(
