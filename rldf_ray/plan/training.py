@@ -15,6 +15,22 @@ class SFTSection(Section):
     micro_batch: int = described(8, "examples a forward pass of one worker", ge=1)
     epochs: float = described(1.0, "passes over the data", source="METHOD 3", gt=0)
     max_length: int = described(1024, "longest example", unit="tokens", ge=16)
+    held_out_share: float = described(
+        0.0,
+        "share of topics kept to measure the loss after every pass: of at most `epochs` passes the "
+        "one with the lowest is kept; 0 measures none and takes the last",
+        ge=0,
+        lt=1,
+    )
+
+    @model_validator(mode="after")
+    def _measures_whole_passes(self) -> SFTSection:
+        if self.held_out_share and self.epochs != int(self.epochs):
+            raise ValueError(
+                f"epochs={self.epochs:g} with held_out_share={self.held_out_share:g}: the loss is "
+                "measured after whole passes; give a whole number of epochs, or held_out_share=0"
+            )
+        return self
 
 
 class RewardSection(Section):

@@ -150,6 +150,8 @@ def sft_part(result: SFTResult) -> Part | None:
     return {
         "examples": recorded(result.examples, "sft", "examples"),
         "too_long": if_recorded(result.too_long),
+        "held_out": if_recorded(result.held_out),
+        "passes": if_recorded(result.passes),
         "steps": len(losses),
         "loss_first": losses[0],
         "loss_last": losses[-1],

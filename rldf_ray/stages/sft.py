@@ -9,6 +9,7 @@ from rldf_ray.storage.results import SFTResult
 
 def sft(run: Run) -> SFTResult:
     """Low-bias statements -> sft/model."""
+    from rldf_ray.train.best_pass import best_pass
     from rldf_ray.train.lengths import ROWS, rows_used
     from rldf_ray.train.sft import train_sft
 
@@ -17,4 +18,10 @@ def sft(run: Run) -> SFTResult:
     if rows is None:
         given = run.folder.read_table("data/sft.parquet").num_rows
         return SFTResult(examples=given, history=history)
-    return SFTResult(examples=rows.used, too_long=rows.too_long, history=history)
+    return SFTResult(
+        examples=rows.used,
+        too_long=rows.too_long,
+        held_out=rows.held_out,
+        passes=best_pass(history),
+        history=history,
+    )

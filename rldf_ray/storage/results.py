@@ -137,6 +137,8 @@ class SFTResult(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         too_long: examples left out, as no word of their answer is within `sft.max_length`.
+        held_out: examples that measure the loss after each pass.
+        passes: those taken, by that loss; None where it was not measured.
     """
 
     STAGE: ClassVar[str] = "sft"
@@ -144,6 +146,8 @@ class SFTResult(msgspec.Struct, kw_only=True, frozen=True):
     examples: Recorded[int]
     history: Recorded[History]
     too_long: Recorded[int] = UNSET
+    held_out: Recorded[int] = UNSET
+    passes: Recorded[int | None] = UNSET
 
 
 class RewardResult(msgspec.Struct, kw_only=True, frozen=True):

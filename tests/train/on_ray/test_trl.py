@@ -13,11 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from datasets import Dataset
 from safetensors.torch import load_file
 
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.reward_score import RewardModel
+from rldf_ray.train.best_pass import best_pass, losses
 from rldf_ray.train.reward import train_reward
-from rldf_ray.train.sft import train_sft
+from rldf_ray.train.sft import apart, encode, train_sft
 from rldf_ray.train.worker import TrainJob, log_step
 from tests.train.cluster_jobs import weights_in
 from tests.train.conftest import with_adapters
@@ -42,7 +45,14 @@ def job_of(folders: dict[str, str], out: Path, *overrides: str) -> TrainJob:
         return [{"role": role, "content": " ".join(draw.choices(words, k=draw.randint(3, 9)))}]
 
     good, bad = WORDS[:20], WORDS[20:]
-    sft = [{"prompt": says("user"), "completion": says("assistant", good)} for _ in range(24)]
+    sft = [
+        {
+            "topic_id": f"t{i}",
+            "prompt": says("user"),
+            "completion": says("assistant", good),
+        }
+        for i in range(24)
+    ]
     pairs = [
         {
             "topic_id": f"t{i}",
@@ -85,6 +95,36 @@ def test_sft_with_an_adapter_leaves_it_beside_the_merged_model(
     merged = AutoModelForCausalLM.from_pretrained(out / "model").state_dict()
     for name, weight in merged.items():
         torch.testing.assert_close(adapted[name], weight)
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_sft_leaves_the_pass_with_the_lowest_loss_on_held_out_examples(
+    ray: None, folders: dict[str, str], tmp_path: Path, rank: int
+) -> None:
+    """Random words cannot be learned: after some passes the loss on others of them rises."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    out = tmp_path / "sft-held-out"
+    options = ("sft.epochs=10", "sft.held_out_share=0.25", "sft.learning_rate=0.03")
+    adapter = (f"train.lora={{rank: {rank}, alpha: 8}}", "train.dtype=float32")
+    job = job_of(folders, out, *options, *adapter)
+    history = train_sft(job, ignore)
+    measured, best = losses(history), best_pass(history)
+    assert len(measured) == 10 and best is not None and best < 10
+    tokenizer = AutoTokenizer.from_pretrained(folders["model"])
+    template = ChatTemplate(tokenizer, folders["model"])
+    examples = Dataset.from_parquet(str(Path(job.folders["data"]) / "sft.parquet"))
+    learned, test = apart(examples, 0.25)
+    assert (len(learned), len(test)) == (18, 6)
+    model = AutoModelForCausalLM.from_pretrained(out / "model")
+    total = tokens = 0.0
+    for row in test:
+        encoded = {k: torch.tensor([v]) for k, v in encode(row, template).items()}
+        with torch.no_grad():
+            loss = float(model(**encoded).loss)
+        number = int((encoded["labels"] != -100).sum())
+        total, tokens = total + loss * number, tokens + number
+    assert abs(total / tokens - min(measured)) < 0.1 * (max(measured) - min(measured))
 
 
 @pytest.mark.parametrize("rank", [0, 4])
