@@ -40,8 +40,16 @@ Methods = Annotated[
     list[str],
     typer.Option(
         "--method",
-        help="default, cot, fair_thinking, sft, rlaif, rldf_self or rldf_teacher, may be given "
-        "several times; all by default",
+        help="a file of rldf_ray/compare/methods, such as default, sft or rldf_self, may be given "
+        "several times; by default all that are no control",
+    ),
+]
+Controls = Annotated[
+    bool,
+    typer.Option(
+        "--controls",
+        help="add the controls: instructed reasoning and samples, debaters that hear nobody, SFT "
+        "on right answers",
     ),
 ]
 Teachers = Annotated[
@@ -60,7 +68,14 @@ Items = Annotated[
     int | None,
     typer.Option("--items", min=4, help="in all, stratified; the plan's, on BBQ at least 240"),
 ]
-ModeOption = Annotated[AskedBy, typer.Option("--mode", help="options ranked, or by letter")]
+Modes = Annotated[
+    list[AskedBy],
+    typer.Option(
+        "--mode",
+        help="options ranked by likelihood, or by letter; may be given twice, the first is that of "
+        "Table 1; rank and letter by default",
+    ),
+]
 Figures = Annotated[
     list[Path],
     typer.Option(
@@ -97,11 +112,12 @@ def compare(
     out: Out,
     set_: Set = [],  # noqa: B006
     method: Methods = [],  # noqa: B006
+    controls: Controls = False,
     teacher: Teachers = [],  # noqa: B006
     repeats: Repeats = 3,
     bbq: BBQ = None,
     items: Items = None,
-    mode: ModeOption = AskedBy.rank,
+    mode: Modes = [AskedBy.rank, AskedBy.letter],  # noqa: B006
     multirole: Multirole = None,
     queries: Queries = 2000,
     judge: JudgedBy = None,
@@ -112,16 +128,17 @@ def compare(
     """Train and ask every method on the same items: Tables 1 to 5. Goes on where it was cut off."""
     loaded = load_plan(plan, set_)
     from rldf_ray.compare import work
-    from rldf_ray.compare.settings import Settings, plan_with_items
+    from rldf_ray.compare.settings import Settings, plan_with_items, ways_of_asking
     from rldf_ray.evaluate.bbq.hub import bbq_folder
 
     folder = None if bbq is None else str(bbq_folder(bbq).resolve())
     others = tuple(str(path) for path in figures)
     settings = Settings(
         methods=tuple(method) or None,
+        controls=controls,
         teachers=tuple(teacher),
         repeats=repeats,
-        mode=mode.value,
+        modes=ways_of_asking([one.value for one in mode]),
         figures=others,
         queries=queries,
         judge=judge,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -56,13 +56,28 @@ class MethodRun:
     folder: str
     weights: str
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Method and repeat."""
+        return self.method.name, self.repeat
+
     def key(self, plan: Plan, items: BBQSet, mode: Mode) -> str:
         """The address of the answers: runs with equal keys have equal answers."""
         # Only letters show the options, in an order that the seed draws.
         drawn = self.seed if mode == "letter" else None
         questions = [asdict(item) for item in items.items]
         thinking = self.thinking(plan)
-        return digest(self.weights, thinking, mode, drawn, plan.engines.dtype, questions)
+        asked = (self.weights, thinking, mode, drawn, plan.engines.dtype, questions)
+        instructions = self.instructions(plan, items)
+        return digest(*asked, instructions) if instructions else digest(*asked)
+
+    def instructions(self, plan: Plan, items: BBQSet) -> list[str]:
+        """What each item's question follows; empty where it follows nothing."""
+        instruct = self.method.instruct
+        if instruct is None:
+            return []
+        scenes = [Scene.of_item(item, ask(item, "rank")) for item in items.items]
+        return [instruct(plan, self.seed, scene).content for scene in scenes]
 
     def thinking(self, plan: Plan) -> tuple[object, ...] | None:
         """What its reasoning about a scene depends on; None where it does not reason first."""
@@ -71,6 +86,7 @@ class MethodRun:
             self.method.name,
             self.seed,
             *(section.max_tokens, section.temperature, section.top_p, section.debaters),
+            section.unknown,
         )
 
 
@@ -86,12 +102,14 @@ def answer_all(
 
     What `out` has is not computed again; what a model reasoned before answering is in the journal.
     """
-    keys = {(a.method.name, a.repeat): a.key(plan, items, mode) for a in method_runs}
-    first = {keys[a.method.name, a.repeat]: a for a in reversed(method_runs)}
+    keys = {a.place: a.key(plan, items, mode) for a in method_runs}
+    first = {keys[a.place]: a for a in reversed(method_runs)}
     todo = {key: a for key, a in first.items() if not has_answers(out, key)}
     if not todo:
         return keys
-    progress.say(f"\nanswers to {len(items.items)} items: {len(todo)} of {len(first)} to do")
+    progress.say(
+        f"\nanswers to {len(items.items)} items ({mode}): {len(todo)} of {len(first)} to do"
+    )
     with ray_cluster(out.root / "logs") as resources:
         placement = place(plan, resources)
         prompted, facts = _prompted_items(plan, todo, items, mode, placement, out, progress)
@@ -134,7 +152,7 @@ def _prompted_items(
 ) -> tuple[dict[str, list[PromptedItem]], dict[str, dict[str, Any]]]:
     """Every item as each method is prompted with it, after its reasoning; tokens and seconds."""
     prompted = {
-        key: [PromptedItem(prompt) for prompt in _as_shown(items, mode, method_run)]
+        key: [PromptedItem(prompt) for prompt in _as_asked(plan, items, mode, method_run)]
         for key, method_run in todo.items()
     }
     nothing = {"tokens": asdict(Usage()), "think_seconds": 0.0}
@@ -220,10 +238,17 @@ async def think_all(
     return list(await asyncio.gather(*map(one, scenes)))
 
 
-def _as_shown(items: BBQSet, mode: Mode, method_run: MethodRun) -> list[ItemPrompt]:
+def _as_asked(plan: Plan, items: BBQSet, mode: Mode, method_run: MethodRun) -> list[ItemPrompt]:
     """Ranked options are not shown, so their order is as published."""
     permute = mode == "letter"
-    return [ask(item, mode, order_of(item, permute, method_run.seed)) for item in items.items]
+    shown = [ask(item, mode, order_of(item, permute, method_run.seed)) for item in items.items]
+    instructions = method_run.instructions(plan, items)
+    if not instructions:
+        return shown
+    return [
+        replace(prompt, messages=({"role": "system", "content": text}, *prompt.messages))
+        for prompt, text in zip(shown, instructions, strict=True)
+    ]
 
 
 def _ranked(

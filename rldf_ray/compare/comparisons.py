@@ -23,7 +23,15 @@ LEVEL = 0.05
 # k templates have 2^k ways to point, in 2 of which they all agree: with fewer no p is below LEVEL.
 LEAST_TEMPLATES = 6
 # What methods are held against.
-BASELINES = ("default", "sft", "rlaif")
+BASELINES = (
+    "default",
+    "instructed",
+    "sft",
+    "gold_sft",
+    "rlaif",
+    "rlaif_instructed",
+    "rldf_unheard",
+)
 
 # Conditions that all rows are of.
 WHOLE = ("all", MULTIROLE)
@@ -35,6 +43,7 @@ class Comparison:
 
     Attributes:
         condition: of the items; of free answers the measure (BS, CE, LS).
+        mode: how the items were answered; "" of free answers and of queries.
         low, high: 95 % interval (percentile).
         p: two-sided, of the same resamples; at least what so few templates can show.
         n, templates: items, and the question templates they are of; of free answers the prompts,
@@ -52,6 +61,7 @@ class Comparison:
     n: int
     templates: int
     p_holm: float | None = None
+    mode: str = ""
 
     @property
     def verdict(self) -> str:
@@ -93,6 +103,7 @@ def compare_all(
     *,
     figure: str = "correct",
     incomplete: bool = False,
+    mode: str = "",
 ) -> list[Comparison]:
     """Every method against the baselines, on the items of each condition.
 
@@ -103,6 +114,7 @@ def compare_all(
         conditions: of the items, or words for all of them (WHOLE).
         figure: the column that is compared.
         incomplete: an item that only one of two methods has is left out; else it is an error.
+        mode: how the items were answered.
 
     Holm's family is the comparisons of one condition.
     """
@@ -121,7 +133,9 @@ def compare_all(
         )
         family = [comparison for comparison in computed if comparison is not None]
         adjusted = holm([c.p for c in family])
-        comparisons += [replace(c, p_holm=p) for c, p in zip(family, adjusted, strict=True)]
+        comparisons += [
+            replace(c, p_holm=p, mode=mode) for c, p in zip(family, adjusted, strict=True)
+        ]
     return comparisons
 
 

@@ -67,9 +67,9 @@ def answer_freely(
     progress: Progress,
 ) -> None:
     """Have every method answer every prompt; answers that `out` has are kept."""
-    keys = {_place(method_run): _key(plan, method_run, prompts) for method_run in method_runs}
+    keys = {method_run.place: _key(plan, method_run, prompts) for method_run in method_runs}
     # The model as it is comes first: engines start with it, and are then sent the others' weights.
-    todo = [a for a in method_runs if not (out.root / f"free/{keys[_place(a)]}.parquet").exists()]
+    todo = [a for a in method_runs if not (out.root / f"free/{keys[a.place]}.parquet").exists()]
     todo.sort(key=lambda method_run: method_run.method.training is not None)
     if todo and prompts:
         progress.say(
@@ -86,7 +86,7 @@ def answer_freely(
             journal = Journal(out.path("journal/free_answers.jsonl"))
             try:
                 for method_run in todo:
-                    key = keys[_place(method_run)]
+                    key = keys[method_run.place]
                     if method_run.method.training is not None:
                         pool.sync_weights(method_run.folder, key)
                     model = JournaledModel(pool, journal)
@@ -101,7 +101,7 @@ def answer_freely(
         row
         | {"method": method_run.method.name, "repeat": method_run.repeat, "seed": method_run.seed}
         for method_run in (method_runs if prompts else ())
-        for row in out.read_table(f"free/{keys[_place(method_run)]}.parquet").to_pylist()
+        for row in out.read_table(f"free/{keys[method_run.place]}.parquet").to_pylist()
     ]
     out.write_table(FILE, pa.Table.from_pylist(rows, schema=SCHEMA))
 
@@ -118,6 +118,13 @@ async def _answers(
         prompted = [
             row | {"prompt": [{"role": m.role, "content": m.content} for m in thought.messages]}
             for row, thought in zip(prompts, thoughts, strict=True)
+        ]
+    instruct = method_run.method.instruct
+    if instruct is not None:
+        given = [instruct(plan, method_run.seed, _scene(row)) for row in prompts]
+        prompted = [
+            row | {"prompt": [{"role": m.role, "content": m.content}, *row["prompt"]]}
+            for row, m in zip(prompts, given, strict=True)
         ]
     completions = await answer_prompts(
         model,
@@ -153,19 +160,19 @@ def _scene(row: dict[str, Any]) -> Scene:
         family=row["topic_id"],
         context="",
         question=question,
+        is_opinion=row["kind"] == "opinion",
     )
-
-
-def _place(method_run: MethodRun) -> tuple[str, int]:
-    return method_run.method.name, method_run.repeat
 
 
 def _key(plan: Plan, method_run: MethodRun, prompts: Prompts) -> str:
     """Of everything the answers depend on."""
     section = plan.debate
     thinking = (section.max_tokens, section.temperature, section.top_p, section.debaters)
-    how = thinking if method_run.method.think else None
+    how = (*thinking, section.unknown) if method_run.method.think else None
+    instruct = method_run.method.instruct
+    given = instruct and [instruct(plan, method_run.seed, _scene(row)).content for row in prompts]
     ids = [(row["prompt_id"], row["prompt"]) for row in prompts]
     most = plan.evaluate.max_tokens
     name = method_run.method.name, method_run.seed
-    return digest("free", *name, method_run.weights, how, most, plan.engines.dtype, ids)
+    of = ("free", *name, method_run.weights, how, most, plan.engines.dtype, ids)
+    return digest(*of, given) if given else digest(*of)

@@ -11,13 +11,16 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from rldf_ray.compare import methods as folder
-from rldf_ray.compare.thinking import Think
+from rldf_ray.compare.thinking import Scene, Think
+from rldf_ray.models.base import Message
 from rldf_ray.plan import Plan, PlanError
 from rldf_ray.plan.debating import Backend
 from rldf_ray.stages.run import StageFunction
 from rldf_ray.stages.table import STAGES
 
 Last = Literal["sft", "ppo"]
+Instruct = Callable[[Plan, int, Scene], Message]
+"""Of the plan, the seed of the repeat and the scene."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,13 @@ class Training:
         source: the plan whose topics and debates make the data, with the comparison's own seed.
         last: the stage whose model answers.
         stages_of: what each stage's name stands for.
+        data: what its data is called where the same debates become other data; "" is RLDF's.
     """
 
     source: Plan
     last: Last
     stages_of: Mapping[str, StageFunction] = field(default_factory=lambda: STAGES)
+    data: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,14 @@ class Method:
         title: what tables call it.
         training: None for the model as it is.
         think: what it says before it answers; None if nothing.
+        instruct: the message that every question follows; None if it is asked without one.
     """
 
     name: str
     title: str
     training: Training | None = None
     think: Think | None = None
+    instruct: Instruct | None = None
 
 
 Rows = Callable[[Plan, Sequence[str]], list[Method]]
@@ -61,11 +68,14 @@ def known_methods() -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (_module(name).PLACE, name)))
 
 
-def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str]) -> list[Method]:
+def methods_of(
+    plan: Plan, names: Sequence[str] | None, teachers: Sequence[str], controls: bool = False
+) -> list[Method]:
     """The rows of a comparison.
 
     Args:
-        names: files of `compare/methods`; None is all of them.
+        names: files of `compare/methods`; None is all of them that are no control.
+        controls: the controls are rows, too.
         teachers: of teacher-student; none are the plan's own, if it has one.
 
     Raises:
@@ -79,7 +89,10 @@ def methods_of(plan: Plan, names: Sequence[str] | None, teachers: Sequence[str])
     for teacher in teachers:
         _check_backend(teacher)
     methods = []
-    for name in dict.fromkeys(names or known):
+    named = names or [name for name in known if not _is_control(name)]
+    added = [name for name in known if controls and _is_control(name)]
+    in_order = sorted({*named, *added}, key=known.index) if controls else dict.fromkeys(named)
+    for name in in_order:
         rows = _module(name).rows(plan, teachers)
         if names and not rows:
             raise PlanError(f"--method {name}: {_module(name).NEEDS}")
@@ -99,6 +112,10 @@ def _check_backend(teacher: str) -> None:
         TypeAdapter(Backend).validate_python(teacher)
     except ValidationError as error:
         raise PlanError(f"--teacher {teacher}: {error.errors()[0]['msg']}") from error
+
+
+def _is_control(name: str) -> bool:
+    return getattr(_module(name), "CONTROL", False)
 
 
 def _module(name: str) -> Any:

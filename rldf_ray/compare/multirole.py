@@ -64,7 +64,7 @@ def multirole_rows(
     keys = answer_all(plan, method_runs, items, settings.mode, out, progress)
     rows = MultiroleRows([], [], {"the multi-role debate set": items.items})
     for method_run in method_runs:
-        answers = read_answers(out, keys[method_run.method.name, method_run.repeat])
+        answers = read_answers(out, keys[method_run.place])
         rows.items.extend(item_rows(method_run, answers, MULTIROLE))
         rows.results.extend(_shares(method_run, queries, answers, settings))
     return rows

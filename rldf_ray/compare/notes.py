@@ -10,19 +10,22 @@ from rldf_ray.compare.tables import cell_of
 from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet
 from rldf_ray.evaluate.bbq.prompt import RANKED
 from rldf_ray.evaluate.bbq.run_models import set_name, topic_overlap
-from rldf_ray.evaluate.contamination import overlap_sentence
+from rldf_ray.evaluate.contamination import answer_overlap, answers_sentence, overlap_sentence
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.topics.overlap import overlap_counts, topic_texts
+
+HOW = {
+    "rank": "options ranked by the mean log-likelihood of their tokens",
+    "rank_sum": "options ranked by the log-likelihood of the whole answer",
+    "letter": "answers by letter",
+}
 
 
 def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:
     """How the items were answered and what every row was given."""
     number = settings.repeats
-    how = {
-        "rank": "options ranked by the mean log-likelihood of their tokens",
-        "rank_sum": "options ranked by the log-likelihood of the whole answer",
-    }.get(settings.mode, "answers by letter")
+    how = " and ".join(HOW[mode] for mode in settings.modes)
     notes = [
         f"{set_name(plan)}: {len(items.items)} items, the same for all methods and repeats; {how}.",
         _repeats(plan, number),
@@ -57,16 +60,23 @@ def always_unknown_note(results: Rows, titles: Mapping[str, str], always_unknown
     )
 
 
-def overlap_notes(topics: Sequence[Topic], sets: Mapping[str, Sequence[BBQItem]]) -> Iterator[str]:
-    """Whether the topics of training repeat the items; nothing where nothing was trained.
+def overlap_notes(
+    topics: Sequence[Topic],
+    completions: Mapping[str, Sequence[str]],
+    sets: Mapping[str, Sequence[BBQItem]],
+) -> Iterator[str]:
+    """Whether what was trained on repeats the items; nothing where nothing was trained.
 
     Args:
         topics: trained on, or held out for free answers.
+        completions: what each method is trained to say, or to say rather than something else.
         sets: the items answered, by the name of their set.
     """
     trained_on = [topic for topic in topics if topic.split != "eval"]
     for name, items in sets.items() if trained_on else ():
         yield overlap_sentence(topic_overlap(trained_on, items), name)
+        for method, texts in completions.items():
+            yield f"{method}: {answers_sentence(answer_overlap(texts, items), name)}"
     held_out = [topic for topic in topics if topic.split == "eval"]
     if held_out:
         counts = overlap_counts(trained_on, topic_texts(held_out))

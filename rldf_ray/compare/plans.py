@@ -63,6 +63,11 @@ def sampling(plan: Plan) -> Plan:
     )
 
 
+def renamed(source: Plan, name: str) -> Plan:
+    """`source` under a name of its own, where its debates are held in another way."""
+    return source.model_copy(update={"name": name})
+
+
 def debated(source: Plan) -> Plan:
     """The plan of the debates of `source`: the same, whatever data they become.
 

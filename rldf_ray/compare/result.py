@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,17 @@ from rldf_ray.compare.results import (
     given_rows,
     item_rows,
     result_rows,
+    set_of,
 )
+from rldf_ray.compare.runs import data_run_name
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import MEANS, Table, all_tables
 from rldf_ray.compare.writing import costs_csv, csv_text, differences_csv, markdown
 from rldf_ray.evaluate.bbq.items import BBQSet
+from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.run_models import set_name
 from rldf_ray.evaluate.bbq.score import score
+from rldf_ray.evaluate.contamination import completions_of
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.report.abstention import Methods, answered_of
@@ -67,7 +72,7 @@ def build_result(
     settings: Settings,
     methods: Sequence[Method],
     method_runs: Sequence[MethodRun],
-    keys: Mapping[tuple[str, int], str],
+    keys: Mapping[Mode, Mapping[tuple[str, int], str]],
     items: BBQSet,
     multirole: MultiroleRows,
     pairs: int | None,
@@ -77,44 +82,53 @@ def build_result(
     """Figures, tests, tables and costs from what is on disk.
 
     Args:
+        keys: way of asking -> (method, repeat) -> key of its answers.
         topics: trained on, or held out for free answers.
     """
     kept = RunFolder(out / "compare")
-    answered, results = [], []
+    answered: dict[Mode, Rows] = {mode: [] for mode in settings.modes}
+    results: Rows = []
     places: dict[str, list[Positions]] = {}
     costs: dict[str, list[Cost]] = {method.name: [] for method in methods}
     for method_run in method_runs:
-        key = keys[method_run.method.name, method_run.repeat]
-        answers = read_answers(kept, key)
-        answered += item_rows(method_run, answers)
-        results += result_rows(method_run, items.items, answers)
+        for mode in settings.modes:
+            key, set_ = keys[mode][method_run.place], set_of(mode, settings)
+            answers = read_answers(kept, key)
+            answered[mode] += item_rows(method_run, answers, set_)
+            results += result_rows(method_run, items.items, answers, set_)
+            if mode == "letter":
+                name = method_run.method.name
+                places.setdefault(name, []).append(positions_of(items.items, answers))
         results += perplexity_rows(plan, method_run, kept)
-        if settings.mode == "letter":
-            places.setdefault(method_run.method.name, []).append(positions_of(items.items, answers))
+        key = keys[settings.mode][method_run.place]
         took = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
         costs[method_run.method.name].append(
             cost_of(method_run.method, method_run.repeat, pairs, took, out)
         )
     titles = {method.name: method.title for method in methods}
     results += [*multirole.results, *given_rows(plan, settings, list(titles))]
-    every_item = [*answered, *multirole.items]
+    every_item = [*chain.from_iterable(answered.values()), *multirole.items]
     kept.write_table(ITEMS, pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
     kept.write_table(RESULTS, pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
     comparisons = [
-        *compare_all(answered, list(titles), plan.seed),
+        *(
+            comparison
+            for mode, rows in answered.items()
+            for comparison in compare_all(rows, list(titles), plan.seed, mode=mode)
+        ),
         *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,)),
         *compare_scores(settings.figures, list(titles), plan.seed),
     ]
     silent = _always_unknown(items)
     accuracy = silent[ALL]["accuracy"]
     assert accuracy is not None, "a set without items is refused when it is read"
-    tables = all_tables(results, titles, Path(plan.model).name, silent)
+    tables = all_tables(results, titles, Path(plan.model).name, silent, settings)
     means = {name: _mean(repeats) for name, repeats in costs.items()}
     item_sets = {set_name(plan): items.items, **multirole.sets}
     notes = [
         *notes_of(plan, settings, items, pairs),
         always_unknown_note(results, titles, accuracy),
-        *overlap_notes(topics, item_sets),
+        *overlap_notes(topics, _completions(methods, out), item_sets),
         *order_notes(places, titles),
         *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
     ]
@@ -128,7 +142,10 @@ def build_result(
         "items": len(items.items),
         "items_digest": digest([asdict(item) for item in items.items]),
         "files": {name: file_digest(kept.root / name) for name in (ITEMS, RESULTS)},
-        "methods": [_about(method, method_runs, keys, means[method.name]) for method in methods],
+        "methods": [
+            _about(method, method_runs, keys[settings.mode], means[method.name])
+            for method in methods
+        ],
         "always_unknown": silent[ALL],
         "option_order": places,
         "comparisons": [{**asdict(c), "verdict": c.verdict} for c in comparisons],
@@ -137,7 +154,7 @@ def build_result(
     }
     return ComparisonResult(
         titles=titles,
-        answered=answered_of(answered),
+        answered=answered_of(answered[settings.mode]),
         results=results,
         tables=tables,
         comparisons=comparisons,
@@ -159,7 +176,7 @@ def _about(
         "name": method.name,
         "title": method.title,
         "models": [method_run.weights for method_run in own],
-        "answers": [keys[method_run.method.name, method_run.repeat] for method_run in own],
+        "answers": [keys[method_run.place] for method_run in own],
         "cost": cost.as_dict(),
     }
 
@@ -178,6 +195,15 @@ def _always_unknown(items: BBQSet) -> dict[str, dict[str, float | None]]:
         if name in scores.mean_of_categories
     }
     return figures
+
+
+def _completions(methods: Sequence[Method], out: Path) -> dict[str, list[str]]:
+    """What each trained method's data has to be said; by its title."""
+    return {
+        method.title: completions_of(RunFolder(out / "runs" / data_run_name(method.training)))
+        for method in methods
+        if method.training is not None
+    }
 
 
 def _mean(costs: Sequence[Cost]) -> Cost:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from rldf_ray.compare.answers import MethodRun
 from rldf_ray.compare.settings import Settings
 from rldf_ray.evaluate.bbq.items import BBQItem
+from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.score import Score, score
 from rldf_ray.evaluate.bbq.unknown import abstention_auroc, accuracy_curve_area
 from rldf_ray.plan import Plan, PlanError
@@ -66,6 +67,11 @@ MEASURES = {
 Rows = list[dict[str, Any]]
 
 
+def set_of(mode: Mode, settings: Settings) -> str:
+    """What files call the items as they were answered: "bbq", and a second way by its name."""
+    return BBQ if mode == settings.mode else f"{BBQ}_{mode}"
+
+
 def item_rows(method_run: MethodRun, answers: pa.Table, set_: str = BBQ) -> Rows:
     """The answers of one method in one repeat to a set, as rows of ITEM_SCHEMA."""
     return [
@@ -91,7 +97,9 @@ def item_rows(method_run: MethodRun, answers: pa.Table, set_: str = BBQ) -> Rows
     ]
 
 
-def result_rows(method_run: MethodRun, items: Sequence[BBQItem], answers: pa.Table) -> Rows:
+def result_rows(
+    method_run: MethodRun, items: Sequence[BBQItem], answers: pa.Table, set_: str = BBQ
+) -> Rows:
     """The figures of one method in one repeat as rows of RESULT_SCHEMA.
 
     A figure that there is nothing to take from has no row.
@@ -103,7 +111,7 @@ def result_rows(method_run: MethodRun, items: Sequence[BBQItem], answers: pa.Tab
         "method": method_run.method.name,
         "repeat": method_run.repeat,
         "seed": method_run.seed,
-        "set": BBQ,
+        "set": set_,
     }
     groups: Mapping[str, Score] = {**scores.categories, ALL: scores.overall}
     rows = [
@@ -134,7 +142,8 @@ def given_rows(plan: Plan, settings: Settings, methods: Sequence[str]) -> Rows:
             comparison measures itself or that were given already.
     """
     given: Rows = []
-    measured = {BBQ} if plan.evaluate.multirole is None else {BBQ, MULTIROLE}
+    measured = {set_of(mode, settings) for mode in settings.modes}
+    measured |= set() if plan.evaluate.multirole is None else {MULTIROLE}
     seen: set[tuple[object, ...]] = set()
     for path in settings.figures:
         if not Path(path).is_file():

@@ -134,7 +134,7 @@ def debate_run_name(training: Training) -> str:
 
 def data_run_name(training: Training) -> str:
     """The folder of the data that a source's debates become."""
-    return f"data/{_slug(gathered(training.source))}"
+    return f"data/{_slug(gathered(training.source))}{_of_data(training)}"
 
 
 def training_run_name(training: Training, stage: Learning, repeat: int, pairs: int | None) -> str:
@@ -144,7 +144,8 @@ def training_run_name(training: Training, stage: Learning, repeat: int, pairs: i
     debates, of another comparison's first.
     """
     plan = _trained(training, stage, repeat, pairs)
-    return f"trained/{_slug(plan)}-seed{training.source.seed}-repeat{repeat}-{stage}"
+    seeds = f"seed{training.source.seed}-repeat{repeat}"
+    return f"trained/{_slug(plan)}{_of_data(training)}-{seeds}-{stage}"
 
 
 def fewest_pairs(methods: Sequence[Method], out: Path) -> int | None:
@@ -216,6 +217,10 @@ def _trainings(methods: Sequence[Method]) -> list[Training]:
 
 def _trained(training: Training, stage: Learning, repeat: int, pairs: int | None) -> Plan:
     return trained(training.source, stage, training.source.seed + repeat, pairs)
+
+
+def _of_data(training: Training) -> str:
+    return f"-{training.data}" if training.data else ""
 
 
 def _slug(plan: Plan) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rldf_ray.evaluate.bbq.data import categories_in
@@ -9,7 +10,7 @@ from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.judge.run import AUDIT_PAIRS
 from rldf_ray.evaluate.multirole.data import PER_BIAS_TYPE
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Plan, PlanError
 
 LEAST_ITEMS = 240
 
@@ -19,10 +20,12 @@ class Settings:
     """What is compared, besides the plan.
 
     Attributes:
-        methods: files of compare/methods; None is all that the plan has something for.
+        methods: files of compare/methods; None is all that the plan has something for and
+            that are no control.
+        controls: the methods that are controls are rows, too.
         teachers: of teacher-student, a row each; none are the plan's own.
         repeats: repeat r trains and thinks with the plan's seed plus r.
-        mode: how the items are answered: options ranked, or by letter.
+        modes: how the items are answered: options ranked, by letter, or one after the other.
         figures: files of other evaluations of the same methods, in the columns of results.parquet.
         judge: who scores the free answers, vllm:MODEL or openai:MODEL; None is nobody.
         audit_pairs: labelled pairs of each bias type that the judge is audited on; 0 is no audit.
@@ -30,13 +33,19 @@ class Settings:
     """
 
     methods: tuple[str, ...] | None = None
+    controls: bool = False
     teachers: tuple[str, ...] = ()
     repeats: int = 3
-    mode: Mode = "rank"
+    modes: tuple[Mode, ...] = ("rank", "letter")
     figures: tuple[str, ...] = ()
     queries: int = PER_BIAS_TYPE
     judge: str | None = None
     audit_pairs: int = AUDIT_PAIRS
+
+    @property
+    def mode(self) -> Mode:
+        """The way of asking that Table 1 and the figures are of."""
+        return self.modes[0]
 
 
 def plan_with_items(
@@ -72,3 +81,15 @@ def whole_blocks(items: int, categories: int) -> int:
     """Items of each category, in blocks of two conditions and two polarities, `items` or more."""
     blocks = 4 * categories
     return 4 * -(-items // blocks)
+
+
+def ways_of_asking(modes: Sequence[Mode]) -> tuple[Mode, ...]:
+    """One way of asking or two, the first that of Table 1.
+
+    Raises:
+        PlanError: there are more.
+    """
+    different = tuple(dict.fromkeys(modes))
+    if len(different) > 2:
+        raise PlanError(f"--mode {', '.join(different)}: allowed are one way of asking, or two")
+    return different

@@ -6,8 +6,9 @@
 4  self-reflection and teacher-student              set "answers", measures BS, CE, LS
 5  bias score, teachers x bias types                set "answers", measure BS
 
-and two of ours: 6, impartial answers, methods x bias types, set "multirole", where it was run;
-and 7, when a method says that something is not known, set "bbq".
+and some of ours: 6, impartial answers, methods x bias types, set "multirole", where it was run; 7,
+when a method says that something is not known, set "bbq"; 8 and 9, what 1 and 7 are where the same
+items are asked in a second way.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rldf_ray.compare.results import ALL, BBQ, MULTIROLE, Rows
+from rldf_ray.compare.results import ALL, BBQ, MULTIROLE, Rows, set_of
+from rldf_ray.compare.settings import Settings
 
 # The sets and measures of `rldf eval judge` and `rldf eval human import`.
 PEOPLE, JUDGE = "people", "answers"
 # Which way is better: +1 higher, -1 lower, 0 nearer to zero.
 BETTER = {"s_amb": 0, "s_dis": 0, "BS": -1, "perplexity": -1, "unknown_dis": -1}
 MEANS = "mean of categories"
+HOW = {
+    "rank": "options ranked by mean likelihood",
+    "rank_sum": "options ranked by likelihood",
+    "letter": "by letter",
+}
+"""Ways of asking, as titles have them."""
 NAMES = {
     ALL: "Overall",
     MEANS: "Mean of columns",
@@ -105,8 +113,9 @@ def all_tables(
     titles: Mapping[str, str],
     model: str,
     always_unknown: Mapping[str, Mapping[str, float | None]],
+    settings: Settings,
 ) -> list[Table]:
-    """Tables 1 to 5 and 7, and 6 where the multi-role set was run.
+    """Tables 1 to 5 and 7; 6 where the multi-role set was run, 8 and 9 for a second way of asking.
 
     Args:
         titles: method -> what its rows are called, in the order of the rows.
@@ -116,7 +125,7 @@ def all_tables(
     modes = {m: t for m, t in titles.items() if m in {"rldf_self", *teachers}}
     both = "Self-reflection and teacher-student"
     tables = [
-        table_1(results, titles, model, always_unknown),
+        accuracy_table(results, titles, f"{model}, {HOW[settings.mode]}", always_unknown),
         _modes(2, f"{both}, scored by people ({model})", results, modes, PEOPLE),
         _bias(3, f"Bias score by method ({model}), lower is better", results, titles, "method"),
         _modes(4, f"{both}, scored by a judge ({model})", results, modes, JUDGE),
@@ -124,24 +133,35 @@ def all_tables(
     ]
     if groups := _groups(results, MULTIROLE):
         tables.append(_impartial(results, titles, model, groups))
-    return [*tables, _unknown(results, titles, model, always_unknown)]
+    tables.append(
+        _unknown(results, titles, f"{model}, {HOW[settings.mode]}", always_unknown, 7, BBQ)
+    )
+    for mode in settings.modes[1:]:
+        set_, how = set_of(mode, settings), f"{model}, {HOW[mode]}"
+        tables.append(accuracy_table(results, titles, how, always_unknown, 8, set_))
+        tables.append(_unknown(results, titles, how, always_unknown, 9, set_))
+    return tables
 
 
-def table_1(
+def accuracy_table(
     results: Rows,
     titles: Mapping[str, str],
     model: str,
     always_unknown: Mapping[str, Mapping[str, float | None]],
+    number: int = 1,
+    set_: str = BBQ,
 ) -> Table:
     """Accuracy by category, overall (weighted by items), and what the overall figure is made of."""
-    categories = sorted({r["group"] for r in results if r["set"] == BBQ} - {ALL, MEANS})
+    categories = sorted({r["group"] for r in results if r["set"] == set_} - {ALL, MEANS})
     places = [(group, "accuracy") for group in (*categories, ALL, MEANS)]
-    places += [(ALL, m) for m in ("accuracy_amb", "accuracy_dis", "s_amb", "s_dis", "perplexity")]
+    places += [(ALL, m) for m in ("accuracy_amb", "accuracy_dis", "s_amb", "s_dis")]
+    if set_ == BBQ:  # it does not depend on how the items are asked
+        places.append((ALL, "perplexity"))
     columns = {
         place: NAMES.get(place[0 if place[1] == "accuracy" else 1], place[0]) for place in places
     }
     title = f"Accuracy on BBQ's categories ({model})"
-    return _on_bbq(1, title, results, titles, columns, always_unknown)
+    return _on_bbq(number, title, results, titles, columns, always_unknown, set_)
 
 
 def _on_bbq(
@@ -151,10 +171,11 @@ def _on_bbq(
     titles: Mapping[str, str],
     columns: Mapping[tuple[str, str], str],
     always_unknown: Mapping[str, Mapping[str, float | None]],
+    set_: str,
 ) -> Table:
     """Methods by (group, measure), and the row of a model that always says that it is not known."""
     rows = [
-        Row(name, tuple(cell_of(results, method, BBQ, *place) for place in columns))
+        Row(name, tuple(cell_of(results, method, set_, *place) for place in columns))
         for method, name in titles.items()
     ]
     reference = tuple(Cell(always_unknown.get(group, {}).get(m)) for group, m in columns)
@@ -197,6 +218,8 @@ def _unknown(
     titles: Mapping[str, str],
     model: str,
     always_unknown: Mapping[str, Mapping[str, float | None]],
+    number: int,
+    set_: str,
 ) -> Table:
     """Whether a method reads or has become silent: all of it is in Table 1, mixed."""
     columns = {
@@ -207,7 +230,7 @@ def _unknown(
         (ALL, "both_right"): "Both right at some abstention threshold",
     }
     title = f"When it is said that something is not known ({model})"
-    return _on_bbq(7, title, results, titles, columns, always_unknown)
+    return _on_bbq(number, title, results, titles, columns, always_unknown, set_)
 
 
 def _bias(number: int, title: str, results: Rows, methods: Mapping[str, str], head: str) -> Table:

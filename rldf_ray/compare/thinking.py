@@ -29,6 +29,7 @@ class Scene:
         family: scenes of one family begin with the same words.
         context: the scene; empty where there is a question alone.
         options: letters and answers in the order shown; empty where none are shown.
+        is_opinion: whether the question asks for a view, and has no answer.
     """
 
     group: str
@@ -37,6 +38,7 @@ class Scene:
     context: str
     question: str
     options: tuple[tuple[str, str], ...] = ()
+    is_opinion: bool = False
 
     @classmethod
     def of_item(cls, item: BBQItem, prompt: ItemPrompt) -> Scene:

@@ -58,7 +58,7 @@ def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Co
         PlanError, PreflightError, StageError and the like: as a run; what finished is kept.
         ModelError: no reply of the judge is a score; everything else is written.
     """
-    methods = methods_of(plan, settings.methods, settings.teachers)
+    methods = methods_of(plan, settings.methods, settings.teachers, settings.controls)
     _check_scores(plan, methods, settings)
     _check_runs(plan, methods, settings.repeats, out.resolve())
     folder = RunFolder(out.resolve())
@@ -67,7 +67,10 @@ def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Co
         pairs = _train(methods, settings, folder.root, progress)
         method_runs = _method_runs(plan, methods, settings, pairs, folder.root)
         kept = RunFolder(folder.root / "compare")
-        keys = answer_all(plan, method_runs, items, settings.mode, kept, progress)
+        keys = {
+            mode: answer_all(plan, method_runs, items, mode, kept, progress)
+            for mode in settings.modes
+        }
         others = multirole_rows(plan, settings, queries, method_runs, kept, progress)
         measure_perplexities(plan, method_runs, kept, progress)
         topics = _topics(methods, folder.root)

@@ -1,20 +1,29 @@
-"""What training topics must not repeat, and whether a model was trained on what it is asked."""
+"""What training topics must not repeat, and whether a model was trained on what it is asked.
+
+Topics are held against the items' texts, completions against their answer options.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.run_models import SCENES, evaluation_texts, topic_overlap
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.plan import Plan
-from rldf_ray.records import TOPIC_SCHEMA, Topic, topics_of
+from rldf_ray.records import TOPIC_SCHEMA, topics_of
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.topics.overlap import EvaluationTexts
+from rldf_ray.topics.overlap import EvaluationTexts, words
 
 TOPICS = "data/topics.parquet"
+COMPLETIONS = {"data/sft.parquet": ("completion",), "data/pairs.parquet": ("chosen", "rejected")}
+"""Tables that models are trained on, and their columns of what is to be said."""
+
+_PART = re.compile(r"[.!?,;:\n]")
 
 
 def texts_to_avoid(plan: Plan) -> EvaluationTexts:
@@ -29,25 +38,72 @@ def texts_to_avoid(plan: Plan) -> EvaluationTexts:
 
 
 def overlap_with(model: str, items: Sequence[BBQItem]) -> dict[str, int] | None:
-    """How many topics of the run that a model is of repeat the items; None if it is of none."""
-    topics = topics_behind(model)
-    return topic_overlap(topics, items) if topics else None
+    """What the run that a model is of has in common with the items; None if it is of none."""
+    run = run_behind(model)
+    if run is None:
+        return None
+    topics = topics_of(run.read_table(TOPICS, TOPIC_SCHEMA))
+    return topic_overlap(topics, items) | answer_overlap(completions_of(run), items)
 
 
-def topics_behind(model: str) -> list[Topic]:
-    """The topics of the run that a model is of: RUN, RUN/model or RUN/ppo/model."""
+def run_behind(model: str) -> RunFolder | None:
+    """The run that a model is of: RUN, RUN/model or RUN/ppo/model."""
     folder = Path(model).expanduser()
     if not folder.is_dir():  # a name, whose parents would be those of the current folder
-        return []
+        return None
     for run in (folder, *folder.resolve().parents[:2]):
         if (run / "plan.yaml").is_file() and (run / TOPICS).is_file():
-            return topics_of(RunFolder(run).read_table(TOPICS, TOPIC_SCHEMA))
-    return []
+            return RunFolder(run)
+    return None
+
+
+def completions_of(run: RunFolder) -> list[str]:
+    """What the run's models are trained to say, or to say rather than something else."""
+    texts: list[str] = []
+    for table, columns in COMPLETIONS.items():
+        if (run.root / table).is_file():
+            read = run.read_table(table).select(list(columns))
+            texts += [
+                _said(messages) for column in columns for messages in read[column].to_pylist()
+            ]
+    return texts
+
+
+def answer_overlap(completions: Iterable[str], items: Sequence[BBQItem]) -> dict[str, int]:
+    """How many different completions begin with an answer option of the items.
+
+    The beginning of a completion goes to its first punctuation mark; words are compared without
+    case.
+    """
+    options = {tuple(words(option)) for item in items for option in item.options}
+    unknown = {tuple(words(item.options[item.unknown])) for item in items}
+    beginnings = [tuple(words(_PART.split(text.strip(), 1)[0])) for text in set(completions)]
+    return {
+        "completions": len(beginnings),
+        "begin_with_option": sum(beginning in options for beginning in beginnings),
+        "begin_with_unknown": sum(beginning in unknown for beginning in beginnings),
+    }
 
 
 def overlap_sentence(overlap: Mapping[str, int], name: str) -> str:
-    """`topic_overlap` in words; `name` is what the items are of."""
-    return (
+    """`topic_overlap`, and `answer_overlap` if it is there, in words; the items are of `name`."""
+    of_topics = (
         f"Of {overlap['topics']} training topics {overlap['ngram']} have eight words in a row in "
         f"common with an item of {name}, and {overlap['same_words']} the same words."
     )
+    return (
+        f"{of_topics} {answers_sentence(overlap, name)}" if "completions" in overlap else of_topics
+    )
+
+
+def answers_sentence(overlap: Mapping[str, int], name: str) -> str:
+    """`answer_overlap` in words; the items are of `name`."""
+    return (
+        f"Of {overlap['completions']} different completions {overlap['begin_with_option']} begin "
+        f"with an answer option of {name}, {overlap['begin_with_unknown']} of them with one that "
+        "says that it is not known."
+    )
+
+
+def _said(messages: Sequence[Mapping[str, Any]]) -> str:
+    return str(messages[-1]["content"]) if messages else ""

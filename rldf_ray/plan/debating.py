@@ -136,6 +136,11 @@ class DebateSection(Section):
     examples: int = described(
         0, "statements of other debates, written for this project, shown to debaters", ge=0, le=6
     )
+    unknown: Literal["own", "bbq"] = described(
+        "own",
+        "how debaters on a scene are to say that something is not known: fourteen wordings of this "
+        "project's, or twelve that hold the ten of BBQ's answer options",
+    )
     debates: int = described(
         5000,
         "debate instances over all bias types; topics are debated in turn",

@@ -46,7 +46,11 @@ RUNTIME_FIELDS = (
     "train.max_failures",
 )
 
-ADDED_FIELDS: Mapping[str, object] = {"debate.protocol": "multirole"}
+ADDED_FIELDS: Mapping[str, object] = {
+    "debate.protocol": "multirole",
+    "debate.unknown": "bbq",
+    "sft.held_out_share": 0.0,
+}
 """Fields that plans of earlier versions lack, with what those plans meant.
 
 With these values a plan's digest is what it was, so runs and stores begun before go on.

@@ -85,7 +85,12 @@ def _data(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def sft_notes(sft: Mapping[str, Any] | None) -> Iterator[str]:
-    """What SFT did not learn from."""
+    """What SFT did not learn from, and how far it went."""
+    if sft is not None and sft.get("passes"):
+        yield (
+            f"SFT ended after pass {sft['passes']}: of all its passes the one with the lowest loss "
+            f"on {sft['held_out']} held-out examples."
+        )
     if sft is not None and sft["too_long"]:
         yield (
             f"{sft['too_long']} of {sft['examples'] + sft['too_long']} examples were left out of "
@@ -199,6 +204,12 @@ def _evaluation(report: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"{repeated} of the run's {overlap['topics']} topics repeat text of the items it is "
             "evaluated on here: what those items show is in part what was learned from them."
+        )
+    if overlap is not None and overlap.get("begin_with_unknown"):
+        yield (
+            f"{overlap['begin_with_unknown']} of {overlap['completions']} different completions "
+            "trained on begin with an item's own words for not known: what those items show is in "
+            "part that wording."
         )
     rewards = {name: m["reward"] for name, m in evaluation["models"].items()}
     if rewards.get("base") and rewards.get("policy"):

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.console import Bar
+from rldf_ray.evaluate.contamination import answer_overlap, completions_of
 from rldf_ray.records import TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run
 from rldf_ray.storage.results import EvaluationResult
@@ -53,7 +54,10 @@ def evaluate(run: Run) -> EvaluationResult:
                 for name in folders
             },
             "always_unknown": multiple_choice.always_unknown(items),
-            "overlap": multiple_choice.topic_overlap(trained_on, items.items),
+            "overlap": {
+                **multiple_choice.topic_overlap(trained_on, items.items),
+                **answer_overlap(completions_of(run.folder), items.items),
+            },
             "accuracy_change": {
                 name: multiple_choice.difference(items, scores["base"], scores[name], seed)
                 for name in ("sft", "policy")

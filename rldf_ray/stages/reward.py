@@ -54,6 +54,7 @@ def _asked_about_undebated_scenes(run: Run) -> dict[str, Any] | None:
     scenes = undebated_scenes(
         run.folder.read_table("data/prompts.parquet").to_pylist(),
         topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA)),
+        run.plan.debate.unknown,
     )
     if not scenes:
         return None

@@ -80,13 +80,14 @@ def overlap_counts(topics: Iterable[Topic], evaluated: EvaluationTexts) -> dict[
 
 def _ngrams(text: str) -> Iterator[int]:
     # Hashes, since the n-grams of all BBQ are a million; they are never written down.
-    words = _words(text)
-    return (hash(tuple(words[i : i + NGRAM])) for i in range(len(words) - NGRAM + 1))
+    said = words(text)
+    return (hash(tuple(said[i : i + NGRAM])) for i in range(len(said) - NGRAM + 1))
 
 
 def _bag(text: str) -> str:
-    return " ".join(sorted(_words(text)))
+    return " ".join(sorted(words(text)))
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
+    """Its words, lower case and without punctuation."""
     return _WORD.findall(text.lower())

@@ -23,7 +23,7 @@ from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.perplexity import perplexity
 from rldf_ray.evaluate.perplexity.perplexity import Perplexity
 from rldf_ray.plan import Plan
-from rldf_ray.records import TOPIC_SCHEMA, table_of
+from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, TOPIC_SCHEMA, table_of
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE
 from tests.fakes import RecordingModel, judgement, opinion, plan_with
@@ -58,6 +58,8 @@ class Machine:
                 facts["tokens"] = TOKENS
                 if stage == "data":
                     folder.write_table("data/prompts.parquet", prompts_table(TOPICS))
+                    folder.write_table("data/sft.parquet", SFT_SCHEMA.empty_table())
+                    folder.write_table("data/pairs.parquet", PAIR_SCHEMA.empty_table())
                 folder.finish(stage, plan.digest(), facts)
         folder.write_json("report.json", REPORT)
 
@@ -124,4 +126,5 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def compare(out: Path, plan: Plan | None = None, **settings: Any) -> Any:
-    return work.compare(plan or plan_with(), Settings(**settings), out, Progress())
+    given = {"modes": ("rank",), **settings}
+    return work.compare(plan or plan_with(), Settings(**given), out, Progress())

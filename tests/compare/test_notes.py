@@ -25,9 +25,9 @@ def test_training_topics_are_held_against_the_held_out_prompts_too() -> None:
         topic("A queue at the station.", "ppo"),
         topic("The station at a queue", "eval", question),
     ]
-    (note,) = overlap_notes(topics, {})
+    (note,) = overlap_notes(topics, {}, {})
     assert note == (
         "Of 2 training topics 1 have eight words in a row in common with an item of the held-out "
         "topics, and 1 the same words."
     )
-    assert list(overlap_notes(topics[:2], {})) == []
+    assert list(overlap_notes(topics[:2], {}, {})) == []

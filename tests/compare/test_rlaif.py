@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from rldf_ray.compare.method import methods_of
-from rldf_ray.compare.methods.rlaif import SampledAnswers
+from rldf_ray.compare.methods.rlaif import SampledAnswers, answerers_of
 from rldf_ray.dataset.preference_data import preference_data, prompt_of
 from rldf_ray.plan import Plan
 from rldf_ray.protocols import multirole
@@ -38,7 +38,7 @@ def collected(plan: Plan, model: RecordingModel) -> list[Statement]:
         referee=PromptedReferee(model, plan.seed),
     )
     debates = multirole.items(TOPICS, plan)
-    asyncio.run(hold_all(SampledAnswers(), debates, cast, kept.__setitem__))
+    asyncio.run(hold_all(SampledAnswers(answerers_of), debates, cast, kept.__setitem__))
     return [statement for place in sorted(kept) for statement in kept[place]]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Answering, Cost
+from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import ALL, BBQ, JUDGE, MEANS, all_tables, cell_of, find
 from rldf_ray.compare.writing import (
     costs_csv,
@@ -29,7 +30,7 @@ SILENT = {
 
 # ruff: noqa: E501 - tables are as wide as they are
 GOLDEN = """\
-**Table 1. Accuracy on BBQ's categories (m_1)**
+**Table 1. Accuracy on BBQ's categories (m_1, options ranked by mean likelihood)**
 
 | method | Age | Overall | Mean of columns | Ambiguous | Disambiguated | s_AMB | s_DIS | Perplexity |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -81,7 +82,7 @@ def results() -> list[Any]:
 
 
 def tables(more: list[Any] = []) -> list[Any]:  # noqa: B006
-    return all_tables([*results(), *more], TITLES, "m_1", SILENT)
+    return all_tables([*results(), *more], TITLES, "m_1", SILENT, Settings(modes=("rank",)))
 
 
 def test_a_cell_is_mean_and_sample_deviation_over_the_repeats() -> None:
@@ -231,7 +232,7 @@ def test_differences_and_costs_have_a_line_each_in_csv() -> None:
     assert line == {
         "method": "sft", "against": "default", "condition": "ambig", "value": "0.25", "low": "0.1",
         "high": "0.4", "p": "0.01", "n": "8", "templates": "8", "p_holm": "0.02",
-        "verdict": "better",
+        "mode": "", "verdict": "better",
     }  # fmt: skip
     cost = Cost(pairs=9, answering=Answering(12, 0.25), remarks=("one", "two"))
     first, second = csv.DictReader(io.StringIO(costs_csv({"default": Cost(), "sft": cost})))

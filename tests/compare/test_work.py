@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ def free(request: ChatRequest) -> bool:
 def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_path: Path) -> None:
     found = compare(tmp_path)
     items = len(load_items(plan_with()).items)
-    # Default once for all repeats; CoT, FairThinking, SFT, RLAIF and self-reflection in each.
-    assert len(machine.ranked) == 1 + 5 * 3
+    # Default once for all repeats; the six others in each.
+    assert len(machine.ranked) == 1 + 6 * 3
     thoughts = [r for r in machine.said.requests if not free(r)]
     assert len(thoughts) == 3 * items * (1 + 3)
     rows = pq.read_table(tmp_path / "compare/results.parquet").to_pylist()
@@ -37,12 +38,12 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
         (m, r) for m in found.titles for r in range(3)
     }
     answered = pq.read_table(tmp_path / "compare/eval/items.parquet").to_pylist()
-    assert len(answered) == 6 * 3 * items
+    assert len(answered) == 7 * 3 * items
     summary = json.loads((tmp_path / "compare/compare.json").read_text(encoding="utf-8"))
     assert summary["seeds"] == [0, 1, 2] and summary["pairs"] == 9
     better = [c for c in summary["comparisons"] if c["verdict"] == "better"]
     assert {(c["method"], c["against"]) for c in better} == {
-        (m, a) for m in ("rlaif", "rldf_self") for a in ("default", "sft")
+        (m, a) for m in ("rlaif", "rldf_self") for a in ("default", "instructed", "sft")
     }
     text = (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
     assert "**Table 1." in text and "its judge is the model itself" in text
@@ -54,14 +55,14 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
 
 def test_every_model_is_read_once_for_its_perplexity(machine: Machine, tmp_path: Path) -> None:
     found = compare(tmp_path, repeats=2)
-    # Default, CoT and FairThinking are one model; SFT, RLAIF and RLDF one a repeat.
+    # Default, instructed or not, CoT and FairThinking are one model; SFT, RLAIF and RLDF one a repeat.
     assert len(machine.read) == len(set(machine.read)) == 1 + 2 * 3
     read = {
         (r["method"], r["repeat"]): r["value"]
         for r in found.results
         if r["measure"] == "perplexity"
     }
-    assert len(read) == 6 * 2
+    assert len(read) == 7 * 2
     assert read["cot", 1] == read["default", 0] == 20.0 and read["rldf_self", 1] == 21.0
     compare(tmp_path, repeats=2)
     assert len(machine.read) == 7
@@ -73,7 +74,7 @@ def test_whom_a_model_that_reads_nothing_is_ahead_of_is_said(
     found = compare(tmp_path, repeats=1)
     (note,) = [n for n in found.notes if n.startswith("A model that always says")]
     # All that PPO did not train answer "unknown" here: they are level with it.
-    assert "0.500 overall, at or ahead of Default, CoT, FairThinking, SFT." in note
+    assert "0.500 overall, at or ahead of Default, Instructed, CoT, FairThinking, SFT." in note
 
 
 def test_whether_topics_repeat_the_items_is_said(machine: Machine, tmp_path: Path) -> None:
@@ -89,12 +90,36 @@ def test_whether_topics_repeat_the_items_is_said(machine: Machine, tmp_path: Pat
 
 def test_a_method_that_answers_by_place_is_seen_to(machine: Machine, tmp_path: Path) -> None:
     machine.by_place = True
-    found = compare(tmp_path, repeats=1, methods=("default", "rldf_self"), mode="letter")
+    found = compare(tmp_path, repeats=1, methods=("default", "rldf_self"), modes=("letter",))
     assert any(n.startswith("Default: 100 %") and "shown as A" in n for n in found.notes)
     text = (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
     (row,) = [line for line in text.splitlines() if line.startswith("| Default | 1.000 | 0.000")]
     assert row == "| Default | 1.000 | 0.000 | 0.000 | 1.000 | 0.000 | 0.000 | 1.000 |"
     assert found.summary["option_order"]["default"][0]["chosen"]["A"]["share"] == 1.0
+
+
+def test_the_same_items_are_asked_in_two_ways_and_both_are_in_every_file(
+    machine: Machine, tmp_path: Path
+) -> None:
+    found = compare(tmp_path, repeats=1, methods=("default", "rldf_self"), modes=("rank", "letter"))
+    items = len(load_items(plan_with()).items)
+    answered = pq.read_table(tmp_path / "compare/eval/items.parquet").to_pylist()
+    asked = {"bbq": 2 * items, "bbq_letter": 2 * items}
+    assert Counter(row["set"] for row in answered) == asked
+    rows = pq.read_table(tmp_path / "compare/results.parquet").to_pylist()
+    measured = {
+        name: {(r["method"], r["measure"]) for r in rows if r["set"] == name} for name in asked
+    }
+    assert measured["bbq"] - measured["bbq_letter"] == {
+        (method, "perplexity") for method in ("default", "rldf_self")
+    }
+    assert {c["mode"] for c in found.summary["comparisons"]} == {"rank", "letter"}
+    titles = {table.number: table.title for table in found.tables}
+    assert sorted(titles) == [1, 2, 3, 4, 5, 7, 8, 9]
+    assert "ranked" in titles[1] and "by letter" in titles[8] and "by letter" in titles[9]
+    text = (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
+    assert f"| all ({items}), ranked |" in text and f"| all ({items}), by letter |" in text
+    assert any("ranked" in note and "by letter" in note for note in found.notes)
 
 
 def test_the_order_of_options_nobody_was_shown_is_not_told(
@@ -133,7 +158,7 @@ def test_free_answers_are_left_for_a_judge(machine: Machine, tmp_path: Path) -> 
     compare(tmp_path, repeats=2)
     path = tmp_path / "compare/free_answers.parquet"
     rows = pq.read_table(path).to_pylist()
-    assert len(rows) == 6 * 2 * 3 and {len(r["answer"]) > 0 for r in rows} == {True}
+    assert len(rows) == 7 * 2 * 3 and {len(r["answer"]) > 0 for r in rows} == {True}
     assert len({(r["method"], r["repeat"], r["prompt_id"]) for r in rows}) == len(rows)
     assert {r["method"] for r in rows if r["thought"]} == {"cot", "fair_thinking"}
     # Every trained model's weights once, after the model as it is has answered.
@@ -148,7 +173,7 @@ def test_free_answers_are_left_for_a_judge(machine: Machine, tmp_path: Path) -> 
         encoding="utf-8"
     )
     page = (tmp_path / "compare/figures/figure-7-cases.html").read_text(encoding="utf-8")
-    assert page.count("<article>") == 6 * page.count("<section>") > 0 and "FairThinking" in page
+    assert page.count("<article>") == 7 * page.count("<section>") > 0 and "FairThinking" in page
 
 
 def test_methods_without_topics_have_no_held_out_prompts(machine: Machine, tmp_path: Path) -> None:
@@ -196,7 +221,7 @@ def test_more_repeats_go_on_from_those_there_are(machine: Machine, tmp_path: Pat
     assert machine.stages["ppo"] == 2 and machine.stages["debates"] == 2
     compare(tmp_path, repeats=2)
     assert machine.stages["ppo"] == 4 and machine.stages["debates"] == 2
-    assert len(machine.ranked) == 1 + 5 * 2
+    assert len(machine.ranked) == 1 + 6 * 2
 
 
 def test_a_kill_among_the_answers_loses_none(
@@ -215,7 +240,7 @@ def test_a_kill_among_the_answers_loses_none(
     said = len(machine.said.requests)
     monkeypatch.setattr(answers, "_ranked", whole)
     compare(tmp_path, repeats=1)
-    assert len(machine.ranked) == 6
+    assert len(machine.ranked) == 7
     assert len([r for r in machine.said.requests if not free(r)]) == said
 
 
@@ -304,7 +329,7 @@ def test_thinking_that_was_cut_off_keeps_its_seconds(
     left = 10_000
     compare(tmp_path, methods=("cot",), repeats=1)
     # Ranked in another way, the scenes have been thought about already.
-    compare(tmp_path, methods=("cot",), repeats=1, mode="rank_sum")
+    compare(tmp_path, methods=("cot",), repeats=1, modes=("rank_sum",))
     facts = [
         json.loads(p.read_text(encoding="utf-8"))
         for p in (tmp_path / "compare/answers").glob("*.json")

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.run_models import SCENES, load_items
 from rldf_ray.evaluate.contamination import (
+    answer_overlap,
+    answers_sentence,
+    completions_of,
     overlap_sentence,
     overlap_with,
+    run_behind,
     texts_to_avoid,
-    topics_behind,
 )
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.storage.run_folder import RunFolder
@@ -35,16 +39,18 @@ def run(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("model", ["", "model", "ppo/model"])
 def test_the_topics_of_a_runs_models_are_held_against_the_items(run: Path, model: str) -> None:
     (run / model).mkdir(parents=True, exist_ok=True)
-    assert len(topics_behind(str(run / model))) == 3
+    assert run_behind(str(run / model)) is not None
     found = overlap_with(str(run / model), ITEMS)
-    assert found == {"topics": 3, "items": len(ITEMS), "ngram": 1, "same_words": 1}
+    assert found is not None
+    of_topics = {name: found[name] for name in ("topics", "items", "ngram", "same_words")}
+    assert of_topics == {"topics": 3, "items": len(ITEMS), "ngram": 1, "same_words": 1}
     assert overlap_sentence(found, "BBQ").startswith("Of 3 training topics 1 have eight words")
 
 
 @pytest.mark.parametrize("model", ["embedded", "openai:m", "ppo/model/deeper"])
 def test_a_model_of_no_run_has_no_topics(run: Path, model: str) -> None:
     path = str(run / model) if "deeper" in model else model
-    assert topics_behind(path) == [] and overlap_with(path, ITEMS) is None
+    assert run_behind(path) is None and overlap_with(path, ITEMS) is None
 
 
 @pytest.mark.parametrize("model", ["embedded", "openai:m", "some/name"])
@@ -52,7 +58,7 @@ def test_where_the_command_is_called_does_not_matter(
     run: Path, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(run)
-    assert topics_behind(model) == []
+    assert run_behind(model) is None
 
 
 def test_no_topic_may_repeat_an_item_that_the_sample_left_out() -> None:
@@ -69,3 +75,34 @@ def test_no_topic_may_repeat_a_query_of_the_multirole_set(tmp_path: Path) -> Non
     assert texts_to_avoid(plan_with()).overlap(repeating) is None
     plan = plan_with(f"evaluate.multirole={tmp_path}")
     assert texts_to_avoid(plan).overlap(repeating) == "ngram"
+
+
+def test_completions_are_held_against_the_items_answer_options(run: Path) -> None:
+    item = ITEMS[0]
+    unknown, *names = sorted(item.options, key=lambda option: option != item.options[item.unknown])
+    said = [f"{unknown.upper()}. No one was seen.", f"{names[0]}, as it says.", "Nobody can tell."]
+    folder = RunFolder(run)
+    folder.write_table("data/sft.parquet", _table(completion=[said[0], said[1], said[0]]))
+    folder.write_table("data/pairs.parquet", _table(chosen=[said[2]], rejected=[said[1]]))
+    assert sorted(completions_of(folder)) == sorted([*said, said[0], said[1]])
+    found = answer_overlap(completions_of(folder), ITEMS)
+    assert found == {"completions": 3, "begin_with_option": 2, "begin_with_unknown": 1}
+    assert overlap_with(str(run), ITEMS) == {**(overlap_with(str(run), ITEMS) or {}), **found}
+    assert answers_sentence(found, "BBQ") == (
+        "Of 3 different completions 2 begin with an answer option of BBQ, 1 of them with one that "
+        "says that it is not known."
+    )
+
+
+def test_an_option_inside_a_completion_or_with_more_words_is_no_beginning() -> None:
+    name = ITEMS[0].options[ITEMS[0].unknown]
+    said = [f"I think {name}.", f"{name} to anybody here.", ""]
+    assert answer_overlap(said, ITEMS)["begin_with_option"] == 0
+
+
+def _table(**columns: list[str]) -> pa.Table:
+    messages = {
+        name: [[{"role": "assistant", "content": text}] for text in texts]
+        for name, texts in columns.items()
+    }
+    return pa.table(messages)

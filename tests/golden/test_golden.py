@@ -331,7 +331,7 @@ def test_a_comparison(ranking: Machine, here: Path, known: dict[str, str]) -> No
     figures = _figures(names)
     by_option = {"repeats": 2, "teachers": teachers, "figures": figures}
     compare(here / "ranked", plan, **by_option)
-    compare(here / "lettered", plan, methods=("default", "cot"), repeats=1, mode="letter")
+    compare(here / "lettered", plan, methods=("default", "cot"), repeats=1, modes=("letter",))
     requests = [
         (r.address, r.seed, [(m.role, m.content) for m in r.messages], r.max_tokens)
         for r in ranking.said.requests

@@ -9,7 +9,7 @@ from rldf_ray.compare.thinking import Scene, Thinker, Thought, render
 from rldf_ray.models.base import Message
 from rldf_ray.plan import Plan
 
-PLACE = 1
+PLACE = 2
 
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
@@ -17,10 +17,14 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     return [Method("cot", "CoT", think=think)]
 
 
-async def think(thinker: Thinker, scene: Scene) -> Thought:
-    """Reasoning as the model's own turn, and the question once more."""
+async def think(thinker: Thinker, scene: Scene, before: Sequence[Message] = ()) -> Thought:
+    """Reasoning as the model's own turn, and the question once more.
+
+    Args:
+        before: messages that the conversation begins with.
+    """
     shown = {"question": scene.question, "options": scene.options}
     question = Message("user", render("cot_think", context=scene.context, **shown))
-    reasoning = await thinker.say((question,), scene, "reasoning")
+    reasoning = await thinker.say((*before, question), scene, "reasoning")
     again = Message("user", render("answer_after", **shown))
-    return Thought(reasoning, (question, Message("assistant", reasoning), again))
+    return Thought(reasoning, (*before, question, Message("assistant", reasoning), again))

@@ -16,7 +16,7 @@ from rldf_ray.plan import Plan
 from rldf_ray.records import Identity
 from rldf_ray.topics.bias_type import BiasTypeError, bias_type
 
-PLACE = 2
+PLACE = 4
 
 # BBQ's categories that are called otherwise here, or are about two things at once.
 _TYPES = {

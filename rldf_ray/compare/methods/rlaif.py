@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import sampling
@@ -19,25 +20,29 @@ from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Completion, Message
 from rldf_ray.plan import Part, Plan
 from rldf_ray.protocols import multirole
+from rldf_ray.protocols.multirole.debate import Seating
 from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Debate, Identity, Statement, Topic
 from rldf_ray.stages.debates import debates
 from rldf_ray.stages.table import STAGES
 
-PLACE = 4
+PLACE = 7
 NOBODY = Identity("policy", "the", "")
 
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     """One row."""
-    made = dict(STAGES) | {"debates": partial(debates, protocol=SampledAnswers())}
+    made = dict(STAGES) | {"debates": partial(debates, protocol=SampledAnswers(answerers_of))}
     return [Method("rlaif", "RLAIF", Training(sampling(plan), "ppo", made))]
 
 
+@dataclass(frozen=True)
 class SampledAnswers:
     """The multi-role debate's items, rounds and referee, with answers instead of debaters."""
 
-    ROLES: Mapping[str, Part] = multirole.ROLES
+    seated: Seating
+
+    ROLES: ClassVar[Mapping[str, Part]] = multirole.ROLES
 
     def items(self, topics: Sequence[Topic], plan: Plan) -> list[Debate]:
         """The same instances as the debates'."""
@@ -49,7 +54,7 @@ class SampledAnswers:
 
     async def hold(self, item: Debate, cast: Cast) -> list[Statement]:
         """Sample the answers of one item and have them refereed, round by round."""
-        return await multirole.hold(item, cast, seated=answerers_of)
+        return await multirole.hold(item, cast, seated=self.seated)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import debating
 from rldf_ray.plan import Plan
 
-PLACE = 5
+PLACE = 10
 
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:

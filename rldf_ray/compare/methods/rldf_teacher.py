@@ -11,7 +11,7 @@ from rldf_ray.compare.plans import debating, own_teacher
 from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Plan, PlanError, Speaker
 
-PLACE = 6
+PLACE = 11
 NEEDS = "no teacher; give --teacher vllm:MODEL or openai:MODEL, or one in the plan"
 
 

@@ -8,7 +8,7 @@ from rldf_ray.compare.method import Method, Training
 from rldf_ray.compare.plans import debating, own_teacher
 from rldf_ray.plan import Plan
 
-PLACE = 3
+PLACE = 5
 
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:

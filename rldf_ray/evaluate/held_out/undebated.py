@@ -17,7 +17,7 @@ from more_itertools import interleave_longest
 from rldf_ray.models.reward_score import RewardModel, reward_model
 from rldf_ray.records import Topic
 from rldf_ray.stats import share_estimate
-from rldf_ray.topics.unknown import UNKNOWN
+from rldf_ray.topics.unknown import UNKNOWN, Wordings
 
 MOST = 24
 """Scenes asked about: each is six answers to read."""
@@ -26,7 +26,9 @@ Row = Mapping[str, Any]
 Rewards = dict[str, float]
 
 
-def undebated_scenes(prompts: Iterable[Row], topics: Iterable[Topic]) -> list[dict[str, Any]]:
+def undebated_scenes(
+    prompts: Iterable[Row], topics: Iterable[Topic], wordings: Wordings
+) -> list[dict[str, Any]]:
     """Judgement topics of the `ppo` and `eval` splits with both their prompts, at most MOST.
 
     The bias types take turns, and within one the ids' hashes decide.
@@ -34,6 +36,7 @@ def undebated_scenes(prompts: Iterable[Row], topics: Iterable[Topic]) -> list[di
     Args:
         prompts: rows of data/prompts.parquet.
         topics: those of the run.
+        wordings: how the debaters were to say that something is not known.
 
     Returns:
         Rows with `plain` and `clue` (messages), `right`, `wrong` and `unknown` (answers).
@@ -49,8 +52,9 @@ def undebated_scenes(prompts: Iterable[Row], topics: Iterable[Topic]) -> list[di
         by_type.setdefault(scenes[topic_id].bias_type, []).append(topic_id)
     in_turn = interleave_longest(*(by_type[name] for name in sorted(by_type)))
     ids = islice(in_turn, MOST)
+    unknown = UNKNOWN[wordings]
     return [
-        {**prompts_of[topic_id], **_answers(scenes[topic_id], UNKNOWN[i % len(UNKNOWN)])}
+        {**prompts_of[topic_id], **_answers(scenes[topic_id], unknown[i % len(unknown)])}
         for i, topic_id in enumerate(ids)
     ]
 

@@ -11,6 +11,7 @@ from rldf_ray.plan import Plan
 from rldf_ray.protocols.multirole.layouts import Layout, render, system_prompt, turn_prompt
 from rldf_ray.records import Debate, Identity, TopicKind
 from rldf_ray.topics.bias_type import bias_type
+from rldf_ray.topics.unknown import two_wordings
 
 
 class Participant(Protocol):
@@ -32,7 +33,7 @@ class Debater:
         table: everybody who may sit in the debate, itself included; empty if it knows nobody.
         examples: statements of other debates on opinions that it is shown.
         kind: of the topic: an opinion is argued for and against, a judgement is concluded.
-        wording: which ways to say that something is not known its prompt names.
+        unknown: the ways to say that something is not known that its prompt names.
     """
 
     identity: Identity
@@ -45,14 +46,18 @@ class Debater:
     table: tuple[Identity, ...] = ()
     examples: int = 0
     kind: TopicKind = "opinion"
-    wording: int = 0
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def system(self) -> str:
+        """Its instruction, the same for everybody at the table."""
+        table = self.table or (self.identity,)
+        return system_prompt(table, self.examples, self.kind, self.unknown)
 
     async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
         """A statement for round `number`, after `discussion`: topic and transcript so far."""
-        table = self.table or (self.identity,)
-        system = system_prompt(table, self.examples, self.kind, self.wording)
         turn = render("turn", number=number, identity=self.identity, kind=self.kind)
-        return await Agent(model=self.model, seed=self.seed, system=system).say(
+        return await Agent(model=self.model, seed=self.seed, system=self.system).say(
             turn_prompt(self.layout, discussion, turn),
             address,
             max_tokens=self.max_tokens,
@@ -77,7 +82,9 @@ def debaters_of(debate: Debate, plan: Plan, model: ChatModel) -> list[Debater]:
             table=bias_type(debate.topic.bias_type).identities,
             examples=section.examples,
             kind=debate.topic.kind,
-            wording=seed_of(plan.seed, f"{debate.debate_id}/wording"),
+            unknown=two_wordings(
+                section.unknown, seed_of(plan.seed, f"{debate.debate_id}/wording")
+            ),
         )
         for identity in debate.identities
     ]

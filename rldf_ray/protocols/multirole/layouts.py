@@ -24,7 +24,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.records import Identity, TopicKind
-from rldf_ray.topics.unknown import UNKNOWN
 
 render = prompts_beside(__file__)
 
@@ -37,16 +36,18 @@ def turn_prompt(layout: Layout, discussion: str, turn: str) -> str:
 
 
 def system_prompt(
-    identities: Sequence[Identity], examples: int, kind: TopicKind = "opinion", wording: int = 0
+    identities: Sequence[Identity],
+    examples: int,
+    kind: TopicKind = "opinion",
+    unknown: Sequence[str] = (),
 ) -> str:
     """What every prompt of debates at a table of `identities` begins with, under both layouts.
 
     Args:
         examples: statements of other debates on opinions that are shown (`debate_examples`).
-        wording: on a judgement topic, which of `UNKNOWN` it names, and the one that follows.
+        unknown: on a judgement topic, the ways it names to say that something is not known.
     """
     if kind == "judgement":
-        unknown = [UNKNOWN[(wording + i) % len(UNKNOWN)] for i in (0, 1)]
         return render("system_judgement", unknown=unknown)
     return render("system", identities=identities, examples=debate_examples(examples))
 

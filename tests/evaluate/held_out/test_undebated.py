@@ -22,7 +22,7 @@ ANSWERS = ("right", "wrong", "unknown")
 
 
 def scenes_of(topics: list[Any]) -> list[dict[str, Any]]:
-    return undebated_scenes(prompts_table(topics).to_pylist(), topics)
+    return undebated_scenes(prompts_table(topics).to_pylist(), topics, "own")
 
 
 def test_only_scenes_of_other_splits_are_asked_about_with_both_prompts() -> None:
@@ -31,7 +31,7 @@ def test_only_scenes_of_other_splits_are_asked_about_with_both_prompts() -> None
     assert (scene["plain"], scene["clue"]) == (prompt_of(asked, False), prompt_of(asked, True))
     assert scene["plain"] != scene["clue"]
     assert (scene["right"], scene["wrong"]) == ("The young baker.", "The old baker.")
-    assert scene["unknown"] == f"{UNKNOWN[0]}."
+    assert scene["unknown"] == f"{UNKNOWN['own'][0]}."
 
 
 def test_few_scenes_are_of_all_bias_types_and_of_all_ways_to_leave_it_open() -> None:
@@ -41,7 +41,7 @@ def test_few_scenes_are_of_all_bias_types_and_of_all_ways_to_leave_it_open() -> 
     assert len(scenes) == MOST
     theirs = [prompt_of(topic, True) for topic in others]
     assert [scene["clue"] in theirs for scene in scenes[:6]] == [False, True] * 3
-    assert {scene["unknown"] for scene in scenes} == {f"{words}." for words in UNKNOWN}
+    assert {scene["unknown"] for scene in scenes} == {f"{words}." for words in UNKNOWN["own"]}
     assert scenes_of([*others, *ages[::-1]]) == scenes
 
 

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.models.base import ChatRequest, Completion, seed_of
-from rldf_ray.protocols.multirole.debater import Debater
+from rldf_ray.protocols.multirole.debater import Debater, debaters_of
 from rldf_ray.protocols.multirole.layouts import debate_examples, system_prompt
-from rldf_ray.records import Conclusion, Context
+from rldf_ray.records import Conclusion, Context, Debate
 from rldf_ray.referee.prompted import PromptedReferee, render
 from rldf_ray.referee.verdict import SCORES, expected_score
 from rldf_ray.topics.bias_type import bias_type
-from rldf_ray.topics.unknown import UNKNOWN
-from tests.fakes import RecordingModel, completion, probabilities
+from rldf_ray.topics.unknown import UNKNOWN, Wordings
+from tests.fakes import RecordingModel, completion, judgement, plan_with, probabilities
 
 quick = settings(deadline=None, max_examples=40)
 
@@ -199,18 +199,23 @@ async def test_a_judgement_is_concluded_and_an_opinion_argued_for_and_against() 
     assert not any(e.text in judgement.messages[0].content for e in debate_examples(6))
 
 
-async def test_a_debater_is_told_of_the_two_ways_to_say_unknown_that_its_wording_stands_for() -> (
-    None
-):
+async def test_a_debaters_prompt_names_its_ways_to_say_that_something_is_not_known() -> None:
     model = RecordingModel()
-    for wording in range(len(UNKNOWN) + 1):
-        told = replace(debater(model), kind="judgement", wording=wording)
-        await told.speak("Topic: T", 1, str(wording), "d")
-    prompts = [request.messages[0].content for request in model.requests]
-    found = [prompt.partition("otherwise ")[2].split('"')[1:4:2] for prompt in prompts]
-    following = [*UNKNOWN[1:], UNKNOWN[0]]
-    pairs = [list(pair) for pair in zip(UNKNOWN, following, strict=True)]
-    assert found == [*pairs, pairs[0]]
+    one = replace(debater(model), kind="judgement", unknown=("No telling", "It is open"))
+    await one.speak("Topic: T", 1, "a", "d")
+    prompt = model.requests[0].messages[0].content
+    assert 'otherwise "No telling" or "It is open". Then' in prompt
+
+
+@pytest.mark.parametrize("wordings", UNKNOWN)
+def test_debates_name_two_wordings_each_of_those_that_the_plan_has(wordings: Wordings) -> None:
+    debate = Debate("d", judgement(0), False, bias_type("age").identities[:3])
+    plan = plan_with(f"debate.unknown={wordings}")
+    seated = debaters_of(debate, plan, RecordingModel())
+    assert len({one.unknown for one in seated}) == 1
+    first, second = seated[0].unknown
+    listed = UNKNOWN[wordings]
+    assert listed[(listed.index(first) + 1) % len(listed)] == second
 
 
 async def test_a_statement_judged_alone_is_first_without_a_ranking() -> None:

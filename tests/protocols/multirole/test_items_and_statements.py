@@ -132,11 +132,13 @@ def test_only_topics_of_the_debate_split_are_debated() -> None:
 def test_a_debate_has_one_wording_and_debates_have_all_of_them() -> None:
     plan = plan_with()
     found = [
-        {d.wording % len(UNKNOWN) for d in debaters_of(debate, plan, RecordingModel())}
+        {d.unknown for d in debaters_of(debate, plan, RecordingModel())}
         for debate in debates_of(240, mixed_topics(5))
     ]
     assert all(len(wordings) == 1 for wordings in found)
-    assert min(Counter(w for (w,) in found).values()) > 240 / len(UNKNOWN) / 2
+    listed = UNKNOWN[plan.debate.unknown]
+    first = Counter(unknown[0] for (unknown,) in found)
+    assert set(first) == set(listed) and min(first.values()) > 240 / len(listed) / 2
 
 
 @pytest.mark.parametrize("number", range(1, 8))

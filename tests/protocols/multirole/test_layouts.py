@@ -14,7 +14,7 @@ from rldf_ray.protocols.multirole.layouts import Layout, debate_examples, system
 from rldf_ray.records import Context
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.topics.bias_type import bias_type
-from rldf_ray.topics.unknown import UNKNOWN
+from rldf_ray.topics.unknown import UNKNOWN, Wordings, two_wordings
 from tests.fakes import RecordingModel
 
 LAYOUTS: tuple[Layout, ...] = ("shared", "paper")
@@ -84,13 +84,16 @@ def test_everybody_at_the_table_is_told_of_before_the_topic(layout: Layout) -> N
         assert text.index(f"{identity.name}: {identity.background}") < text.index("cats")
 
 
-def test_judgement_debates_are_told_of_two_wordings_each_and_of_all_equally_often() -> None:
-    told = [
-        [words for words in UNKNOWN if f'"{words}"' in system_prompt((), 0, "judgement", wording)]
-        for wording in range(3 * len(UNKNOWN))
+@pytest.mark.parametrize("wordings", UNKNOWN)
+def test_judgement_debates_name_two_wordings_each_and_all_equally_often(wordings: Wordings) -> None:
+    listed = UNKNOWN[wordings]
+    prompts = [
+        system_prompt((), 0, "judgement", two_wordings(wordings, start))
+        for start in range(3 * len(listed))
     ]
-    assert {len(words) for words in told} == {2}
-    assert set(Counter(words for two in told for words in two).values()) == {6}
+    named = [[words for words in listed if f'"{words}"' in prompt] for prompt in prompts]
+    assert {len(words) for words in named} == {2}
+    assert set(Counter(words for two in named for words in two).values()) == {6}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
