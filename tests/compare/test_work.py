@@ -55,7 +55,7 @@ def test_all_methods_are_asked_and_all_files_are_written(machine: Machine, tmp_p
 
 def test_every_model_is_read_once_for_its_perplexity(machine: Machine, tmp_path: Path) -> None:
     found = compare(tmp_path, repeats=2)
-    # Default, instructed or not, CoT and FairThinking are one model; SFT, RLAIF and RLDF one a repeat.
+    # What is not trained is one model; SFT, RLAIF and RLDF are one a repeat.
     assert len(machine.read) == len(set(machine.read)) == 1 + 2 * 3
     read = {
         (r["method"], r["repeat"]): r["value"]
