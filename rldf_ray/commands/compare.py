@@ -68,6 +68,15 @@ Items = Annotated[
     int | None,
     typer.Option("--items", min=4, help="in all, stratified; the plan's, on BBQ at least 240"),
 ]
+DevItems = Annotated[
+    list[Path],
+    typer.Option(
+        "--dev-items",
+        metavar="DIR",
+        help="a comparison on whose items settings were chosen, may be given several times: none "
+        "of them is asked, and the tables say so",
+    ),
+]
 Modes = Annotated[
     list[AskedBy],
     typer.Option(
@@ -117,6 +126,7 @@ def compare(
     repeats: Repeats = 3,
     bbq: BBQ = None,
     items: Items = None,
+    dev_items: DevItems = [],  # noqa: B006
     mode: Modes = [AskedBy.rank, AskedBy.letter],  # noqa: B006
     multirole: Multirole = None,
     queries: Queries = 2000,
@@ -138,6 +148,7 @@ def compare(
         controls=controls,
         teachers=tuple(teacher),
         repeats=repeats,
+        dev_items=tuple(str(path) for path in dev_items),
         modes=ways_of_asking([one.value for one in mode]),
         figures=others,
         queries=queries,

@@ -37,6 +37,7 @@ from rldf_ray.compare.results import (
     set_of,
 )
 from rldf_ray.compare.runs import data_run_name
+from rldf_ray.compare.selection import Selection
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import MEANS, Table, all_tables
 from rldf_ray.compare.writing import costs_csv, csv_text, differences_csv, markdown
@@ -77,6 +78,7 @@ def build_result(
     multirole: MultiroleRows,
     pairs: int | None,
     topics: Sequence[Topic],
+    selection: Selection,
     out: Path,
 ) -> ComparisonResult:
     """Figures, tests, tables and costs from what is on disk.
@@ -84,6 +86,7 @@ def build_result(
     Args:
         keys: way of asking -> (method, repeat) -> key of its answers.
         topics: trained on, or held out for free answers.
+        selection: what settings were chosen on.
     """
     kept = RunFolder(out / "compare")
     answered: dict[Mode, Rows] = {mode: [] for mode in settings.modes}
@@ -127,6 +130,7 @@ def build_result(
     item_sets = {set_name(plan): items.items, **multirole.sets}
     notes = [
         *notes_of(plan, settings, items, pairs),
+        selection.note(items.items),
         always_unknown_note(results, titles, accuracy),
         *overlap_notes(topics, _completions(methods, out), item_sets),
         *order_notes(places, titles),
@@ -140,6 +144,7 @@ def build_result(
         "pairs": pairs,
         "set": set_name(plan),
         "items": len(items.items),
+        "selection": selection.as_dict(items.items),
         "items_digest": digest([asdict(item) for item in items.items]),
         "files": {name: file_digest(kept.root / name) for name in (ITEMS, RESULTS)},
         "methods": [

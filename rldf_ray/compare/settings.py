@@ -25,6 +25,8 @@ class Settings:
         controls: the methods that are controls are rows, too.
         teachers: of teacher-student, a row each; none are the plan's own.
         repeats: repeat r trains and thinks with the plan's seed plus r.
+        dev_items: comparisons, or their eval/items.parquet, on whose items settings were chosen;
+            none of these items is asked.
         modes: how the items are answered: options ranked, by letter, or one after the other.
         figures: files of other evaluations of the same methods, in the columns of results.parquet.
         judge: who scores the free answers, vllm:MODEL or openai:MODEL; None is nobody.
@@ -36,6 +38,7 @@ class Settings:
     controls: bool = False
     teachers: tuple[str, ...] = ()
     repeats: int = 3
+    dev_items: tuple[str, ...] = ()
     modes: tuple[Mode, ...] = ("rank", "letter")
     figures: tuple[str, ...] = ()
     queries: int = PER_BIAS_TYPE

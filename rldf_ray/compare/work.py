@@ -25,6 +25,7 @@ from rldf_ray.compare.runs import (
     training_run_name,
     training_runs,
 )
+from rldf_ray.compare.selection import Selection
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import JUDGE
 from rldf_ray.console import Progress
@@ -61,9 +62,11 @@ def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Co
     methods = methods_of(plan, settings.methods, settings.teachers, settings.controls)
     _check_scores(plan, methods, settings)
     _check_runs(plan, methods, settings.repeats, out.resolve())
+    selection = Selection.of(settings.dev_items)
     folder = RunFolder(out.resolve())
     with folder.locked():
-        items, queries = load_items(plan), queries_of(plan, settings)
+        items = load_items(plan, without=selection.items)
+        queries = queries_of(plan, settings)
         pairs = _train(methods, settings, folder.root, progress)
         method_runs = _method_runs(plan, methods, settings, pairs, folder.root)
         kept = RunFolder(folder.root / "compare")
@@ -77,7 +80,17 @@ def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Co
 
         def written(given: Settings) -> ComparisonResult:
             result = build_result(
-                plan, given, methods, method_runs, keys, items, others, pairs, topics, folder.root
+                plan,
+                given,
+                methods,
+                method_runs,
+                keys,
+                items,
+                others,
+                pairs,
+                topics,
+                selection,
+                folder.root,
             )
             write_files(result, kept)
             return result

@@ -17,6 +17,7 @@ from rldf_ray.plan.loading import load_plan as load_plan
 from rldf_ray.plan.loading import plan_fields as plan_fields
 from rldf_ray.plan.loading import presets as presets
 from rldf_ray.plan.plan import RUNTIME_FIELDS as RUNTIME_FIELDS
+from rldf_ray.plan.plan import TREE_TOKENS as TREE_TOKENS
 from rldf_ray.plan.plan import EnginesSection as EnginesSection
 from rldf_ray.plan.plan import Part as Part
 from rldf_ray.plan.plan import Plan as Plan

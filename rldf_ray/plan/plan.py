@@ -56,6 +56,10 @@ ADDED_FIELDS: Mapping[str, object] = {
 With these values a plan's digest is what it was, so runs and stores begun before go on.
 """
 
+TREE_TOKENS = 512
+"""Tokens of a forward pass when answers are ranked, where nothing else is asked for: the size that
+`benchmarks.eval` measured as the quickest, over both models that it was run with."""
+
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
 
@@ -111,7 +115,7 @@ class EvaluateSection(Section):
     )
     max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
     batch_tokens: int = described(
-        512, "size of a forward pass when answers are ranked", unit="tokens", ge=1
+        TREE_TOKENS, "size of a forward pass when answers are ranked", unit="tokens", ge=1
     )
 
 

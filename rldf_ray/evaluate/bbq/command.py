@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rldf_ray.plan import PlanError, endpoint_at
+from rldf_ray.plan import TREE_TOKENS, PlanError, endpoint_at
 
 PLACE = 1
 
@@ -74,8 +74,6 @@ KeyVariable = Annotated[
     str, typer.Option("--api-key-env", help="environment variable that holds the endpoint's key")
 ]
 
-DEFAULT_TOKENS = 512
-
 
 def bbq(
     bbq_: BBQ,
@@ -89,7 +87,7 @@ def bbq(
     only: Only = None,
     out: Out = None,
     dtype: DTypeOption = DTypeName.bfloat16,
-    tokens: Tokens = DEFAULT_TOKENS,
+    tokens: Tokens = TREE_TOKENS,
     base_url: BaseURL = None,
     api_key_env: KeyVariable = "OPENAI_API_KEY",
     as_json: AsJSON = False,
@@ -142,7 +140,7 @@ def bbq_hard(
     seed: Seed = 0,
     permute: Permute = True,
     dtype: DTypeOption = DTypeName.bfloat16,
-    tokens: Tokens = DEFAULT_TOKENS,
+    tokens: Tokens = TREE_TOKENS,
     base_url: BaseURL = None,
     api_key_env: KeyVariable = "OPENAI_API_KEY",
 ) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -40,6 +40,7 @@ def load_bbq(
     categories: Sequence[str] | None = None,
     limit_per_category: int | None = None,
     seed: int = 0,
+    without: Container[Key] = (),
 ) -> BBQSet:
     """Read a folder of BBQ files, or a checkout of the published repository.
 
@@ -55,6 +56,7 @@ def load_bbq(
             never in it. A category that is no larger is taken whole.
         seed: of the sample; the same seed takes the same items of a category, whatever other
             categories are read with it.
+        without: items that are left out before the sample is drawn.
 
     Raises:
         FileNotFoundError: no such folder, or no BBQ file in it.
@@ -74,7 +76,8 @@ def load_bbq(
     targets, contradictory = _read_targets(sources)
     items: list[BBQItem] = []
     for category, path in sorted(files.items()):
-        rows = balanced_sample(_read_items(path, category), limit_per_category, seed)
+        given = [item for item in _read_items(path, category) if item.key not in without]
+        rows = balanced_sample(given, limit_per_category, seed)
         if not rows:
             raise BBQError(
                 f"{path}: no balanced sample of {limit_per_category} items can be drawn, as no "

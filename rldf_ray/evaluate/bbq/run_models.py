@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.intervals import intervals
-from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet
+from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet, Key
 from rldf_ray.evaluate.bbq.score import score
 from rldf_ray.evaluate.bbq.summary import as_dict
 from rldf_ray.evaluate.ranking.ranking import best_option
@@ -40,10 +40,14 @@ ITEM_SCHEMA = pa.schema(
 OptionScores = Sequence[tuple[float, ...]]
 
 
-def load_items(plan: Plan) -> BBQSet:
-    """The plan's multiple-choice items: BBQ from its folder, or the small set shipped here."""
+def load_items(plan: Plan, without: Container[Key] = ()) -> BBQSet:
+    """The plan's multiple-choice items: BBQ from its folder, or the small set shipped here.
+
+    Args:
+        without: items that are left out before the plan's sample is drawn.
+    """
     section = plan.evaluate
-    return load_bbq(section.bbq or SCENES, None, section.items_per_category, plan.seed)
+    return load_bbq(section.bbq or SCENES, None, section.items_per_category, plan.seed, without)
 
 
 def set_name(plan: Plan) -> str:

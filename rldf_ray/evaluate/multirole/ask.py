@@ -17,9 +17,7 @@ from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.multirole.data import MultiroleSet
 from rldf_ray.evaluate.multirole.summary import MultiroleEvaluation
 from rldf_ray.models.base import ChatModel
-from rldf_ray.plan import Speaker
-
-BATCH_TOKENS = 512
+from rldf_ray.plan import TREE_TOKENS, Speaker
 
 
 def evaluate_folder(
@@ -30,7 +28,7 @@ def evaluate_folder(
     seed: int = 0,
     permute: bool = True,
     dtype: DType = "bfloat16",
-    tokens: int = BATCH_TOKENS,
+    tokens: int = TREE_TOKENS,
     on_answers: Callable[[int], None] = lambda number: None,
 ) -> MultiroleEvaluation:
     """A model folder, a run's folder or `embedded` on the set; `.values()` are its shares.

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from rldf_ray.evaluate.bbq.command import (
-    DEFAULT_TOKENS,
     BaseURL,
     DTypeName,
     DTypeOption,
@@ -19,7 +18,7 @@ from rldf_ray.evaluate.bbq.command import (
     Permute,
     Tokens,
 )
-from rldf_ray.plan import PlanError, endpoint_at
+from rldf_ray.plan import TREE_TOKENS, PlanError, endpoint_at
 
 PLACE = 2
 
@@ -54,7 +53,7 @@ def multirole(
         Path | None, typer.Option("--out", metavar="DIR", help="default: runs/multirole/MODEL-MODE")
     ] = None,
     dtype: DTypeOption = DTypeName.bfloat16,
-    tokens: Tokens = DEFAULT_TOKENS,
+    tokens: Tokens = TREE_TOKENS,
     base_url: BaseURL = None,
     api_key_env: KeyVariable = "OPENAI_API_KEY",
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
