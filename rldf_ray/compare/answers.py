@@ -155,7 +155,7 @@ def _prompted_items(
         key: [PromptedItem(prompt) for prompt in _as_asked(plan, items, mode, method_run)]
         for key, method_run in todo.items()
     }
-    nothing = {"tokens": asdict(Usage()), "think_seconds": 0.0}
+    nothing = {"tokens": Usage().numbers(), "think_seconds": 0.0}
     facts: dict[str, dict[str, Any]] = {key: dict(nothing) for key in todo}
     thinking = {key: method_run for key, method_run in todo.items() if method_run.method.think}
     if not thinking:
@@ -190,7 +190,7 @@ def _prompted_items(
                     PromptedItem(prompt_after(one.prompt, thought), thought.text)
                     for one, thought in zip(prompted[key], thoughts, strict=True)
                 ]
-                facts[key] = {"tokens": asdict(model.usage), "think_seconds": watch.seconds}
+                facts[key] = {"tokens": model.usage.numbers(), "think_seconds": watch.seconds}
     finally:
         journal.close()
     return prompted, facts

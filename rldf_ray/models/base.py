@@ -7,7 +7,7 @@ Only primitives cross this boundary, so a caller never sees a backend's types.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
 from rldf_ray.errors import UserError
@@ -77,18 +77,41 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request: `cached` counts the part of `prompt` the prefix cache saved."""
+    """Tokens of one request.
+
+    Attributes:
+        cached: the part of `prompt` that the prefix cache saved.
+        by_characters: the part of `prompt` and `generated` that is counted by the characters of
+            the texts, as the server reported no figures.
+    """
 
     prompt: int = 0
     cached: int = 0
     generated: int = 0
+    by_characters: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.prompt + other.prompt,
             self.cached + other.cached,
             self.generated + other.generated,
+            self.by_characters + other.by_characters,
         )
+
+    def __neg__(self) -> Usage:
+        return Usage(-self.prompt, -self.cached, -self.generated, -self.by_characters)
+
+    def __sub__(self, other: Usage) -> Usage:
+        return self + -other
+
+    @property
+    def total(self) -> int:
+        """Prompt and answer."""
+        return self.prompt + self.generated
+
+    def numbers(self) -> dict[str, int]:
+        """By kind, as files hold them; `by_characters` only where something is counted so."""
+        return {name: n for name, n in asdict(self).items() if n or name != "by_characters"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,7 +123,7 @@ def _retrieve(call: asyncio.Future[Any]) -> None:
 
 def _saved(sample: Completion) -> dict[str, Any]:
     """What few samples have is written for those alone, as earlier versions knew nothing of it."""
-    saved: dict[str, Any] = msgspec.to_builtins(sample)
+    saved: dict[str, Any] = msgspec.to_builtins(sample) | {"usage": sample.usage.numbers()}
     return {name: value for name, value in saved.items() if value or name not in RARE}
 
 

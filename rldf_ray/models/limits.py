@@ -112,15 +112,14 @@ class Budget:
         try:
             yield
         finally:
-            self._reserved = self._reserved + _less(most)
+            self._reserved = self._reserved - most
 
     def cost(self, used: Usage) -> float:
         """USD."""
         return (used.prompt * self.prompt_price + used.generated * self.generated_price) / 1e6
 
     def _check(self, then: Usage) -> None:
-        tokens = then.prompt + then.generated
-        if self.tokens is not None and tokens > self.tokens:
+        if self.tokens is not None and then.total > self.tokens:
             raise BudgetSpentError(
                 self._spent_message("endpoint.budget_tokens", f"{self.tokens} tokens")
             )
@@ -128,7 +127,7 @@ class Budget:
             raise BudgetSpentError(self._spent_message("endpoint.budget_usd", f"{self.usd:g} USD"))
 
     def _spent_message(self, name: str, limit: str) -> str:
-        spent = self.spent.prompt + self.spent.generated
+        spent = self.spent.total
         money = f", {self.cost(self.spent):.4f} USD" if self.usd is not None else ""
         return (
             f"the budget of {limit} ({name}) does not cover the next call: {spent} tokens{money} "
@@ -203,7 +202,3 @@ class ConcurrencyLimiter:
             if not turn.done():
                 self._under_way += 1
                 turn.set_result(None)
-
-
-def _less(used: Usage) -> Usage:
-    return Usage(-used.prompt, -used.cached, -used.generated)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from openai import APIStatusError
@@ -30,7 +30,23 @@ _NAMES = {
 _STATUSES = (400, 404, 422, 500, 501)
 # A prompt that is too long is no field that the server does not know, though it may name one.
 _TOO_LONG = re.compile(r"too (?:large|long)|context (?:length|window)", re.IGNORECASE)
+_OTHER_REASON = re.compile(
+    rf"{_TOO_LONG.pattern}|n[o']t (?:found|exist)|(?:no such|unknown|invalid) model|api.?key|quota",
+    re.IGNORECASE,
+)
 _LIMITS = ("max_tokens", "max_completion_tokens")
+
+# What errors without a number call themselves, in replies of status 200.
+_CALLED_STATUS = (
+    (r"rate.?limit|too.?many|quota|throttl|exhausted", 429),
+    (r"overload|unavailable", 503),
+    (r"time.?out|deadline", 408),
+    (r"authentica|invalid.?api.?key|unauthori", 401),
+    (r"permission|forbidden", 403),
+    (r"not.?found", 404),
+    (r"invalid|bad.?request|unsupported|content.?(?:filter|policy)", 400),
+)
+_NO_STATUS = 500
 
 # Azure, OpenAI, Alibaba's, DeepSeek's, OpenRouter's.
 _FILTERED = re.compile(
@@ -47,6 +63,19 @@ def is_filtered(error: APIStatusError) -> bool:
     return _FILTERED.search(f"{error.code} {json.dumps(error.body)}") is not None
 
 
+def is_about_fields(error: BaseException) -> bool:
+    """Whether a refusal can be about the request's fields, named or not.
+
+    Those of a length, a model or a key give their reason, which is another.
+    """
+    return (
+        isinstance(error, APIStatusError)
+        and error.status_code in _STATUSES
+        and not is_filtered(error)
+        and not _OTHER_REASON.search(f"{error.code} {reason_of(error)}")
+    )
+
+
 def refused_field(error: BaseException, sent: Collection[str]) -> str | None:
     """The field of `sent` that the server says it does not take; None if it names none."""
     if not isinstance(error, APIStatusError) or error.status_code not in _STATUSES:
@@ -57,6 +86,41 @@ def refused_field(error: BaseException, sent: Collection[str]) -> str | None:
     return next((name for name in FIELDS if name in known and _NAMES[name].search(named)), None)
 
 
+def error_in_reply(reply: Mapping[str, Any], response: Any) -> APIStatusError | None:
+    """The error that a server or router put into a reply of status 200; None if there is none.
+
+    It has the status that it names, in figures or by its type, and 500 if it names none. One
+    sample's error is that of the whole reply.
+    """
+    body = reply.get("error")
+    if not body and "error" in (reply.get("object"), reply.get("type")):
+        body = reply
+    choices = reply.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if not body and isinstance(choice, dict):
+            failed = choice.get("finish_reason") == "error"
+            body = choice.get("error") or ("the model failed" if failed else None)
+    if not body:
+        return None
+    status = _status_named(body)
+    named = type(response)(status, headers=response.headers, request=response.request)
+    return APIStatusError(f"error in a reply: {status}", response=named, body=body)
+
+
+def _status_named(error: Any) -> int:
+    named = (
+        [error.get(name) for name in ("code", "status", "type")] if isinstance(error, dict) else []
+    )
+    for value in map(str, named):
+        if re.fullmatch("[45][0-9][0-9]", value):
+            return int(value)
+    text = " ".join(value for value in named if isinstance(value, str))
+    return next(
+        (status for called, status in _CALLED_STATUS if re.search(called, text, re.IGNORECASE)),
+        _NO_STATUS,
+    )
+
+
 def reason_of(error: APIStatusError) -> str:
     """What the server says, in one line; empty if it says nothing."""
     # Servers repeat parts of a wrong key when they refuse it.
@@ -64,7 +128,8 @@ def reason_of(error: APIStatusError) -> str:
         return ""
     said = _said(error.body)
     text = said if isinstance(said, str) else json.dumps(said) if said else ""
-    return " ".join(text.split())
+    # Half a character can be neither printed nor written.
+    return " ".join(text.encode("utf-8", "backslashreplace").decode().split())
 
 
 def _said(body: Any) -> Any:

@@ -1,41 +1,50 @@
-"""What an OpenAI-compatible server answered, as completions; what is missing stays missing."""
+"""A checked reply of an OpenAI-compatible server, as completions; what is missing stays missing."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from typing import Any
-
-from openai.types.chat import ChatCompletion
+from collections.abc import Iterable, Sequence
 
 from rldf_ray.models.base import ChatRequest, Completion, FinishReason, Usage
+from rldf_ray.models.openai_checked import Choice, Message, Reply, ReportedUsage
 
 MOST_MISSED = 0.01
+# English text has about four bytes of UTF-8 a token; a character of other scripts has up to four.
+BYTES_A_TOKEN = 4
 _FENCED = re.compile(r"\s*```\w*\s(.*?)\s*```\s*", re.DOTALL)
+# How a sample ends that a content filter took, at Azure and OpenAI, and behind Google's names.
+_FILTERED = re.compile(
+    r"content[_ ]?filter|safety|prohibited|blocklist|recitation|spii", re.IGNORECASE
+)
 
 
-def completions_of(
-    reply: ChatCompletion, request: ChatRequest, model: str
-) -> tuple[Completion, ...]:
-    """The samples of a reply that `is_chat_completion`.
+def completions_of(reply: Reply, request: ChatRequest, model: str) -> tuple[Completion, ...]:
+    """The samples of a reply.
 
-    The server tells the generated tokens of all samples together; they are shared out evenly. A
-    sample cut by the server's content filter counts as "length".
+    The server reports the generated tokens of all samples together; they are shared out evenly. A
+    sample that the server's content filter cut counts as "length"; one of which it left nothing
+    has a `refusal`.
     """
-    usages = _usages(reply, len(reply.choices))
+    usages = _usages(reply, request)
     return tuple(
         Completion(
-            text=_text(choice.message.content or choice.message.refusal or "", request),
+            text=_text(said(choice.message), request),
             finish_reason=_finish_reason(choice.finish_reason),
             usage=usage,
             model=model,
             revision=reply.system_fingerprint or reply.model or model,
             logprobs=_token_logprobs(choice) if request.logprobs else None,
             choice_probabilities=_choice_probabilities(choice, request),
+            refusal=_refusal(choice),
         )
         for choice, usage in zip(reply.choices, usages, strict=True)
     )
+
+
+def said(message: Message) -> str:
+    """The answer, or in what words the model refused one."""
+    return message.content or message.refusal or ""
 
 
 def _text(text: str, request: ChatRequest) -> str:
@@ -44,41 +53,63 @@ def _text(text: str, request: ChatRequest) -> str:
     return text if fenced is None else fenced[1]
 
 
-def is_chat_completion(reply: Any) -> bool:
-    """The package takes any JSON for what was asked; what is missing is None or not there."""
-    return (
-        isinstance(reply, ChatCompletion)
-        and bool(reply.choices)
-        and all(getattr(choice, "message", None) is not None for choice in reply.choices)
+def _refusal(choice: Choice) -> str | None:
+    if said(choice.message).strip() or not _FILTERED.search(choice.finish_reason or ""):
+        return None
+    return f"the content filter let no answer through (finish_reason {choice.finish_reason!r})"
+
+
+def used_for(reply: Reply, request: ChatRequest) -> Usage:
+    """The tokens of all samples of a reply."""
+    return used_by(request, reply.usage, [_everything(c.message) for c in reply.choices])
+
+
+def _usages(reply: Reply, request: ChatRequest) -> list[Usage]:
+    used, n = used_for(reply, request), len(reply.choices)
+    each, rest = divmod(used.generated, n)
+    first = Usage(used.prompt, used.cached, 0, used.by_characters)
+    return [(first if i == 0 else Usage()) + Usage(generated=each + (i < rest)) for i in range(n)]
+
+
+def _everything(message: Message) -> str:
+    return said(message) + (message.reasoning_content or message.reasoning or "")
+
+
+def used_by(request: ChatRequest, reported: ReportedUsage | None, texts: Sequence[str]) -> Usage:
+    """Tokens of a request and its answers: the server's figures, or its characters in their place.
+
+    Servers without figures often send zeros. A request of no tokens is none, so that those are
+    counted too: a budget would never end otherwise.
+    """
+    reported = reported or ReportedUsage()
+    prompt, generated = reported.prompt_tokens, reported.completion_tokens
+    details = reported.prompt_tokens_details
+    counted = Usage(
+        prompt=0 if prompt else _tokens(message.content for message in request.messages),
+        generated=0 if generated else _tokens(texts),
+    )
+    return Usage(
+        prompt=prompt or counted.prompt,
+        cached=min((details and details.cached_tokens) or 0, prompt or 0),
+        generated=generated or counted.generated,
+        by_characters=counted.total,
     )
 
 
-def _usages(reply: ChatCompletion, n: int) -> list[Usage]:
-    usage = reply.usage
-    if usage is None:
-        return [Usage()] * n
-    details = usage.prompt_tokens_details
-    cached = (details.cached_tokens or 0) if details is not None else 0
-    each, rest = divmod(usage.completion_tokens or 0, n)
-    first = Usage(prompt=usage.prompt_tokens or 0, cached=cached)
-    return [(first if i == 0 else Usage()) + Usage(generated=each + (i < rest)) for i in range(n)]
+def _tokens(texts: Iterable[str]) -> int:
+    return sum(math.ceil(len(text.encode("utf-8")) / BYTES_A_TOKEN) for text in texts)
 
 
 def _finish_reason(reason: str | None) -> FinishReason:
     return "stop" if reason == "stop" else "length"
 
 
-def _positions(choice: Any) -> Sequence[Any]:
-    logprobs = choice.logprobs
-    return (logprobs.content or ()) if logprobs is not None else ()
+def _token_logprobs(choice: Choice) -> tuple[float, ...] | None:
+    return tuple(position.logprob for position in choice.positions) or None
 
 
-def _token_logprobs(choice: Any) -> tuple[float, ...] | None:
-    return tuple(position.logprob for position in _positions(choice)) or None
-
-
-def _choice_probabilities(choice: Any, request: ChatRequest) -> dict[str, float] | None:
-    positions = _positions(choice)
+def _choice_probabilities(choice: Choice, request: ChatRequest) -> dict[str, float] | None:
+    positions = choice.positions
     if request.choices is None or not request.choice_probabilities or not positions:
         return None
     top = [(option.token, math.exp(option.logprob)) for option in positions[0].top_logprobs or ()]

@@ -10,17 +10,22 @@ from email.utils import parsedate_to_datetime
 from openai import APIConnectionError, APIStatusError
 from tenacity import RetryCallState, wait_random_exponential
 
+from rldf_ray.models.openai_checked import MalformedReplyError
+
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 LONGEST_RETRY_AFTER_S = 300.0
 
 
 def worth_another_try(error: BaseException) -> bool:
-    """Whether the same request may succeed later: 408, 429, 5xx, timeouts, no connection."""
+    """Whether the same request may succeed later.
+
+    It may after 408, 429, 5xx, timeouts, no connection, and a reply that is no answer.
+    """
     if isinstance(error, APIStatusError):
         asked_s = retry_after_s(error) or 0.0
         return is_passing(error.status_code) and asked_s <= LONGEST_RETRY_AFTER_S
-    return isinstance(error, APIConnectionError | TimeoutError)
+    return isinstance(error, APIConnectionError | TimeoutError | MalformedReplyError)
 
 
 def is_passing(status: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,6 @@ def tokens_since(run: Run, before: tuple[Usage, Usage]) -> dict[str, Tokens]:
     """Tokens the speakers used since `before`, and those an endpoint charges for."""
     now = run.speakers.usage, run.speakers.paid_usage
     return {
-        name: {kind: value - asdict(then)[kind] for kind, value in asdict(used).items()}
+        name: (used - then).numbers()
         for name, used, then in zip(("tokens", "paid_tokens"), now, before, strict=True)
     }

@@ -158,6 +158,91 @@ def test_a_server_that_ignores_n_is_too(server: Server) -> None:
     assert sent(server, "n") == [True, False, False, False]
 
 
+BARE: list[object] = [None, {}, {"error": {"message": "Bad request"}}, {"detail": "Error"}]
+
+
+def bare(status: int, error: object, *fields: str) -> Callable[[dict[str, Any]], Answer]:
+    return lambda body: (
+        Answer(status, error) if any(name in body for name in fields) else completion("7")
+    )
+
+
+@pytest.mark.parametrize("status", [400, 404, 500])
+@pytest.mark.parametrize("error", BARE)
+@pytest.mark.parametrize("field", ["logprobs", "structured_outputs"])
+def test_a_field_refused_without_its_name_is_left_out_and_said_once(
+    server: Server, caplog: pytest.LogCaptureFixture, status: int, error: object, field: str
+) -> None:
+    server.otherwise = bare(status, error, field)
+    answers = ask(server, SCORED, SCORED, SCORED)
+    assert [answer.text for (answer,) in answers] == ["7"] * 3
+    # Twice with it; without guided decoding, and if need be without log-probabilities; once more.
+    assert sent(server, field).count(True) == (3 if field == "structured_outputs" else 4)
+    assert len(server.received) <= 5 + 2
+    other = "structured_outputs" if field == "logprobs" else "logprobs"
+    assert all(sent(server, other)[-2:]) and not any(sent(server, field)[-2:])
+    (line,) = said(caplog)
+    assert f"does not take {field} (status {status}" in line
+
+
+def test_two_fields_refused_without_their_names(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.otherwise = bare(400, {}, "logprobs", "structured_outputs")
+    ask(server, SCORED, SCORED)
+    assert len(server.received) == 2 + 2 + 1 + 1 + 1
+    assert [name in line for name, line in zip(
+        ("structured_outputs", "logprobs"), said(caplog), strict=True
+    )] == [True, True]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [400, 404, 500])
+def test_a_schema_refused_without_its_name_stands_in_the_prompt(
+    server: Server, status: int
+) -> None:
+    server.otherwise = bare(status, {}, "response_format")
+    ((answer,),) = ask(server, replace(REQUEST, json_schema=SCHEMA))
+    assert answer.text == "7"
+    assert json.dumps(SCHEMA) in server.received[2].body["messages"][0]["content"]
+    assert len(server.received) == 4
+
+
+@pytest.mark.parametrize("refusals", [1, 2, 3, 4, 5])
+def test_a_server_that_is_down_for_some_tries_keeps_its_fields(
+    server: Server, refusals: int
+) -> None:
+    top = dict.fromkeys(SCORES, 1 / 11)
+    server.otherwise = lambda body: with_top("7", top) if "logprobs" in body else completion("7")
+    server.script = [refusal(500, "")] * refusals
+    first, second = ask(server, SCORED, SCORED)
+    assert first[0].choice_probabilities is not None and second[0].choice_probabilities is not None
+    assert sent(server, "structured_outputs")[-1] and sent(server, "logprobs")[-1]
+
+
+def test_what_was_taken_before_is_not_suspected(server: Server) -> None:
+    top = dict.fromkeys(SCORES, 1 / 11)
+    server.otherwise = bare(500, {}, "logprobs")
+    server.script = [with_top("7", top)]
+    with pytest.raises(ModelError, match="in 3 tries"):
+        ask(server, SCORED, SCORED, retries=2)
+    assert all(sent(server, "logprobs"))
+
+
+def test_a_request_without_such_fields_is_refused_at_once(server: Server) -> None:
+    server.otherwise = lambda body: Answer(400, {})
+    with pytest.raises(ModelError, match="status 400"):
+        ask(server, REQUEST)
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("text", ["no such model: m", "The model `m` does not exist", "too long"])
+def test_a_refusal_for_a_known_reason_is_final_at_once(server: Server, text: str) -> None:
+    server.otherwise = lambda body: refusal(404, text)
+    with pytest.raises(ModelError, match=text):
+        ask(server, SCORED)
+    assert len(server.received) == 1
+
+
 @pytest.mark.parametrize("text", ["Bad request", LOGPROBS])
 def test_a_refusal_that_passes_changes_nothing(server: Server, text: str) -> None:
     """One 400 among good answers, before or after them; that of no name is an error as ever."""

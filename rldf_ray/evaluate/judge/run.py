@@ -123,7 +123,8 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
         results = _ask(judge, speakers, request, answers, pairs, given)
         usage = speakers.usage
     summary = _summary(request, results) | {"request": _digest(request, answers)}
-    summary["tokens"] = {"prompt": usage.prompt, "generated": usage.generated}
+    tokens = usage.numbers()
+    summary["tokens"] = {kind: number for kind, number in tokens.items() if kind != "cached"}
     return _write(summary, results, folder)
 
 
