@@ -28,8 +28,8 @@ TAUGHT = {
 
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
-    """On unreadable parts, referee, labels, data, SFT, reward model, PPO, evaluation: in order."""
-    parts = (_unreadable, _referee, _data, _sft, _reward, _ppo, _evaluation)
+    """On unreadable parts and tokens, then on each stage in its order."""
+    parts = (_unreadable, _tokens, _referee, _data, _sft, _reward, _ppo, _evaluation)
     return [note for part in parts for note in part(report)]
 
 
@@ -47,6 +47,17 @@ def stage_notes(result: Result) -> Iterator[str]:
 def _unreadable(report: Mapping[str, Any]) -> Iterator[str]:
     for why in report["unreadable"].values():
         yield f"Not in this report: {why}."
+
+
+def _tokens(report: Mapping[str, Any]) -> Iterator[str]:
+    used = [stage["tokens"] for stage in report["stages"] if stage["tokens"]]
+    counted = sum(tokens.get("by_characters", 0) for tokens in used)
+    if counted:
+        whole = sum(tokens["prompt"] + tokens["generated"] for tokens in used)
+        yield (
+            f"{counted} of {whole} tokens are counted by the characters of the texts, as the "
+            "endpoint did not report them: figures of tokens and cost are estimates."
+        )
 
 
 def _referee(report: Mapping[str, Any]) -> Iterator[str]:

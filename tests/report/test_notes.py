@@ -30,6 +30,7 @@ def a_report(**changes: Any) -> dict[str, Any]:
     whole: dict[str, Any] = {
         "plan": {"referee": {"threshold_kind": "absolute", "label_source": "said"}},
         "unreadable": {},
+        "stages": [{"tokens": {"prompt": 70, "cached": 0, "generated": 30}}, {"tokens": None}],
         "referee": {"verdict": "The referee separates well.", "distinct_said_scores": 9},
         "debates": {"high": 40, "low": 60, "label_sources": {"said": 100}},
         "data": {
@@ -109,6 +110,13 @@ def test_what_cannot_be_read_is_named_and_not_called_undone() -> None:
 def test_given_pairs_are_told() -> None:
     given = a_report(data={"imported": "mine.jsonl", "quality": {"warnings": []}})
     assert "no debate was held" in the_note(given, "The pairs were given (mine.jsonl)")
+
+
+def test_tokens_counted_by_characters_are_said_once() -> None:
+    tokens = {"prompt": 70, "cached": 0, "generated": 30, "by_characters": 60}
+    counted = a_report(stages=[{"tokens": tokens}, {"tokens": tokens}, {"tokens": None}])
+    assert "120 of 200 tokens" in notes_of(counted)[0]
+    assert not any("characters" in note for note in notes_of(a_report()))
 
 
 # ---- the referee
