@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from rldf_ray.commands.summary import print_summary
 from rldf_ray.console import Progress
 from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 app = typer.Typer(
@@ -74,7 +74,7 @@ PlanOption = Annotated[
 @app.command("run")
 def run_command(plan: PlanName, out: Out, set_: Set = [], bbq: BBQ = None) -> None:  # noqa: B006
     """Run everything: debates, data, SFT, reward model, PPO, evaluation, report."""
-    overrides = [*set_, *([f"evaluate.bbq={json.dumps(str(Path(bbq).resolve()))}"] if bbq else [])]
+    overrides = [*set_, *([f"evaluate.bbq={json_text(str(Path(bbq).resolve()))}"] if bbq else [])]
     loaded = load_plan(plan, overrides)
     from rldf_ray import pipeline
 
@@ -182,7 +182,7 @@ def fields(as_json: AsJSON = False) -> None:
     """Every field with type, unit, default and its source in the paper."""
     described = list(plan_fields())
     if as_json:
-        print(json.dumps([asdict(field) for field in described], indent=2, default=str))
+        print(json_text([asdict(field) for field in described], indent=2, default=str))
         return
     for field in described:
         default = "null" if field.default is None else field.default

@@ -9,7 +9,6 @@ speaks with its models, so nothing of it is repeated here.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from rldf_ray.protocols.multirole.debate import MultiRoleDebate, whole_sentences
 from rldf_ray.protocols.multirole.debater import Debater
 from rldf_ray.records import Context
 from rldf_ray.referee.verdict import Referee, Verdict
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.topics.bias_type import BiasType, bias_type, shipped_bias_types
 from serve.bodies import BodyError, DebateBody
 from serve.engines import EngineFailedError, EngineGoneError, EngineRefusedError
@@ -201,7 +201,7 @@ async def events(
     queue: asyncio.Queue[str | None] = asyncio.Queue()
 
     def tell(kind: str, value: dict[str, Any]) -> None:
-        queue.put_nowait(f"event: {kind}\ndata: {json.dumps(value)}\n\n")
+        queue.put_nowait(f"event: {kind}\ndata: {json_text(value)}\n\n")
 
     holding = asyncio.create_task(_hold(body, found, service, caller, tell))
     holding.add_done_callback(lambda task: queue.put_nowait(None))

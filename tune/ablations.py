@@ -8,7 +8,6 @@ nothing is left to do.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -20,6 +19,7 @@ from rich.table import Table
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import BudgetSpentError
 from rldf_ray.plan import PlanError
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 from tune.figures import write_pages
 from tune.grids import Sweep, sweep_of
@@ -141,7 +141,7 @@ def _print(report: dict[str, Any], out: Path, pages: int) -> None:
             spread = "" if point["sd"] is None else f" ± {point['sd']:.3g}"
             best = [k for k, value in axis["best"].items() if value == point["value"]]
             table.add_row(
-                name, json.dumps(point["value"]), str(point["n"]),
+                name, json_text(point["value"]), str(point["n"]),
                 f"{point['mean']:.4g}{spread}", ", ".join(best),
             )  # fmt: skip
     console.print(table)

@@ -7,7 +7,6 @@ Settings that mean the same plan, such as the plan itself on every axis, are one
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import yaml
 
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
+from rldf_ray.storage.json_text import exact_json
 
 # The paper's grids (paper 4.3, Figures 8-12), by the names the paper gives its axes.
 PAPER_GRIDS: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -138,7 +138,9 @@ def sweep_of(name: str, overrides: Sequence[str], over: Sequence[str], repeats: 
 
 
 def _plan(name: str, overrides: Sequence[str], axis: Axis, value: Any, seed: int) -> Plan:
-    return load_plan(name, [*overrides, f"seed={seed}", f"{axis.field}={json.dumps(value)}"])
+    return load_plan(
+        name, [*overrides, f"seed={seed}", f"{axis.field}={exact_json(value, axis.field)}"]
+    )
 
 
 def by_value(sweep: Sweep, axis: Axis) -> Iterator[tuple[Any, list[str]]]:

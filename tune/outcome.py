@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.plan import Plan, load_plan
+from rldf_ray.storage.json_text import exact_json
 from tune.grids import Axis, Sweep, by_value
 
 Results = Mapping[str, dict[str, Any]]
@@ -40,7 +40,7 @@ def points(sweep: Sweep, results: Results, axis: Axis, name: str, rung: str) -> 
     found = []
     for value, trials in by_value(sweep, axis):
         measured = [results[key]["measured"].get(rung, {}) for key in trials if key in results]
-        values = [m[name] for m in measured if name in m]
+        values = [m[name] for m in measured if m.get(name) is not None]
         if values:
             sd = statistics.stdev(values) if len(values) > 1 else None
             found.append(Point(value, len(values), statistics.fmean(values), sd))
@@ -61,7 +61,7 @@ def best_plan(
         found = best(points(sweep, results, axis, "overall", rung))
         if found is not None:
             values[axis.field] = found.value
-    chosen = [f"{field}={json.dumps(value)}" for field, value in values.items()]
+    chosen = [f"{field}={exact_json(value, field)}" for field, value in values.items()]
     plan = load_plan(name, [*overrides, *chosen])
     return plan.model_copy(update={"name": f"{plan.name}-best"})
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE
@@ -103,7 +104,7 @@ class Store:
         return found
 
     def _write(self, name: str, value: Mapping[str, Any]) -> None:
-        self.objects.write(name, json.dumps(value).encode())
+        self.objects.write(name, json_text(value).encode())
 
 
 class KnownCalls:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -15,6 +14,7 @@ from rich.table import Table
 
 from rldf_ray.console import Progress
 from rldf_ray.plan import load_plan
+from rldf_ray.storage.json_text import json_text
 
 PLACE = 4
 
@@ -161,7 +161,7 @@ def compare(
     whole = plan_with_items(loaded, folder, items, other)
     result = work.compare(whole, settings, out, progress)
     if as_json:
-        print(json.dumps(result.summary, indent=2))
+        print(json_text(result.summary, indent=2))
         return
     show(result, Console(file=sys.stdout, highlight=False))
     names = (

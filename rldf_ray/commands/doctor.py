@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.table import Table
 from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
 from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
 from rldf_ray.preflight.nodes import SYNTAX, arrange, parse_nodes
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.results import Finish, finish
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE
@@ -50,7 +50,7 @@ def doctor(
     checks = examine(loaded, out)
     stages = _estimate(loaded, like)
     if as_json:
-        print(json.dumps(_as_dict(checks, stages), indent=2))
+        print(json_text(_as_dict(checks, stages), indent=2))
     else:
         console = Console(highlight=False, soft_wrap=True)
         _print_checks(console, checks)
@@ -73,7 +73,7 @@ def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
         [parameters_of(resolve_model(other.model)) for other in speaking if other != own],
     )
     lines = "\n".join([*arrangement.nodes, arrangement.memory])
-    print(json.dumps(asdict(arrangement), indent=2) if as_json else lines)
+    print(json_text(asdict(arrangement), indent=2) if as_json else lines)
 
 
 def measured(run: Path) -> tuple[Plan, dict[str, Finish]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ import yaml
 
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.console import Progress
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolderError
 
 progress = Progress()
@@ -108,7 +108,7 @@ def versions(store: Store, name: ModelName = "policy", as_json: AsJSON = False) 
         shares[traffic.next] = traffic.percent
     rows = [{"version": v, "percent": shares.get(v, 0.0)} for v in model_store.versions()]
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print(json_text(rows, indent=2))
         return
     for row in rows:
         progress.say(f"{row['version']}  {row['percent']:g} %")

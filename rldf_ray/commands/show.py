@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rldf_ray.records import STATEMENT_SCHEMA, Label, Statement, statements_of
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 STYLES = {"high": "dark_orange", "low": "green", None: "dim"}
@@ -73,7 +73,7 @@ def show(
             f"{out}: no statement is {wanted}; there are {_what_there_is(statements)}"
         )
     if as_json:
-        print(json.dumps([_as_dict(shown) for shown in debates], indent=2))
+        print(json_text([_as_dict(shown) for shown in debates], indent=2))
         return
     page(debates, Console(highlight=False, soft_wrap=False))
 

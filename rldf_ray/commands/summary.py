@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
 
 from rldf_ray.console import Progress
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 SCORES = {
@@ -27,7 +27,7 @@ def print_summary(out: str, progress: Progress, as_json: bool) -> None:
     report = folder.read_object("report.json", ("evaluation", "notes", "totals"))
     evaluation = report["evaluation"]
     if as_json:
-        print(json.dumps(evaluation, indent=2))
+        print(json_text(evaluation, indent=2))
         return
     if evaluation is not None:
         progress.say(f"\n{evaluation['set']}")

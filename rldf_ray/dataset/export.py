@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -10,6 +9,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from rldf_ray.dataset import DatasetError
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 TABLES = ("topics", "transcripts", "sft", "pairs", "prompts")
@@ -93,5 +93,5 @@ def _export_table(
         return path
     with path.open("w", encoding="utf-8") as file:
         for batch in table.to_batches():
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
+            file.writelines(json_text(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
     return path

@@ -22,6 +22,7 @@ from pydantic import (
     WrapValidator,
 )
 
+from rldf_ray.errors import UserError
 from rldf_ray.models.openai_refusal import error_in_reply
 
 T = TypeVar("T")
@@ -37,11 +38,11 @@ _shown = reprlib.Repr()
 _shown.maxstring = 100_000
 
 
-class ForeignReplyError(Exception):
+class ForeignReplyError(UserError):
     """The reply is no chat completion at all, and another try would bring the same."""
 
 
-class MalformedReplyError(Exception):
+class MalformedReplyError(UserError):
     """A chat completion that holds no answer; the text names the field and its value.
 
     Attributes:

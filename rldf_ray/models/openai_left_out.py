@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.whole_files import whole_file
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class LeftOut:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             everyone = _saved(self._path) | {self._model: self._reasons}
             with whole_file(self._path) as scratch:
-                scratch.write_text(json.dumps(everyone, indent=2) + "\n", encoding="utf-8")
+                scratch.write_text(json_text(everyone, indent=2) + "\n", encoding="utf-8")
 
 
 def _saved(path: Path | None) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from openai import APIStatusError
+
+from rldf_ray.storage.json_text import json_text
 
 # What refusals call the fields that a request can do without. Where one names several, the first
 # of this order goes first: what shapes answers least.
@@ -60,7 +61,7 @@ def is_filtered(error: APIStatusError) -> bool:
     """Whether a content filter refused these words; another prompt is answered all the same."""
     if error.status_code not in (400, 403, 422, 451):
         return False
-    return _FILTERED.search(f"{error.code} {json.dumps(error.body)}") is not None
+    return _FILTERED.search(f"{error.code} {json_text(error.body)}") is not None
 
 
 def is_about_fields(error: BaseException) -> bool:
@@ -127,7 +128,7 @@ def reason_of(error: APIStatusError) -> str:
     if error.status_code == 401:
         return ""
     said = _said(error.body)
-    text = said if isinstance(said, str) else json.dumps(said) if said else ""
+    text = said if isinstance(said, str) else json_text(said) if said else ""
     # Half a character can be neither printed nor written.
     return " ".join(text.encode("utf-8", "backslashreplace").decode().split())
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from typing import Any
 
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.prompts import prompts_beside
+from rldf_ray.storage.json_text import json_text
 
 TOP_LOGPROBS = 20
 
@@ -68,5 +68,5 @@ def _messages(request: ChatRequest) -> list[dict[str, str]]:
 
 def _with_schema(request: ChatRequest) -> list[dict[str, str]]:
     *before, last = _messages(request)
-    schema = json.dumps(request.json_schema)
+    schema = json_text(request.json_schema)
     return [*before, {**last, "content": render("schema", asked=last["content"], schema=schema)}]

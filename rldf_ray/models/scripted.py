@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rldf_ray.models.base import ChatRequest, Completion, FinishReason, ModelError, Usage
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.json_text import json_text
 
 REVISION = "1"
 
@@ -110,7 +110,7 @@ class ScriptedModel:
         elif request.choices is not None:
             text = max(weights, key=lambda choice: weights[choice])
         elif request.json_schema is not None:
-            text = json.dumps(instance(request.json_schema, number))
+            text = json_text(instance(request.json_schema, number))
         else:
             text, finish_reason = _cut(sentences(number), request.max_tokens)
         return Completion(
@@ -170,7 +170,7 @@ def instance(schema: dict[str, Any], number: int) -> object:
         case "null":
             return None
     raise ModelError(
-        f"the scripted model cannot make an instance of {json.dumps(schema)}: it knows const, "
+        f"the scripted model cannot make an instance of {json_text(schema)}: it knows const, "
         "enum, object (with properties for what is required), array (with items), string (without "
         "pattern and format), number, boolean and null; give it a `reply` of your own"
     )

@@ -65,7 +65,7 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
 
 
 def metrics_table(manifests: Manifests) -> pa.Table:
-    """Every figure logged in training, one row each.
+    """Every figure logged in training, one row each; one that was no finite number has none.
 
     Raises:
         ResultError: a history is not one.
@@ -75,15 +75,15 @@ def metrics_table(manifests: Manifests) -> pa.Table:
         for stage in TRAINING
         for entry in _history(manifests.get(stage, {}), stage)
         for metric, value in entry.items()
-        if metric not in ("step", "steps")
+        if metric not in ("step", "steps") and value is not None
     ]
     return pa.Table.from_pylist(rows, schema=METRIC_SCHEMA)
 
 
-def _history(manifest: Mapping[str, Any], stage: str) -> list[dict[str, float]]:
+def _history(manifest: Mapping[str, Any], stage: str) -> list[dict[str, float | None]]:
     try:
-        history = msgspec.convert(manifest.get("history", []), list[dict[str, float]])
-        if all("step" in entry for entry in history):
+        history = msgspec.convert(manifest.get("history", []), list[dict[str, float | None]])
+        if all(entry.get("step") is not None for entry in history):
             return history
         why = "an entry without a step"
     except msgspec.ValidationError as error:

@@ -193,10 +193,10 @@ def _ppo(result: PPOResult) -> Part:
         "kl_last": last["kl"],
         "step0_ratio": first["first_ratio_max"],
         "step0_kl": first["kl"],
-        "engine_mismatch_max": max(step["engine_mismatch_max"] for step in history),
+        "engine_mismatch_max": max(_logged(history, "engine_mismatch_max"), default=None),
         "share_ended_last": last["share_ended"],
     }
 
 
 def _logged(history: History, metric: str) -> list[float]:
-    return [entry[metric] for entry in history if metric in entry]
+    return [entry[metric] for entry in history if entry.get(metric) is not None]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rldf_ray.stages.run import Run
+from rldf_ray.stages.run import Run, StageError
 from rldf_ray.storage.results import History
+
+DIVERGED = ("loss", "train_loss", "reward", "kl")
+"""Figures that are finite numbers for as long as the weights are."""
 
 
 def train_in_folder(
@@ -20,6 +23,9 @@ def train_in_folder(
 
     A job that was cut off goes on from its last checkpoint, or begins again where it wrote none;
     one that had ended, in a stage that had not, is not done again.
+
+    Raises:
+        StageError: the training diverged.
     """
     from rldf_ray.train.worker import TrainJob
 
@@ -39,8 +45,25 @@ def train_in_folder(
     )
     with run.progress.bar(f"{name} steps", 1) as bar:
         history = train(job, on_progress=bar.update)
+    check_finite(name, history)
     for scrap in ("trainer", "ray_train"):
         run.folder.remove(f"{name}/{scrap}")
     run.folder.write_json(ended, {"history": history})
     run.folder.shared(ended)
     return history
+
+
+def check_finite(name: str, history: History) -> None:
+    """Nothing where every loss and reward is a number.
+
+    Raises:
+        StageError: one is NaN or infinite, which the progress file has as null.
+    """
+    for entry in history:
+        for figure in DIVERGED:
+            if figure in entry and entry[figure] is None:
+                raise StageError(
+                    f"{name}: {figure} is not a finite number at step {entry['step']}: training "
+                    f"diverged, and its model is of no use; give a lower learning rate in the plan "
+                    "and another --out"
+                )

@@ -10,7 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.storage.json_text import exact_json
+
 log = logging.getLogger(__name__)
+
+BROKEN = "the model is broken: did its training diverge, does engines.dtype hold its numbers?"
 
 
 class Journal:
@@ -85,9 +89,12 @@ class Journal:
 
         Raises:
             OSError: it could not be written whole; the file is then as it was before.
+            NotFiniteError: a number in it is none; the file is as it was before.
         """
         line = {"address": address, **entry}
-        content = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        what = f"the answer to the call {address}"
+        text = exact_json(line, what, BROKEN, separators=(",", ":"))
+        content = text.encode() + b"\n"
         try:
             if self._file.write(content) != len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._file.name)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.object_store import ObjectStore, ObjectStoreError
 from rldf_ray.storage.periodic import repeated
 
@@ -85,7 +86,7 @@ class StoreLock:
         self._store.delete(LOCK)
 
     def _beat(self, number: int) -> None:
-        self._store.write(LOCK, json.dumps({**self._mark, "beat": number}).encode())
+        self._store.write(LOCK, json_text({**self._mark, "beat": number}).encode())
 
     def _in_use(self, content: bytes) -> RunInUseError:
         mark = _mark_of(content)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rldf_ray.errors import UserError
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.mirror import Mirror
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.stages import redo_advice
@@ -88,7 +89,7 @@ class RunFolder:
         return path
 
     def write_json(self, name: str, value: object) -> Path:
-        return self.write_text(name, json.dumps(value, indent=2) + "\n")
+        return self.write_text(name, json_text(value, indent=2) + "\n")
 
     def read_json(self, name: str) -> Any:
         """The value in a JSON file.

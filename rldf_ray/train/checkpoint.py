@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from rldf_ray.errors import UserError
+from rldf_ray.storage.json_text import exact_json
 from rldf_ray.storage.whole_files import whole_file
 from rldf_ray.train.collectives import barrier, gathered
 
@@ -89,7 +90,7 @@ def _finish(scratch: Path, final: Path, facts: dict[str, Any]) -> None:
         with (scratch / name).open("rb") as file:
             os.fsync(file.fileno())
     with (scratch / MANIFEST).open("w", encoding="utf-8") as manifest:
-        json.dump({**facts, "files": files}, manifest, indent=2)
+        manifest.write(exact_json({**facts, "files": files}, str(final / MANIFEST), indent=2))
         manifest.flush()
         os.fsync(manifest.fileno())
     shutil.rmtree(final, ignore_errors=True)

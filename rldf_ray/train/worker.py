@@ -23,6 +23,7 @@ import torch
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PPOSection, TrainSection
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.mirror import Mirror, copy_of
 from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.periodic import repeated
@@ -250,9 +251,12 @@ def last_checkpoint(job: TrainJob) -> str | None:
 
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:
-    """Append one step's figures to the job's progress file (rank 0 alone calls this)."""
+    """Append one step's figures to the job's progress file (rank 0 alone calls this).
+
+    A figure that is no finite number is null there.
+    """
     with (Path(out) / PROGRESS).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
+        file.write(json_text(entry) + "\n")
 
 
 def read_progress(out: str) -> list[dict[str, Any]]:
@@ -278,7 +282,11 @@ class Follower:
         # Fewer than before: a lost worker was replaced and goes on from an earlier step.
         self._logged = min(self._logged, len(entries))
         for entry in entries[self._logged :]:
-            figures = {k: v for k, v in entry.items() if k not in ("step", "steps")}
+            figures = {
+                name: value
+                for name, value in entry.items()
+                if name not in ("step", "steps") and value is not None
+            }
             for logger in self._loggers:
                 logger.log(entry["step"], figures)
         if len(entries) > self._logged:

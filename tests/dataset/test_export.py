@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,6 +74,19 @@ def test_an_export_has_every_row_and_a_card_that_names_its_files(
     assert "Content warning" in card
     builder = {"jsonl": "json", "parquet": "parquet"}[form]
     assert f'load_dataset("{builder}", data_files="pairs.{form}")' in card
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_no_number_is_null(run: RunFolder, tmp_path: Path, score: float) -> None:
+    """As earlier versions and other programs may have written it."""
+    row = statement("They are all lazy.", score, "high", topic=opinion(0))
+    run.write_table("data/transcripts.parquet", table_of([row], STATEMENT_SCHEMA))
+    export_files(run, tmp_path / "out", "jsonl")
+    for path in (tmp_path / "out").glob("*.jsonl"):
+        text = path.read_text(encoding="utf-8")
+        assert "NaN" not in text and "Infinity" not in text
+    (line,) = (tmp_path / "out/transcripts.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["score"] is None
 
 
 def test_an_export_overwrites_nothing(run: RunFolder, tmp_path: Path) -> None:

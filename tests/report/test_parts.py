@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from rldf_ray.report.build import metrics_table
 from rldf_ray.report.parts import reward_part
 from rldf_ray.storage.results import RewardResult
 
@@ -47,3 +48,11 @@ def test_what_was_asked_of_undebated_scenes_is_told_where_it_was_asked() -> None
     part, older = reward_part(replace(result([0.6]), undebated=asked)), reward_part(result([0.6]))
     assert part is not None and part["undebated"] == asked
     assert older is not None and older["undebated"] is None
+
+
+def test_a_figure_that_was_no_number_has_no_row() -> None:
+    history = [{"step": 1, "loss": 0.5, "grad_norm": None}, {"step": 2, "loss": None}]
+    table = metrics_table({"sft": {"history": history}})
+    assert [(row["step"], row["metric"]) for row in table.to_pylist()] == [(1, "loss")]
+    part = reward_part(RewardResult(history=history, pairs=30, held_out_pairs=10))
+    assert part is not None and part["loss_last"] == 0.5

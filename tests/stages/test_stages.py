@@ -17,7 +17,7 @@ from rldf_ray.stages import referee as referee_stage
 from rldf_ray.stages import reward as reward_stage
 from rldf_ray.stages import sft as sft_stage
 from rldf_ray.stages import training as training_stages
-from rldf_ray.stages.run import Run
+from rldf_ray.stages.run import Run, StageError
 from rldf_ray.storage.object_store import ObjectStore
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.train.worker import TrainJob
@@ -144,6 +144,24 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
             folder.fresh_folder("sft")  # as --redo does
         assert history() == [{"loss": 2}]
     assert len(trained) == 2
+
+
+@pytest.mark.parametrize("figure", ["loss", "train_loss", "reward", "kl"])
+def test_a_training_that_diverged_is_an_error_that_names_the_step(
+    tmp_path: Path, figure: str
+) -> None:
+    logged = [{"step": 1, figure: 0.5}, {"step": 2, figure: None}]
+    run = Run(
+        plan=plan_with(),
+        folder=RunFolder(tmp_path),
+        placement=PLACEMENT,
+        progress=Progress(),
+        run_id="id",
+        speakers=SPEAKERS,
+    )
+    with pytest.raises(StageError, match=rf"ppo: {figure} is not a finite number at step 2"):
+        training_stages.train_in_folder(run, "ppo", lambda job, on_progress: logged, {})
+    assert not (tmp_path / "ppo/trained.json").exists()
 
 
 def test_what_was_too_long_to_learn_from_is_recorded(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,18 @@ def test_every_line_is_logged_once_and_lines_done_again_are_logged_again(tmp_pat
     log_step(tmp_path, {"step": 2, "steps": 3, "reward": 0.8})
     follower.look()
     assert logger.seen[2:] == [(2, {"reward": 0.8})]
+
+
+def test_a_figure_that_is_no_number_is_null_in_the_file_and_reaches_no_logger(
+    tmp_path: Path,
+) -> None:
+    logger = Remembers()
+    follower = Follower(tmp_path, lambda done, total: None, [logger])  # type: ignore[arg-type, list-item]
+    log_step(tmp_path, {"step": 1, "steps": 1, "grad_norm": math.nan, "kl": math.inf, "loss": 0.5})
+    follower.look()
+    assert logger.seen == [(1, {"loss": 0.5})]
+    line = json.loads((tmp_path / PROGRESS).read_text(encoding="utf-8"))
+    assert line == {"step": 1, "steps": 1, "grad_norm": None, "kl": None, "loss": 0.5}
 
 
 def test_tensorboard_shows_what_was_logged(tmp_path: Path) -> None:

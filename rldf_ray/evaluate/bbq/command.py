@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rldf_ray.plan import TREE_TOKENS, PlanError, endpoint_at
+from rldf_ray.storage.json_text import json_text
 
 PLACE = 1
 
@@ -166,7 +166,7 @@ def bbq_hard(
     evaluation = work.evaluate(request, item_set, RunFolder(answers))
     work.save(evaluation, RunFolder(answers.with_name(f"{answers.name}-hard")))
     rows = hard_items(evaluation)
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    lines = "".join(json_text(row) + "\n" for row in rows)
     RunFolder(out.resolve().parent).write_text(out.name, lines)
     print(f"{len(rows)} of {len(item_set.items)} items are hard for {model}: {out}")
 

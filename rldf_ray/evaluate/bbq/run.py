@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +33,7 @@ from rldf_ray.evaluate.bbq.variants import FIGURES, Variant
 from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
 from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Endpoint
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 OnAnswers = Callable[[int], None]
@@ -182,7 +182,7 @@ def leave(evaluation: Evaluation, out: RunFolder, as_json: bool) -> None:
     """Write the files, and print JSON or the tables."""
     summary = save(evaluation, out)
     if as_json:
-        print(json.dumps(summary, indent=2))
+        print(json_text(summary, indent=2))
         return
     console = table_console()
     console.print(scores_table(summary))

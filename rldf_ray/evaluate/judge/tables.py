@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +10,13 @@ from rich.table import Table
 from rldf_ray.console import table_console
 from rldf_ray.evaluate.judge.audit import audit_remarks
 from rldf_ray.evaluate.judge.rubrics import MEASURES
+from rldf_ray.storage.json_text import json_text
 
 
 def leave(summary: Mapping[str, Any], as_json: bool) -> None:
     """Print JSON or the tables."""
     if as_json:
-        print(json.dumps(summary, indent=2))
+        print(json_text(summary, indent=2))
         return
     console = table_console()
     console.print(scores_table(summary))

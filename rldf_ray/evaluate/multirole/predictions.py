@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from rldf_ray.evaluate.bbq.score import match_answer
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.multirole.data import BIAS_TYPES, MultiroleError, MultiroleSet
 from rldf_ray.storage.json_lines import parsed_lines, refuse
+from rldf_ray.storage.json_text import json_text
 
 Place = Annotated[int, Field(ge=0, le=2)]
 
@@ -115,7 +115,7 @@ def written_queries(queries: MultiroleSet, seed: int) -> str:
             "options": list(presented.answers),
             "prompt": presented.messages[0]["content"],
         }
-        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+        lines.append(json_text(line, ensure_ascii=False) + "\n")
     return "".join(lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from rldf_ray.evaluate.multirole.predictions import (
 )
 from rldf_ray.evaluate.multirole.summary import OUTCOMES, MultiroleEvaluation
 from rldf_ray.plan import Endpoint
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 
@@ -122,7 +122,7 @@ def leave(
     summary = evaluation.summary() | {"overlap": overlap, "written": str(written)} | provenance()
     out.write_json("eval/multirole.json", summary)
     if as_json:
-        print(json.dumps(summary, indent=2))
+        print(json_text(summary, indent=2))
         return
     console = table_console()
     console.print(shares_table(summary))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from rldf_ray.evaluate.people.sheet import (
     sheet_form,
 )
 from rldf_ray.evaluate.people.summary import long_people, people_summary, rated_table
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 FOR_RATERS = "for_raters"
@@ -82,7 +82,7 @@ def imported(files: Sequence[Path], key: Path, out: Path, seed: int) -> dict[str
 def leave(summary: Mapping[str, Any], as_json: bool) -> None:
     """Print JSON or the tables."""
     if as_json:
-        print(json.dumps(summary, indent=2))
+        print(json_text(summary, indent=2))
         return
     console = table_console()
     scores = Table("method", *MEASURES, "answers", title="people's scores; BS: lower is better")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -36,6 +35,7 @@ from rldf_ray.models.embedded import weights_revision
 from rldf_ray.plan import Plan, PlanError, Speaker
 from rldf_ray.plan.speaker import named_backends
 from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 NAME = "self_identification"
@@ -190,7 +190,7 @@ def _attention(
 def leave(result: Mapping[str, Any], as_json: bool) -> None:
     """Print JSON, or the table and what it shows."""
     if as_json:
-        print(json.dumps(result, indent=2))
+        print(json_text(result, indent=2))
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(table(result))

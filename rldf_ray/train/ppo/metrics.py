@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.train.collectives import all_reduce, reduced
 from rldf_ray.train.ppo import losses as ppo_math
 from rldf_ray.train.ppo.rollout import Batch, Rollout
@@ -156,4 +156,4 @@ def append_answers(
                 "kl": float(distance),
                 "ended": rollout.ended,
             }
-            file.write(json.dumps(line) + "\n")
+            file.write(json_text(line) + "\n")

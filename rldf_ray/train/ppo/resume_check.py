@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.train.ppo.rollout import Rollout
 
 
@@ -47,7 +48,7 @@ class KeptAnswers:
         """Remember a step's answers until the next checkpoint."""
         with self._path.open("a", encoding="utf-8") as file:
             answers = [r.answer_ids for r in rollouts]
-            file.write(json.dumps({"step": step, "answers": answers}) + "\n")
+            file.write(json_text({"step": step, "answers": answers}) + "\n")
 
     def forget(self) -> None:
         """A checkpoint was written, or the job is done."""

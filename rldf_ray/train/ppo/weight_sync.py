@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from rldf_ray.engines.pool import EnginePool
+from rldf_ray.storage.json_text import json_text
 
 SHARED = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
 PREFIX = "rldf-weights-"
@@ -94,7 +95,7 @@ def _make_room(weights: Mapping[str, Tensor], path: Path) -> None:
     for name, dtype, shape, size in sorted(tensors, key=lambda tensor: -tensor[1].itemsize):
         begin, end = end, end + size
         header[name] = {"dtype": DTYPES[dtype], "shape": shape, "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
+    text = json_text(header).encode()
     text += b" " * (-len(text) % 8)
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
