@@ -10,6 +10,7 @@ with them: a server that is down for a moment looks the same for three tries.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from openai import APIStatusError
@@ -56,7 +57,7 @@ class Fields:
             left_out = self._left_out.names | refused.keys()
             body = body_without(left_out)
             try:
-                reply = await send(body, lambda error: bool(self._suspects(error, body)))  # noqa: B023
+                reply = await send(body, partial(self._is_suspicious, body))
             except APIStatusError as error:
                 suspects = self._suspects(error, body)
                 if not suspects or _is_only_limit(suspects, left_out):
@@ -87,7 +88,7 @@ class Fields:
                 continue
             self._took(body)
             try:
-                reply = await send(whole, is_about_fields)
+                with_them = await send(whole, is_about_fields)
             except APIStatusError as error:
                 if not is_about_fields(error):
                     raise
@@ -95,8 +96,11 @@ class Fields:
                 self._left_out.add(dict.fromkeys(tried, why))
                 return reply
             self._took(whole)
-            return reply
+            return with_them
         return await send(whole, lambda error: refused_field(error, whole) is not None)
+
+    def _is_suspicious(self, body: Collection[str], error: BaseException) -> bool:
+        return bool(self._suspects(error, body))
 
     def _suspects(self, error: BaseException, body: Collection[str]) -> tuple[str, ...]:
         """The field that a refusal names, or those that may be behind one that names none."""

@@ -71,7 +71,7 @@ class OpenAIModel:
         self._failures = Failures(model, endpoint, self._connection)
         self._left_out = LeftOut(self._failures.where, left_out)
         self._fields = Fields(self._left_out, self._failures.what)
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._budget = budget or Budget()
         self._limiter = ConcurrencyLimiter(endpoint.in_flight)
         self._requests = Rate(endpoint.requests_per_minute)
@@ -105,7 +105,7 @@ class OpenAIModel:
                 samples = self._filtered(request, error)
         for sample in samples:
             if sample.refusal is not None:
-                self._say_once(
+                self._warn_once(
                     "%s: %s; such requests count as failures of their items, and the run goes on",
                     *(self._failures.where, sample.refusal),
                 )
@@ -180,13 +180,13 @@ class OpenAIModel:
         self._budget.spent = self._budget.spent + used
         self._tokens.correct(most.total - used.total)
         if used.by_characters:
-            self._say_once(
+            self._warn_once(
                 "%s reports no tokens: they are counted by the characters of the texts (about four "
                 "a token), so that budget and cost are estimates",
                 *(self._failures.where,),
             )
 
-    def _say_once(self, line: str, *values: str) -> None:
-        if line not in self._said:
-            self._said.add(line)
+    def _warn_once(self, line: str, *values: str) -> None:
+        if line not in self._warned:
+            self._warned.add(line)
             log.warning(line, *values)

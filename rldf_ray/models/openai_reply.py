@@ -29,7 +29,7 @@ def completions_of(reply: Reply, request: ChatRequest, model: str) -> tuple[Comp
     usages = _usages(reply, request)
     return tuple(
         Completion(
-            text=_text(said(choice.message), request),
+            text=_text(answer_text(choice.message), request),
             finish_reason=_finish_reason(choice.finish_reason),
             usage=usage,
             model=model,
@@ -42,7 +42,7 @@ def completions_of(reply: Reply, request: ChatRequest, model: str) -> tuple[Comp
     )
 
 
-def said(message: Message) -> str:
+def answer_text(message: Message) -> str:
     """The answer, or in what words the model refused one."""
     return message.content or message.refusal or ""
 
@@ -54,7 +54,7 @@ def _text(text: str, request: ChatRequest) -> str:
 
 
 def _refusal(choice: Choice) -> str | None:
-    if said(choice.message).strip() or not _FILTERED.search(choice.finish_reason or ""):
+    if answer_text(choice.message).strip() or not _FILTERED.search(choice.finish_reason or ""):
         return None
     return f"the content filter let no answer through (finish_reason {choice.finish_reason!r})"
 
@@ -72,7 +72,7 @@ def _usages(reply: Reply, request: ChatRequest) -> list[Usage]:
 
 
 def _everything(message: Message) -> str:
-    return said(message) + (message.reasoning_content or message.reasoning or "")
+    return answer_text(message) + (message.reasoning_content or message.reasoning or "")
 
 
 def used_by(request: ChatRequest, reported: ReportedUsage | None, texts: Sequence[str]) -> Usage:

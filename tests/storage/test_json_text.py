@@ -52,9 +52,7 @@ def test_finite_values_are_written_as_ever(value: Any) -> None:
 @pytest.mark.parametrize("number", NOT_FINITE)
 def test_where_null_would_mean_something_else_the_place_is_named(number: float) -> None:
     value = {"samples": [{"text": "a"}, {"logprobs": (0.1, number)}]}
-    with pytest.raises(
-        NotFiniteError, match=r"the answer.*: samples\[1\]\.logprobs\[1\] is NaN or"
-    ):
+    with pytest.raises(NotFiniteError, match=r"the answer.*: samples\[1\]\.logprobs\[1\] is NaN"):
         exact_json(value, "the answer")
 
 
