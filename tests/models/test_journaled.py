@@ -25,6 +25,7 @@ from rldf_ray.models.limits import Budget
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.json_text import NotFiniteError
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = ChatRequest(messages=(Message("user", "Hello?"),), max_tokens=64, address="call/0")
@@ -122,7 +123,7 @@ def ask(model: JournaledModel, request: ChatRequest = REQUEST) -> tuple[Completi
 
 
 texts = st.text(max_size=20) | st.sampled_from(["a\nb\r\x85\u2028", "\ud800", '"\\', "\x00"])
-logprobs = st.floats(max_value=0.0, allow_nan=False)
+logprobs = st.floats(max_value=0.0, allow_nan=False, allow_infinity=False)
 completions = st.builds(
     Completion,
     text=texts,
@@ -231,11 +232,27 @@ def test_special_numbers_survive(tmp_path: Path) -> None:
         usage=Usage(),
         model="m",
         revision="r",
-        logprobs=(-math.inf, -0.0, -5e-324, -1 / 3),
+        logprobs=(-sys.float_info.max, -0.0, -5e-324, -1 / 3),
     )
     ask(JournaledModel(Recorded(sample), opened(tmp_path / "j")))
     (again,) = ask(JournaledModel(Recorded(), opened(tmp_path / "j")))
     assert repr(again.logprobs) == repr(sample.logprobs)
+
+
+@pytest.mark.parametrize("number", [math.nan, -math.inf])
+def test_an_answer_of_no_numbers_is_an_error_and_not_kept(tmp_path: Path, number: float) -> None:
+    """Other programs could not read the file, and nothing follows from such an answer."""
+    sample = Completion(
+        text="x",
+        finish_reason="stop",
+        usage=Usage(),
+        model="m",
+        revision="r",
+        logprobs=(number,),
+    )
+    with pytest.raises(NotFiniteError, match=r"call/0 .*samples\[0\]\.logprobs\[0\]"):
+        ask(JournaledModel(Recorded(sample), opened(tmp_path / "j")))
+    assert (tmp_path / "j").read_bytes() == b""
 
 
 # --- kills
