@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +13,13 @@ import pytest
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.dataset.preference_data import prompts_table
+from rldf_ray.models.base import Usage
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.stages import referee as referee_stage
 from rldf_ray.stages import reward as reward_stage
 from rldf_ray.stages import sft as sft_stage
 from rldf_ray.stages import training as training_stages
-from rldf_ray.stages.run import Run, StageError
+from rldf_ray.stages.run import Run, StageError, tokens_since
 from rldf_ray.storage.object_store import ObjectStore
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.train.worker import TrainJob
@@ -162,6 +164,16 @@ def test_a_training_that_diverged_is_an_error_that_names_the_step(
     with pytest.raises(StageError, match=rf"ppo: {figure} is not a finite number at step 2"):
         training_stages.train_in_folder(run, "ppo", lambda job, on_progress: logged, {})
     assert not (tmp_path / "ppo/trained.json").exists()
+
+
+def test_manifests_tell_tokens_counted_by_characters_where_there_are_any() -> None:
+    run: Any = SimpleNamespace(
+        speakers=SimpleNamespace(usage=Usage(70, 16, 30, 12), paid_usage=Usage(7, 0, 3, 5))
+    )
+    assert tokens_since(run, (Usage(20, 6, 10, 2), Usage(1, 0, 1, 5))) == {
+        "tokens": {"prompt": 50, "cached": 10, "generated": 20, "by_characters": 10},
+        "paid_tokens": {"prompt": 6, "cached": 0, "generated": 2},
+    }
 
 
 def test_what_was_too_long_to_learn_from_is_recorded(
