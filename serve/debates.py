@@ -17,6 +17,7 @@ from typing import Any
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
+from rldf_ray.models.thinking import split_thinking
 from rldf_ray.protocols.multirole.debate import MultiRoleDebate, whole_sentences
 from rldf_ray.protocols.multirole.debater import Debater
 from rldf_ray.records import Context
@@ -82,9 +83,12 @@ class ServedChatModel:
 
     def _completion(self, found: dict[str, Any], i: int) -> Completion:
         choice = found["choices"][i]
+        apart = choice["message"].get("reasoning_content") or choice["message"].get("reasoning")
+        said = split_thinking(choice["message"]["content"] or "", apart=apart or "")
         return Completion(
-            text=choice["message"]["content"] or "",
-            finish_reason="stop" if choice["finish_reason"] == "stop" else "length",
+            text=said.answer,
+            thinking=said.thinking,
+            finish_reason="stop" if choice["finish_reason"] == "stop" and said.ended else "length",
             usage=_usage(found) if i == 0 else Usage(),
             model=self.model,
             revision=self.caller.version,

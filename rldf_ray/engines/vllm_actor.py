@@ -24,6 +24,7 @@ from rldf_ray.models.base import (
 )
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.thinking import Spoken
 from rldf_ray.storage.mirror import local_folder
 
 
@@ -211,10 +212,12 @@ class VllmActor:
                 structured_outputs=guide,
             ),
         )
+        spoken = [self._spoken(sample, guided=guide is not None) for sample in output.outputs]
         return tuple(
             Completion(
-                text=sample.text,
-                finish_reason=_finish_reason(sample.finish_reason),
+                text=said.answer,
+                thinking=said.thinking,
+                finish_reason=_finish_reason(sample.finish_reason) if said.ended else "length",
                 usage=Usage(
                     prompt=len(prompt) if i == 0 else 0,
                     cached=(output.num_cached_tokens or 0) if i == 0 else 0,
@@ -226,8 +229,13 @@ class VllmActor:
                 token_ids=tuple(sample.token_ids),
                 logprobs=_token_logprobs(sample) if request.logprobs else None,
             )
-            for i, sample in enumerate(output.outputs)
+            for i, (sample, said) in enumerate(zip(output.outputs, spoken, strict=True))
         )
+
+    def _spoken(self, sample: Any, *, guided: bool) -> Spoken:
+        if guided:
+            return Spoken("", sample.text, ended=True, thought=False)
+        return self._template.spoken(sample.token_ids, sample.text)
 
     async def _choose(self, request: ChatRequest, prompt: list[int]) -> Completion:
         """Said choice and exact probability of every choice, one token at a time."""

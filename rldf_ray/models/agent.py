@@ -36,6 +36,8 @@ class Choice:
             return None
         if self.completion.refusal is not None:
             return f"no answer: {self.completion.refusal}"
+        if self.completion.thinking and not self.completion.text.strip():
+            return "no answer: cut off while it was thinking"
         return f"{what} did not parse: {self.completion.text.strip()!r}"
 
 

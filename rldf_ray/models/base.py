@@ -119,8 +119,9 @@ class Completion:
     """One sample.
 
     Attributes:
-        text: the answer, without special tokens.
-        finish_reason: "stop" if the model ended by itself, "length" if it was cut.
+        text: the answer, without special tokens and without thinking.
+        finish_reason: "stop" if the model ended by itself, "length" if it was cut, or ended
+            inside a thought.
         usage: tokens of this sample; a request's prompt is counted on its first sample only.
         model, revision: what answered; the revision identifies weights (hash or policy version).
         prompt_ids, token_ids: the ids the engine consumed and produced, where the backend tells;
@@ -130,6 +131,8 @@ class Completion:
             backend tells; None otherwise.
         refusal: why there is no text, where a server's content filter let none through; None
             otherwise.
+        thinking: what a reasoning model thought before it answered; `token_ids` and `logprobs`
+            cover it too. It is kept, and shown to nobody.
     """
 
     text: str
@@ -142,6 +145,7 @@ class Completion:
     logprobs: tuple[float, ...] | None = None
     choice_probabilities: dict[str, float] | None = field(default=None)
     refusal: str | None = None
+    thinking: str = ""
 
 
 class ChatModel(Protocol):

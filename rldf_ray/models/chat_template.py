@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from more_itertools import longest_common_prefix
+from more_itertools import longest_common_prefix, split_at
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.thinking import BEGINS, ENDS, Spoken, split_thinking
 
 Messages = Sequence[dict[str, str]]
 
-THOUGHT_BEGINS, THOUGHT_ENDS = "<think>", "</think>"
 QUESTION, RULES, ANSWER = "Which question?", "These rules.", "This answer"
 ASKED = [{"role": "user", "content": QUESTION}]
 RULED = [{"role": "system", "content": RULES}, *ASKED]
@@ -66,6 +66,7 @@ class ChatTemplate:
         opened, before, after: text around an answer, as above.
         added_end: the end-of-sequence token where `after` has none to end a turn with.
         closing: ids of `after` and `added_end`.
+        begins_thought: whether what is generated begins inside a thought.
 
     Raises:
         ChatTemplateError: there is none, or it is not of this form.
@@ -81,11 +82,18 @@ class ChatTemplate:
             )
         self.folds_system = not self._keeps_system()
         self.opened, self.before, self.after = self._around_answers()
+        last = self.text(ASKED, generate=True).rpartition(QUESTION)[2]
+        self.begins_thought = last.rfind(BEGINS) > last.rfind(ENDS)
+        special, vocabulary = self._special_ids(), tokenizer.get_vocab()
+        # Tags that are left out of texts as other special tokens are.
+        self._special_tags = {
+            vocabulary[tag]: tag for tag in (BEGINS, ENDS) if vocabulary.get(tag) in special
+        }
         for asked in (ASKED, RULED, AGAIN):
             self._compare(asked)
         self.added_end = ""
         self.closing = self.answered(ASKED, ANSWER).closing
-        if not set(self.closing) & self._special_ids():
+        if not set(self.closing) & special:
             if tokenizer.eos_token is None:
                 raise self._refusal("ends an answer with no token that a policy could stop at")
             self.added_end = tokenizer.eos_token
@@ -160,17 +168,24 @@ class ChatTemplate:
 
         Ids stay as they are where nothing has to be added between the two or left out.
         """
-        thought = self.tokenizer.get_vocab().get(THOUGHT_ENDS)
-        if not self.opened and not self.before and thought not in said:
+        spoken = self.spoken(said)
+        if not self.opened and not self.before and not spoken.thought:
             return AnsweredChat(list(prompt), self._without_end(said), self.closing)
-        text: str = self.tokenizer.decode(said, skip_special_tokens=True)
-        _, ended, answer = text.rpartition(THOUGHT_ENDS)
-        begun = THOUGHT_BEGINS in (self.opened if THOUGHT_ENDS not in self.opened else "") + text
-        if begun and not ended:
-            answer = ""  # cut before it came to one
         given = prompt[: len(prompt) - len(self._encoded(self.opened))]
         before = self._encoded(self.before.rstrip(" "))
-        return AnsweredChat([*given, *before], self.answer_ids(answer.strip()), self.closing)
+        return AnsweredChat([*given, *before], self.answer_ids(spoken.answer.strip()), self.closing)
+
+    def spoken(self, said: Sequence[int], text: str | None = None) -> Spoken:
+        """The thinking and the answer of what an engine said after `prompt_ids`.
+
+        Args:
+            text: of `said`, where an engine has it already; without special tokens.
+        """
+        tags = self._special_tags
+        if text is None or not tags.keys().isdisjoint(said):
+            parts = split_at(said, tags.__contains__, keep_separator=True)
+            text = "".join(tags.get(part[0]) or self._decoded(part) for part in parts if part)
+        return split_thinking(text, begun=self.begins_thought)
 
     def _head(self, messages: Messages) -> str:
         begun = self.text(messages, generate=True).removesuffix(self.opened)
@@ -180,6 +195,10 @@ class ChatTemplate:
     def _encoded(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
         return ids
+
+    def _decoded(self, ids: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(ids, skip_special_tokens=True)
+        return text
 
     def _without_end(self, said: Sequence[int]) -> list[int]:
         """What was said up to the closing ids, of which an engine gives all, some or none."""

@@ -15,7 +15,7 @@ from rldf_ray.storage.journal import Journal
 
 log = logging.getLogger(__name__)
 
-RARE = ("refusal",)
+RARE = ("refusal", "thinking")
 FIELDS = frozenset(field.name for field in fields(Completion))
 
 

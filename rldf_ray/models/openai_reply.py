@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from rldf_ray.models.base import ChatRequest, Completion, FinishReason, Usage
 from rldf_ray.models.openai_checked import Choice, Message, Reply, ReportedUsage
+from rldf_ray.models.thinking import Spoken, answer_begins, split_thinking
 
 MOST_MISSED = 0.01
 # English text has about four bytes of UTF-8 a token; a character of other scripts has up to four.
@@ -24,27 +25,35 @@ def completions_of(reply: Reply, request: ChatRequest, model: str) -> tuple[Comp
 
     The server reports the generated tokens of all samples together; they are shared out evenly. A
     sample that the server's content filter cut counts as "length"; one of which it left nothing
-    has a `refusal`.
+    has a `refusal`. Thinking is split off.
     """
     usages = _usages(reply, request)
+    spoken = [_spoken(choice.message) for choice in reply.choices]
     return tuple(
         Completion(
-            text=_text(answer_text(choice.message), request),
-            finish_reason=_finish_reason(choice.finish_reason),
+            text=_text(said.answer, request),
+            thinking=said.thinking,
+            finish_reason=_finish_reason(choice.finish_reason) if said.ended else "length",
             usage=usage,
             model=model,
             revision=reply.system_fingerprint or reply.model or model,
             logprobs=_token_logprobs(choice) if request.logprobs else None,
-            choice_probabilities=_choice_probabilities(choice, request),
+            choice_probabilities=_choice_probabilities(choice, request, said),
             refusal=_refusal(choice),
         )
-        for choice, usage in zip(reply.choices, usages, strict=True)
+        for choice, usage, said in zip(reply.choices, usages, spoken, strict=True)
     )
 
 
 def answer_text(message: Message) -> str:
     """The answer, or in what words the model refused one."""
     return message.content or message.refusal or ""
+
+
+def _spoken(message: Message) -> Spoken:
+    """Servers name what they have split off in two ways, and some split nothing off."""
+    apart = message.reasoning_content or message.reasoning or ""
+    return split_thinking(answer_text(message), apart=apart)
 
 
 def _text(text: str, request: ChatRequest) -> str:
@@ -108,11 +117,17 @@ def _token_logprobs(choice: Choice) -> tuple[float, ...] | None:
     return tuple(position.logprob for position in choice.positions) or None
 
 
-def _choice_probabilities(choice: Choice, request: ChatRequest) -> dict[str, float] | None:
+def _choice_probabilities(
+    choice: Choice, request: ChatRequest, said: Spoken
+) -> dict[str, float] | None:
     positions = choice.positions
     if request.choices is None or not request.choice_probabilities or not positions:
         return None
-    top = [(option.token, math.exp(option.logprob)) for option in positions[0].top_logprobs or ()]
+    # Without a thought before it, the choice begins with the first token whatever was said.
+    begin = answer_begins([p.token for p in positions], said) if said.thought else 0
+    if begin is None:
+        return None
+    top = [(o.token, math.exp(o.logprob)) for o in positions[begin].top_logprobs or ()]
     return choice_distribution(top, request.choices)
 
 

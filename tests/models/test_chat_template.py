@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from rldf_ray.models.chat_template import (
     AnsweredChat,
@@ -122,6 +123,39 @@ def test_a_thought_that_was_cut_has_no_answer(tokenizer: Any) -> None:
     found = template.finished(template.prompt_ids(ASKED), said)
     assert found.answer == []
     assert tokenizer.decode(found.prompt).endswith("<|im_start|>assistant\n")
+
+
+def test_a_thought_that_both_forms_open_and_that_was_cut_has_no_answer(tokenizer: Any) -> None:
+    tokenizer.chat_template = BOTH
+    template = ChatTemplate(tokenizer)
+    said = tokenizer.encode("They may mean the")
+    assert template.begins_thought and not template.opened
+    assert template.finished(template.prompt_ids(ASKED), said).answer == []
+    assert not template.spoken(said).ended
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_thinking_is_split_off_what_an_engine_said(special: bool) -> None:
+    from rldf_ray.models.embedded import embedded_model_folder
+
+    tokenizer = AutoTokenizer.from_pretrained(embedded_model_folder())
+    tokenizer.add_tokens(["<think>", "</think>"], special_tokens=special)
+    template = ChatTemplate(tokenizer)
+    said = tokenizer.encode(f"<think>Who?\n</think>\n\n{ANSWER}<|im_end|>")
+    text = tokenizer.decode(said, skip_special_tokens=True)
+    assert ("</think>" in text) is not special
+    for given in (text, None):
+        spoken = template.spoken(said, given)
+        assert (spoken.thinking, spoken.answer, spoken.ended) == ("Who?", ANSWER, True)
+    finished = template.finished(template.prompt_ids(ASKED), said)
+    assert finished.ids == template.answered(ASKED, ANSWER).ids
+    assert not template.spoken(tokenizer.encode("<think>Who")).ended
+
+
+def test_what_an_engine_said_without_a_thought_stays_as_it_is(tokenizer: Any) -> None:
+    template = ChatTemplate(tokenizer)
+    assert template.spoken(tokenizer.encode(f" {ANSWER}\n")).answer == f" {ANSWER}\n"
+    assert template.spoken([], " as it is\ufffd").answer == " as it is\ufffd"
 
 
 @pytest.mark.parametrize("name", ["no system", "drops system"])
