@@ -52,7 +52,10 @@ def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Appli
         config,
         deployment_cls=ServedModel,
         override_serve_options={"name": "engine"},
-        bind_kwargs={"messages_per_s": section.messages_per_s},
+        bind_kwargs={
+            "messages_per_s": section.messages_per_s,
+            "chat_template_kwargs": settings.chat_template_kwargs,
+        },
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,13 @@ class ServedModel(LLMServer):
     """One vLLM engine and its adapters."""
 
     async def __init__(  # type: ignore[misc]
-        self, llm_config: LLMConfig, messages_per_s: float | None
+        self,
+        llm_config: LLMConfig,
+        messages_per_s: float | None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         self._pace = Pace.of(messages_per_s)
+        self._values = chat_template_kwargs
         loading: Any = llm_config.model_loading_config
         self._folder = str(loading.model_source)
         await asyncio.to_thread(verify, Path(self._folder))
@@ -93,6 +97,8 @@ class ServedModel(LLMServer):
         chat = request.kind == "chat"
         if chat:
             body["messages"] = (await self._chat_template()).shown(body["messages"])
+            if self._values:
+                body["chat_template_kwargs"] = dict(self._values)
         try:
             parsed = (ChatCompletionRequest if chat else CompletionRequest).model_validate(body)
         except ValueError as error:
@@ -181,7 +187,7 @@ class ServedModel(LLMServer):
 
     async def _chat_template(self) -> ChatTemplate:
         if self._template is None:
-            self._template = await asyncio.to_thread(chat_template, self._folder)
+            self._template = await asyncio.to_thread(chat_template, self._folder, self._values)
         return self._template
 
 

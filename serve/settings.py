@@ -12,6 +12,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from rldf_ray.errors import UserError
+from rldf_ray.plan.request_fields import TemplateValues
 from rldf_ray.plan.section import Section, described
 
 
@@ -112,6 +113,9 @@ class Settings(Section):
     reward_cpus: float = described(0.25, "CPUs Ray reserves for the reward model", ge=0)
     reward_gpus: float = described(0, "GPUs of the reward model", ge=0)
     store: str | None = described(None, "folder of published versions")
+    chat_template_kwargs: TemplateValues = described(
+        None, "values for the models' chat templates; those of a run are its plan's"
+    )
     runs: tuple[str, ...] = described((), "run folders that the page may show")
     keys: str | None = described(None, "file of API keys; null lets everybody in (loopback only)")
     api_replicas: int = described(1, "replicas of the API; each grants its share of the limits")
@@ -242,6 +246,8 @@ def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) 
         models[name] = _policy(source, overrides) if name == "policy" else {"folder": source}
     reward = folder / "reward/model"
     found: dict[str, Any] = {"models": models, "runs": [str(folder.resolve())]}
+    if "chat_template_kwargs" in plan:
+        found["chat_template_kwargs"] = plan["chat_template_kwargs"]
     if (reward / "config.json").exists():
         found["reward"] = str(reward.resolve())
     if (folder / "referee/calibration.json").exists():

@@ -74,12 +74,14 @@ def _speaking(plan: Plan, part: Part) -> tuple[object, ...]:
     """What every answer of a part depends on."""
     types = [file_digest(Path(name)) if Path(name).is_file() else name for name in plan.bias_types]
     engines = plan.engines.model_dump(mode="json", exclude=_how("engines"))
+    speaker = plan.speaker_of(part)
     return (
         _software(),
         plan.seed,
         types,
-        str(plan.speaker_of(part)),
+        str(speaker),
         plan.endpoint.base_url,
+        plan.request_fields(speaker),
         engines,
     )
 

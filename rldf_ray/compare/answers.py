@@ -25,7 +25,7 @@ from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
 from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.models.journaled import JournaledModel
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Plan, Speaker
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
@@ -68,8 +68,8 @@ class MethodRun:
         questions = [asdict(item) for item in items.items]
         thinking = self.thinking(plan)
         asked = (self.weights, thinking, mode, drawn, plan.engines.dtype, questions)
-        instructions = self.instructions(plan, items)
-        return digest(*asked, instructions) if instructions else digest(*asked)
+        rest = filter(None, [plan.chat_template_kwargs, self.instructions(plan, items)])
+        return digest(*asked, *rest)
 
     def instructions(self, plan: Plan, items: BBQSet) -> list[str]:
         """What each item's question follows; empty where it follows nothing."""
@@ -179,7 +179,9 @@ def _prompted_items(
                 about = digest(
                     method_run.weights, method_run.thinking(plan), list(map(asdict, scenes))
                 )
-                model, watch = JournaledModel(pool, journal), Stopwatch(journal, about)
+                fields = plan.request_fields(Speaker("vllm", plan.model))
+                model = JournaledModel(pool, journal, request_fields=fields)
+                watch = Stopwatch(journal, about)
 
                 def on_thought(watch: Stopwatch = watch) -> None:
                     watch.write()
@@ -281,6 +283,7 @@ def _ranked(
         threads=placement.threads,
         tokens=plan.evaluate.batch_tokens,
         summed=mode == "rank_sum",
+        chat_template_kwargs=plan.chat_template_kwargs,
     ):
         scores = ray.get(reference)
         began = began or time.monotonic()

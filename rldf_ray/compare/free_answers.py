@@ -25,7 +25,7 @@ from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.held_out.answers import answer_prompts, held_out_rows
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Plan, Speaker
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
@@ -89,7 +89,8 @@ def answer_freely(
                     key = keys[method_run.place]
                     if method_run.method.training is not None:
                         pool.sync_weights(method_run.folder, key)
-                    model = JournaledModel(pool, journal)
+                    fields = plan.request_fields(Speaker("vllm", plan.model))
+                    model = JournaledModel(pool, journal, request_fields=fields)
                     answered = asyncio.run(
                         _answers(plan, method_run, key, model, prompts, bar.advance)
                     )
@@ -174,5 +175,5 @@ def _key(plan: Plan, method_run: MethodRun, prompts: Prompts) -> str:
     ids = [(row["prompt_id"], row["prompt"]) for row in prompts]
     most = plan.evaluate.max_tokens
     name = method_run.method.name, method_run.seed
-    of = ("free", *name, method_run.weights, how, most, plan.engines.dtype, ids)
-    return digest(*of, given) if given else digest(*of)
+    rest = filter(None, [plan.chat_template_kwargs, given])
+    return digest("free", *name, method_run.weights, how, most, plan.engines.dtype, ids, *rest)

@@ -35,7 +35,12 @@ def remembering(
     path = out.path("journal/calls.jsonl")
     journal = Journal(path)
     try:
-        remembered = JournaledModel(remote, journal, address=endpoint.base_url)
+        remembered = JournaledModel(
+            remote,
+            journal,
+            address=endpoint.base_url,
+            request_fields=endpoint.request_fields(),
+        )
         yield remembered
     finally:
         journal.close()

@@ -83,6 +83,7 @@ def policy_engines(
         seed=plan.seed,
         lora_rank=lora_rank,
         sleeps=section.sleep,
+        chat_template_kwargs=plan.chat_template_kwargs,
     )
     progress.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")
     with engine_pool(plan, placement, settings, folder, most) as pool:

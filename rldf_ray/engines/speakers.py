@@ -56,7 +56,9 @@ class Speakers:
                 journal=self.journal,
             )
             model = self._open.enter_context(backend_of(speaker).start(speaker, context))
-            self._models[speaker] = JournaledModel(model, self.journal, self.earlier, self.weights)
+            self._models[speaker] = JournaledModel(
+                model, self.journal, self.earlier, self.weights, self.plan.request_fields(speaker)
+            )
         return self._models[speaker]
 
     @property

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import mmap
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -47,6 +48,7 @@ class EngineSettings:
         threads: of the engine's process on a CPU; None lets Ray say, by what it reserves.
         lora_rank: highest rank of adapters that will be synced; 0 for none.
         sleeps: whether it will be asked to `sleep`.
+        chat_template_kwargs: given to the chat template with every chat.
     """
 
     model: str
@@ -63,6 +65,7 @@ class EngineSettings:
     seed: int = 0
     lora_rank: int = 0
     sleeps: bool = False
+    chat_template_kwargs: Mapping[str, Any] | None = None
 
     @property
     def on_gpu(self) -> bool:
@@ -118,7 +121,9 @@ class VllmActor:
         self._revision = settings.revision
         self._request_ids = count()
         here = replace(settings, model=resolve_model(settings.model))
-        self._template = ChatTemplate(AutoTokenizer.from_pretrained(here.model), settings.model)
+        self._template = ChatTemplate(
+            AutoTokenizer.from_pretrained(here.model), settings.model, settings.chat_template_kwargs
+        )
         self._adapter: Any = None
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
         self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(here)))

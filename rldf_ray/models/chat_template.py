@@ -11,7 +11,9 @@ Trainers, scorers, engines and server all go by it, so they agree on what a fini
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +61,8 @@ class ChatTemplate:
 
     Args:
         model: whose it is, for messages.
+        values: given to the template with every chat (a plan's `chat_template_kwargs`). They become
+            its defaults in `tokenizer`: whoever loads a model that is saved with it renders alike.
 
     Attributes:
         folds_system: whether system messages go into the first user's turn, as it has no place for
@@ -66,20 +70,29 @@ class ChatTemplate:
         opened, before, after: text around an answer, as above.
         added_end: the end-of-sequence token where `after` has none to end a turn with.
         closing: ids of `after` and `added_end`.
+        written: the template itself, without `values`.
         begins_thought: whether what is generated begins inside a thought.
 
     Raises:
         ChatTemplateError: there is none, or it is not of this form.
     """
 
-    def __init__(self, tokenizer: Any, model: str = "the model") -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        model: str = "the model",
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
         self.tokenizer, self._model = tokenizer, model
+        self.written = tokenizer.chat_template
         if not getattr(tokenizer, "chat_template", None):
             raise ChatTemplateError(
                 f"{model} has no chat template, so it is a base model: name one that follows "
                 "instructions (often called NAME-Instruct), or put a template into its folder as "
                 "chat_template.jinja"
             )
+        if values:
+            tokenizer.chat_template = with_defaults(tokenizer.chat_template, values)
         self.folds_system = not self._keeps_system()
         self.opened, self.before, self.after = self._around_answers()
         last = self.text(ASKED, generate=True).rpartition(QUESTION)[2]
@@ -257,11 +270,45 @@ class ChatTemplate:
         )
 
 
-def chat_template(model: str) -> ChatTemplate:
+def chat_template(model: str, values: Mapping[str, Any] | None = None) -> ChatTemplate:
     """The chat template of anything that `resolve_model` takes."""
     from transformers import AutoTokenizer
 
-    return ChatTemplate(AutoTokenizer.from_pretrained(resolve_model(model)), f"model {model}")
+    tokenizer = AutoTokenizer.from_pretrained(resolve_model(model))
+    return ChatTemplate(tokenizer, f"model {model}", values)
+
+
+def with_defaults(
+    template: str | Mapping[str, str], values: Mapping[str, Any]
+) -> str | dict[str, str]:
+    """A template, or named ones, that take these values where whoever renders gives no others."""
+    if not isinstance(template, str):
+        return {name: str(with_defaults(one, values)) for name, one in template.items()}
+    # The line's end belongs to the tag (trim_blocks), so that no character is added to a chat.
+    lines = [
+        f"{{% set {name} = {name} if {name} is defined else {_literal(value)} %}}\n"
+        for name, value in values.items()
+    ]
+    return "".join(line for line in lines if line not in template) + template
+
+
+def reads(template: str | Mapping[str, str], name: str) -> bool:
+    """Whether a template, or one of several, makes anything of a value of this name."""
+    texts = [template] if isinstance(template, str) else template.values()
+    return any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)
+
+
+def _literal(value: Any) -> str:
+    """A value of JSON as a template writes it."""
+    match value:
+        case None:
+            return "none"
+        case dict():
+            pairs = (f"{_literal(key)}: {_literal(one)}" for key, one in value.items())
+            return f"{{{', '.join(pairs)}}}"
+        case list():
+            return f"[{', '.join(map(_literal, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _words(message: dict[str, Any]) -> str:

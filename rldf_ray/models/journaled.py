@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -39,6 +40,7 @@ class JournaledModel:
     Args:
         earlier: asked before the model is; what it knows is not written to the journal.
         address: where the model is, if its name alone does not say which it is.
+        request_fields: what all requests have besides; other ones make other requests of them.
     """
 
     def __init__(
@@ -47,9 +49,11 @@ class JournaledModel:
         journal: Journal,
         earlier: EarlierCalls | None = None,
         address: str | None = None,
+        request_fields: Mapping[str, Any] | None = None,
     ) -> None:
         self._model = model
         self._known_as = model.name if address is None else f"{model.name} at {address}"
+        self._more = (dict(request_fields),) if request_fields else ()
         self._journal = journal
         self._earlier = earlier
         self.reused = 0
@@ -63,7 +67,7 @@ class JournaledModel:
         return self._model.name
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
-        request_digest = digest(self._known_as, msgspec.to_builtins(request))
+        request_digest = digest(self._known_as, msgspec.to_builtins(request), *self._more)
         remembered = self._remembered(request.address, request_digest)
         if remembered is not None:
             self.reused += 1

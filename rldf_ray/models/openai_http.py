@@ -139,7 +139,9 @@ class OpenAIModel:
 
     async def _some_samples(self, request: ChatRequest) -> tuple[Completion, ...]:
         def body_without(left_out: Collection[str]) -> dict[str, Any]:
-            return body_of(request, self._model, self._endpoint.base_url is not None, left_out)
+            body = body_of(request, self._model, self._endpoint.base_url is not None, left_out)
+            fields = self._endpoint.request_fields().items()
+            return body | {name: value for name, value in fields if name not in left_out}
 
         async def send(body: dict[str, Any], is_final: Callable[[BaseException], bool]) -> Reply:
             retrying = AsyncRetrying(

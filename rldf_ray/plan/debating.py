@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
+from rldf_ray.plan.request_fields import ExtraBody, TemplateValues, unset
 from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.speaker import check_speaker
 
@@ -42,6 +43,21 @@ class Endpoint(Section):
     generated_price: float | None = described(
         None, "price of generated tokens", unit="USD a million", ge=0
     )
+    reasoning_effort: str | None = described(
+        None,
+        "how long a reasoning model may think, as the server names it (low, medium, high); null "
+        "leaves it to the server",
+        min_length=1,
+        exclude_if=unset,
+    )
+    chat_template_kwargs: TemplateValues = described(
+        None,
+        "values for the chat template of the endpoint's model, as vLLM's server takes them",
+        exclude_if=unset,
+    )
+    extra_body: ExtraBody = described(
+        None, "further fields of every request, as {top_k: 20}", exclude_if=unset
+    )
 
     @model_validator(mode="after")
     def _a_budget_in_money_knows_the_prices(self) -> Endpoint:
@@ -59,6 +75,17 @@ class Endpoint(Section):
                 f"api_key_env names ({self.api_key_env})"
             )
         return self
+
+    def request_fields(self) -> dict[str, Any]:
+        """What every request has besides what it is about."""
+        named = {
+            "reasoning_effort": self.reasoning_effort,
+            "chat_template_kwargs": self.chat_template_kwargs,
+        }
+        return {
+            **(self.extra_body or {}),
+            **{name: value for name, value in named.items() if value is not None},
+        }
 
     def usd(self, prompt: float, generated: float) -> float | None:
         """What tokens cost: 0 where there are none, None where a price is not known."""

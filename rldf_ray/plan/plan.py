@@ -17,6 +17,7 @@ from rldf_ray.plan.debating import (
     RefereeSection,
     Topics,
 )
+from rldf_ray.plan.request_fields import TemplateValues, unset
 from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.speaker import TRAINED, Speaker
 from rldf_ray.plan.training import PPOSection, RewardSection, SFTSection, TrainSection
@@ -140,6 +141,12 @@ class Plan(Section):
         "is no model at all: made-up sentences after a delay, to try a setup",
         source="paper 3.1",
     )
+    chat_template_kwargs: TemplateValues = described(
+        None,
+        "values for the chat templates of `model` and of models on engines, as "
+        "{enable_thinking: false}; trained models keep them as their template's defaults",
+        exclude_if=unset,
+    )
     endpoint: Endpoint = Field(default_factory=Endpoint)
     topics: Topics = Field(default_factory=Topics)
     debate: DebateSection = Field(default_factory=DebateSection)
@@ -218,6 +225,14 @@ class Plan(Section):
     def speakers(self) -> tuple[Speaker, ...]:
         """The models that play the parts, each once."""
         return tuple(dict.fromkeys(self.speaker_of(part) for part in PARTS))
+
+    def request_fields(self, speaker: Speaker) -> Mapping[str, Any]:
+        """What the plan adds to all requests to a speaker; it is part of what is requested."""
+        if speaker.paid:
+            return self.endpoint.request_fields()
+        if speaker.local and self.chat_template_kwargs is not None:
+            return {"chat_template_kwargs": self.chat_template_kwargs}
+        return {}
 
     def digest(self) -> str:
         """A hash of everything that shapes the results; `RUNTIME_FIELDS` do not."""

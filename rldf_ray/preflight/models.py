@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rldf_ray.engines.checks import PreflightError
-from rldf_ray.models.chat_template import ChatTemplateError, chat_template
+from rldf_ray.models.chat_template import (
+    ChatTemplate,
+    ChatTemplateError,
+    chat_template,
+    reads,
+)
 from rldf_ray.models.embedded import EMBEDDED, resolve_model
 from rldf_ray.plan import Plan
 
@@ -26,13 +32,22 @@ def check_templates(plan: Plan) -> str:
     """
     local = [speaker.model for speaker in plan.speakers() if speaker.local]
     names = dict.fromkeys([plan.model, *local])
-    return "; ".join(_describe(name, plan.engines.max_model_len) for name in names)
+    templates = {name: _template(name, plan.chat_template_kwargs) for name in names}
+    for name in plan.chat_template_kwargs or ():
+        if not any(reads(own.written, name) for own in templates.values()):
+            raise PreflightError(
+                f"chat_template_kwargs.{name}: no chat template of {', '.join(names)} reads it; "
+                "mend the name, or leave it out"
+            )
+    for name in names:
+        _check_context(name, plan.engines.max_model_len)
+    return "; ".join(f"{name}: {own.describe()}" for name, own in templates.items())
 
 
-def _describe(name: str, longest: int) -> str:
+def _template(name: str, values: Mapping[str, Any] | None) -> ChatTemplate:
     try:
-        config = _config(name)
-        template = chat_template(name).describe()
+        _config(name)
+        return chat_template(name, values)
     except ChatTemplateError as error:
         raise PreflightError(str(error)) from error
     except (OSError, ValueError) as error:
@@ -41,14 +56,16 @@ def _describe(name: str, longest: int) -> str:
             f"model {name!r}: neither a folder nor a hub id that can be reached ({reason})"
             f"{_like(name)}"
         ) from error
-    context = context_of(config)
+
+
+def _check_context(name: str, longest: int) -> None:
+    context = context_of(_config(name))
     if context is not None and longest > context:
         raise PreflightError(
             f"engines.max_model_len={longest}: model {name} reads {context} tokens at most "
             f"(max_position_embeddings); set engines.max_model_len={context} or less, or name "
             "another model"
         )
-    return f"{name}: {template}"
 
 
 @lru_cache

@@ -87,6 +87,7 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
         dtype=plan.engines.dtype,
         threads=placement.threads,
         tokens=plan.evaluate.batch_tokens,
+        chat_template_kwargs=plan.chat_template_kwargs,
     ):
         scores = ray.get(reference)
         scores_of |= scores

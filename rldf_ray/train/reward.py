@@ -60,7 +60,7 @@ def _loop(config: dict[str, Any]) -> None:
     fit: RefereeFitSection | None = job.extra.get("fit")
     section, out = fit or job.plan.reward, Path(job.folders["out"])
     tokenizer = AutoTokenizer.from_pretrained(job.folders["model"])
-    template = ChatTemplate(tokenizer, job.folders["model"])
+    template = ChatTemplate(tokenizer, job.folders["model"], job.plan.chat_template_kwargs)
     arguments = RewardConfig(
         max_length=section.max_length,
         center_rewards_coefficient=section.centre or None,

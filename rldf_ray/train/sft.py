@@ -56,7 +56,7 @@ def _loop(config: dict[str, Any]) -> None:
         eval_strategy="epoch" if section.held_out_share else "no",
         **trainer_arguments(job, section),
     )
-    template = ChatTemplate(tokenizer, job.folders["model"])
+    template = ChatTemplate(tokenizer, job.folders["model"], job.plan.chat_template_kwargs)
     given = Dataset.from_parquet(str(Path(job.folders["data"]) / "sft.parquet"))
     data = with_room(given, template, "sft.max_length", section.max_length)
     learned, test = apart(data, section.held_out_share)

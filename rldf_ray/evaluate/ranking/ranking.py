@@ -11,7 +11,7 @@ model, and a mask lets every token see its own ancestors alone.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ def rank_options(
     dtype: str,
     threads: int,
     tokens: int,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[int, Scores]]:
     """`rank_answers` of items as published, in the one prompt template of training.
 
@@ -50,7 +51,13 @@ def rank_options(
     prompts = [ask(item, "rank") for item in items]
     folder = resolve_model(str(folder))
     yield from rank_answers(
-        folder, prompts, device=device, dtype=dtype, threads=threads, tokens=tokens
+        folder,
+        prompts,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        tokens=tokens,
+        chat_template_kwargs=chat_template_kwargs,
     )
 
 
@@ -63,6 +70,7 @@ def rank_answers(
     threads: int,
     tokens: int,
     summed: bool = False,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[int, Scores]]:
     """Log-likelihood of every answer, tree by tree, by the question's place.
 
@@ -81,7 +89,7 @@ def rank_answers(
     if device == "cpu":
         torch.set_num_threads(threads)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    template = ChatTemplate(tokenizer, str(folder))
+    template = ChatTemplate(tokenizer, str(folder), chat_template_kwargs)
     questions = [token_question(template, place, prompt) for place, prompt in enumerate(prompts)]
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
     model.eval().requires_grad_(False).to(device)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rldf_ray.evaluate.self_identification.name_biases import FRAMINGS, Framing, framing_text, shown
 from rldf_ray.evaluate.self_identification.pairs import QuestionAnswer
 from rldf_ray.models.base import ModelError
-from rldf_ray.models.chat_template import ChatTemplate
+from rldf_ray.models.chat_template import ChatTemplate, with_defaults
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
@@ -51,6 +51,7 @@ def attention_table(
     threads: int,
     journal: Journal,
     on_prompt: Callable[[], None],
+    chat_template_kwargs: Mapping[str, Any] | None = None,
 ) -> pa.Table:
     """Attention mass by item, framing, place, layer and span; columns of ATTENTION_SCHEMA.
 
@@ -70,6 +71,8 @@ def attention_table(
     torch.set_num_threads(threads)
     folder = resolve_model(folder)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    if chat_template_kwargs:
+        tokenizer.chat_template = with_defaults(tokenizer.chat_template, chat_template_kwargs)
     # Without the output head, which attention does not depend on.
     model: Any = AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
     model.eval().requires_grad_(False).to(device)

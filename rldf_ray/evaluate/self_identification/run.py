@@ -89,7 +89,7 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
         folder.write_table(f"eval/{NAME}.parquet", namings_table(namings))
         draw_named(result, folder.root / f"figures/{NAME}")
         if weights is not None and request.attention:
-            result["attention"] = _attention(weights, revision, folder, pairs, plan.seed, progress)
+            result["attention"] = _attention(weights, revision, folder, pairs, plan, progress)
         folder.write_json(f"eval/{NAME}.json", result)
     return {**result, "written": str(folder.root)}
 
@@ -160,7 +160,7 @@ def _attention(
     revision: str | None,
     folder: RunFolder,
     pairs: Sequence[QuestionAnswer],
-    seed: int,
+    plan: Plan,
     progress: Progress,
 ) -> dict[str, Any]:
     from rldf_ray.evaluate.self_identification.attention import SPANS, attention_table
@@ -175,6 +175,7 @@ def _attention(
             threads=threads,
             journal=journal,
             on_prompt=bar.advance,
+            chat_template_kwargs=plan.chat_template_kwargs,
         )
     folder.write_table("eval/attention.parquet", table)
     rows = table.to_pylist()
@@ -184,7 +185,7 @@ def _attention(
         for framing in FRAMINGS
     }
     draw_attention(masses, SPANS, folder.root / "figures/attention")
-    return attention_summary(rows, seed)
+    return attention_summary(rows, plan.seed)
 
 
 def leave(result: Mapping[str, Any], as_json: bool) -> None:
