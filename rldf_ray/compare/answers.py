@@ -269,14 +269,14 @@ def _ranked(
     import ray
 
     from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers
-    from rldf_ray.models.embedded import resolve_model
+    from rldf_ray.models.embedded import located
 
     prompts = [one.prompt for one in prompted]
     task = remote(rank_answers, placement, num_returns="streaming")
     answers: dict[Key, Answer] = {}
     began: float | None = None
     for reference in task.remote(
-        resolve_model(folder),
+        located(folder),
         prompts,
         device=placement.device,
         dtype=plan.engines.dtype,

@@ -12,6 +12,7 @@ from rldf_ray.engines.pool import EnginePool, engines
 from rldf_ray.engines.reward_actor import RewardSettings
 from rldf_ray.engines.scripted_actor import ScriptedSettings
 from rldf_ray.engines.vllm_actor import EngineSettings
+from rldf_ray.models.embedded import located
 from rldf_ray.plan import Plan
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -70,6 +71,7 @@ def policy_engines(
     section = plan.engines
     settings = EngineSettings(
         model=folder,
+        weights=located(folder),
         revision=revision,
         dtype=dtype,
         max_model_len=section.max_model_len,

@@ -27,6 +27,7 @@ from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.thinking import Spoken
 from rldf_ray.storage.mirror import local_folder
+from rldf_ray.storage.plain_path import plain_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class EngineSettings:
     Attributes:
         model: Hugging Face folder or hub id, or what `resolve_model` makes one of where the
             engine runs.
+        weights: where the model is, if workers do not find it by `model`.
         revision: recorded with everything this engine says until weights are synced into it.
         dtype: "bfloat16", "float16" or "float32".
         max_model_len: prompt plus answer, tokens.
@@ -53,6 +55,7 @@ class EngineSettings:
 
     model: str
     revision: str
+    weights: str | None = None
     dtype: str = "bfloat16"
     max_model_len: int = 2048
     max_num_seqs: int = 64
@@ -120,7 +123,7 @@ class VllmActor:
         self._settings = settings
         self._revision = settings.revision
         self._request_ids = count()
-        here = replace(settings, model=resolve_model(settings.model))
+        here = replace(settings, model=resolve_model(settings.weights or settings.model))
         self._template = ChatTemplate(
             AutoTokenizer.from_pretrained(here.model), settings.model, settings.chat_template_kwargs
         )
@@ -145,7 +148,7 @@ class VllmActor:
 
     async def sync_weights(self, folder: str, revision: str) -> None:
         """Load the weights in `folder` in place; everything said from now on is `revision`'s."""
-        await self._engine.collective_rpc("sync_weights", args=(local_folder(folder),))
+        await self._engine.collective_rpc("sync_weights", args=(plain_path(local_folder(folder)),))
         await self._engine.reset_prefix_cache()
         self._revision = revision
 

@@ -16,6 +16,7 @@ from typing import Any
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.mirror import cache_root, local_folder
 from rldf_ray.storage.object_store import is_address
+from rldf_ray.storage.plain_path import plain_path
 from rldf_ray.storage.whole_files import whole_folder
 
 EMBEDDED = "embedded"
@@ -75,23 +76,30 @@ def _convert(gguf: Path, folder: Path) -> None:
 def resolve_model(name: str) -> str:
     """A folder or hub id that transformers and vLLM accept, on the machine that asks.
 
-    `embedded` becomes its folder there, and an address in an object store a copy of it.
+    `embedded` becomes its folder there, and an address in an object store a copy of it. A folder
+    whose path would be taken for a pattern is named by a link.
 
     Raises:
         FileNotFoundError: `name` looks like a path and there is no model in it.
     """
     if name == EMBEDDED:
-        return str(embedded_model_folder())
+        return plain_path(embedded_model_folder())
     if is_address(name):
-        return local_folder(name)
+        return plain_path(local_folder(name))
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").exists():
             raise FileNotFoundError(f"model {name!r}: the folder has no config.json")
-        return str(path.resolve())
+        return plain_path(path.resolve())
     if name.startswith((".", "/", "~")):
         raise FileNotFoundError(f"model {name!r}: no such folder")
     return name
+
+
+def located(name: str) -> str:
+    """The model by a name that means the same in other working folders, as workers have them."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if name != EMBEDDED and path.is_dir() else name
 
 
 def short_name(model: str) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.console import Bar
 from rldf_ray.evaluate.contamination import answer_overlap, completions_of
+from rldf_ray.models.embedded import located
 from rldf_ray.records import TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run
 from rldf_ray.storage.results import EvaluationResult
@@ -24,7 +25,7 @@ def evaluate(run: Run) -> EvaluationResult:
     from rldf_ray.evaluate.perplexity.perplexity import perplexity_on_worker
 
     folders = {
-        "base": run.plan.model,
+        "base": located(run.plan.model),
         "sft": run.folder.address("sft/model"),
         "policy": run.folder.address("ppo/model"),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rldf_ray.models.embedded import located
 from rldf_ray.stages.run import Run, StageError
 from rldf_ray.storage.results import History
 
@@ -40,7 +41,11 @@ def train_in_folder(
     job = TrainJob(
         run.plan,
         run.placement,
-        {"data": run.folder.address("data"), **folders, "out": run.folder.address(name)},
+        {
+            "data": run.folder.address("data"),
+            **{given: located(where) for given, where in folders.items()},
+            "out": run.folder.address(name),
+        },
         extra or {},
     )
     with run.progress.bar(f"{name} steps", 1) as bar:

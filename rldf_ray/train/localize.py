@@ -18,6 +18,7 @@ from rldf_ray.models.embedded import resolve_model
 from rldf_ray.storage.mirror import SETTLED_S, Mirror, copy_of, local_folder
 from rldf_ray.storage.object_store import ObjectStoreError, is_address
 from rldf_ray.storage.periodic import repeated
+from rldf_ray.storage.plain_path import plain_path
 
 UPLOAD_EVERY_S = 5.0
 # Folders in "out" in which old checkpoints make room for new ones: TRL's trainers', PPO's.
@@ -39,7 +40,9 @@ def localize_inputs(loop: Loop, progress: str) -> Loop:
         job, context = config["job"], ray.train.get_context()
         out = job.folders["out"]
         folders = {
-            name: local_folder(where) for name, where in job.folders.items() if name != "out"
+            name: plain_path(local_folder(where))
+            for name, where in job.folders.items()
+            if name != "out"
         }
         if "model" in folders:
             folders["model"] = resolve_model(folders["model"])
@@ -56,14 +59,14 @@ def localize_inputs(loop: Loop, progress: str) -> Loop:
 def _output(out: str, local_rank: int) -> str:
     """What an earlier process of the job left, fetched before any worker writes beside it."""
     if not is_address(out):
-        return out
+        return plain_path(out)
     folder = copy_of(out)
     if local_rank == 0:
         Mirror(out).fetch(beside=True)
         folder.mkdir(parents=True, exist_ok=True)
     if dist.is_initialized():
         dist.barrier()
-    return str(folder)
+    return plain_path(folder)
 
 
 @contextmanager

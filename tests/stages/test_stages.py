@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +14,17 @@ import pytest
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.dataset.preference_data import prompts_table
+from rldf_ray.engines import plan_engines
+from rldf_ray.engines.vllm_actor import EngineSettings
 from rldf_ray.models.base import Usage
+from rldf_ray.models.embedded import located, resolve_model
 from rldf_ray.records import TOPIC_SCHEMA, table_of
 from rldf_ray.stages import referee as referee_stage
 from rldf_ray.stages import reward as reward_stage
 from rldf_ray.stages import sft as sft_stage
 from rldf_ray.stages import training as training_stages
 from rldf_ray.stages.run import Run, StageError, tokens_since
+from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.object_store import ObjectStore
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.train.worker import TrainJob
@@ -201,3 +206,51 @@ def test_what_was_too_long_to_learn_from_is_recorded(
     examples, pairs = sft_stage.sft(run), reward_stage.reward(run)
     assert (examples.examples, examples.too_long) == (5, 2)
     assert (pairs.pairs, pairs.held_out_pairs, pairs.too_long) == (5, 1, 2)
+
+
+def test_workers_find_a_model_that_the_plan_names_by_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "models/mine"
+    model.mkdir(parents=True)
+    (model / "config.json").touch()
+    monkeypatch.chdir(tmp_path)
+    plan = plan_with("model=models/mine")
+    started: dict[str, Any] = {}
+
+    def train(job: TrainJob, on_progress: object) -> None:
+        started.update(job.folders)
+        raise BegunError
+
+    @contextmanager
+    def pool(plan: Any, placement: Any, settings: EngineSettings, *_: Any) -> Iterator[None]:
+        started["engine"] = settings
+        yield
+
+    monkeypatch.setattr(plan_engines, "engine_pool", pool)
+    run = Run(
+        plan=plan,
+        folder=RunFolder.at(tmp_path / "run"),
+        placement=PLACEMENT,
+        progress=Progress(),
+        run_id="id",
+        speakers=SPEAKERS,
+    )
+    (tmp_path / "run/data").mkdir(parents=True)
+    with run.folder.locked(), pytest.raises(BegunError):
+        train_in_folder(run, "sft", train, {"model": plan.model})  # type: ignore[arg-type]
+    with plan_engines.policy_engines(plan, PLACEMENT, Progress(), plan.model, "base", "float32"):
+        pass
+    monkeypatch.chdir(tmp_path / "run")
+    assert started["model"] == resolve_model(started["engine"].weights) == str(model)
+    # Records name it as the plan does.
+    assert started["engine"].model == "models/mine"
+
+
+def test_names_that_are_no_folders_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "embedded").mkdir()
+    for name in ("embedded", "org/name", "s3://bucket/model"):
+        assert located(name) == name

@@ -67,7 +67,7 @@ def cluster_job(
 ) -> TrainJob:
     """A PPO job in `out` with its prompts, for as many workers as the overrides say."""
     data = out.parent / "data"
-    data.mkdir(exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True)
     rows = [{**row, "split": "ppo"} for row in prompt_rows(8)]
     pq.write_table(pa.Table.from_pylist(rows), data / "prompts.parquet")
     out.mkdir(parents=True)

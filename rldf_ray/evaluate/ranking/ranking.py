@@ -49,7 +49,6 @@ def rank_options(
         folder: anything `resolve_model` takes.
     """
     prompts = [ask(item, "rank") for item in items]
-    folder = resolve_model(str(folder))
     yield from rank_answers(
         folder,
         prompts,
@@ -77,7 +76,7 @@ def rank_answers(
     The first part is empty: it says that the model is loaded.
 
     Args:
-        folder: a Hugging Face model folder or hub id.
+        folder: anything `resolve_model` takes.
         tokens: size of a forward pass; a longer question gets one of its own.
         summed: over the answer's tokens (nats) instead of their mean (nats a token).
 
@@ -88,6 +87,7 @@ def rank_answers(
 
     if device == "cpu":
         torch.set_num_threads(threads)
+    folder = resolve_model(str(folder))
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     template = ChatTemplate(tokenizer, str(folder), chat_template_kwargs)
     questions = [token_question(template, place, prompt) for place, prompt in enumerate(prompts)]

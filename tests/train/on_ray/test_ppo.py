@@ -34,7 +34,7 @@ def test_a_killed_worker_goes_on_from_its_checkpoint_bit_for_bit(
     expected, straight = run(folders, tmp_path / "straight", *options)
     killed = tmp_path / "killed"
     history, weights = run(
-        folders, tmp_path / "again", *options, "train.max_failures=1", kill_at=killed
+        folders, tmp_path / "run [v2]/again", *options, "train.max_failures=1", kill_at=killed
     )
     assert killed.exists()
     # Recorded answers are the same again; a live engine's need not be.
@@ -42,7 +42,8 @@ def test_a_killed_worker_goes_on_from_its_checkpoint_bit_for_bit(
     assert history == expected and [line["step"] for line in history] == [1, 2, 3, 4]
     assert weights.keys() == straight.keys()
     assert all(torch.equal(weights[name], straight[name]) for name in straight)
-    answers = (tmp_path / "again/answers.jsonl").read_text(encoding="utf-8").splitlines()
+    text = (tmp_path / "run [v2]/again/answers.jsonl").read_text(encoding="utf-8")
+    answers = text.splitlines()
     steps = [json.loads(line)["step"] for line in answers]
     assert steps == [1] * 4 + [2] * 4 + [3] * 4 + [4] * 4
 

@@ -38,7 +38,7 @@ SIZES = (
 
 def job_of(folders: dict[str, str], out: Path, *overrides: str) -> TrainJob:
     data = out.parent / "data"
-    data.mkdir(exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True)
     draw = random.Random(0)
 
     def says(role: str, words: tuple[str, ...] = WORDS) -> list[dict[str, str]]:
@@ -172,7 +172,8 @@ def test_sft_goes_on_from_its_checkpoint_and_ends_where_it_would_have(
     every = "train.checkpoint_every=2"
     straight = job_of(folders, tmp_path / "straight", every)
     expected = train_sft(straight, ignore)
-    again = job_of(folders, tmp_path / "again", every, "train.max_failures=1")
+    # Libraries look for checkpoints and rows by patterns, and brackets are part of one.
+    again = job_of(folders, tmp_path / "run [v2]/again", every, "train.max_failures=1")
     import rldf_ray.train.sft as sft
 
     loop = sft._loop
@@ -180,7 +181,8 @@ def test_sft_goes_on_from_its_checkpoint_and_ends_where_it_would_have(
     history = train_sft(again, ignore)
     assert (tmp_path / "killed").exists()
     assert [line["step"] for line in history] == [line["step"] for line in expected]
-    ours, theirs = weights_in(tmp_path / "again/model"), weights_in(tmp_path / "straight/model")
+    ours = weights_in(tmp_path / "run [v2]/again/model")
+    theirs = weights_in(tmp_path / "straight/model")
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
