@@ -23,7 +23,7 @@ from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.journaled import EarlierCalls
 from rldf_ray.plan import Plan
 from rldf_ray.plan.saved import settle_plan
-from rldf_ray.preflight.checks import check_inputs, check_ppo_memory
+from rldf_ray.preflight.checks import check_inputs, check_ppo_memory, check_shared_memory
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
 from rldf_ray.report.notes import stage_notes
@@ -101,6 +101,7 @@ def _do(
         placement = place(plan, resources)
         if "ppo" in todo:
             check_ppo_memory(plan, resources)
+            check_shared_memory(plan, resources)
         progress.say(f"placement: {placement.describe()}")
         speakers = Speakers(
             plan=plan, folder=folder, placement=placement, progress=progress, earlier=earlier

@@ -16,6 +16,7 @@ import psutil
 
 from rldf_ray.cluster.address import joined_address, reachable_address
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
+from rldf_ray.cluster.session_folder import check_session_folder
 
 # A cloud's node has to be allocated, started and set up.
 NODE_DEADLINE_S = 1800.0
@@ -36,8 +37,10 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
 
     Raises:
         ClusterAddressError: the cluster to join cannot be reached.
+        SessionFolderError: a local one has no folder that its sockets could be in.
     """
     address = reachable_address()
+    check_session_folder()
     # Set before ray is imported, which reads them once.
     os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")

@@ -44,6 +44,7 @@ from rldf_ray.preflight.checks import (
     check_inputs,
     check_ppo_memory,
     check_room,
+    check_shared_memory,
     kept_gib,
     passing_gib,
 )
@@ -126,7 +127,9 @@ def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) 
     training = training_runs(methods, repeats, fewest_pairs(methods, out) if made else None)
     left = [run for run in training if not finished(run, out)]
     if any("ppo" in run.stages for run in left):
-        check_ppo_memory(plan, reported_resources())
+        resources = reported_resources()
+        check_ppo_memory(plan, resources)
+        check_shared_memory(plan, resources)
     if left:
         kept = sum(kept_gib(run.plan, run.stages) for run in left)
         # What passes is gone when the next run begins.

@@ -8,7 +8,10 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 
+from rldf_ray.cluster.address import joined_address
 from rldf_ray.cluster.placement import BYTES, Resources, check_memory, memory_needed_gib
+from rldf_ray.cluster.session_folder import check_session_folder
+from rldf_ray.cluster.shared_memory import SHARED, place_for
 from rldf_ray.dataset import filters
 from rldf_ray.engines.checks import PreflightError, check_endpoint, check_model
 from rldf_ray.evaluate.bbq.run_models import load_items
@@ -31,6 +34,7 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> N
 
     Raises:
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
+        SessionFolderError: Ray could not start.
     """
     for check in (
         check_protocol,
@@ -44,6 +48,7 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> N
         check_loggers,
     ):
         check(plan)
+    check_session_folder()
     check_disk(plan, out, stages)
 
 
@@ -158,6 +163,22 @@ def check_ppo_memory(plan: Plan, resources: Resources) -> str:
     check_memory(plan, parameters, resources)
     needed = memory_needed_gib(plan, parameters)
     return f"PPO needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
+
+
+def check_shared_memory(plan: Plan, resources: Resources) -> str:
+    """The policy has room on its way from PPO's trainer to the engines, on this machine.
+
+    Raises:
+        NoRoomError: it has none; says what to change.
+    """
+    if joined_address() is not None:
+        return "that of the node where PPO will run"
+    if resources.gpus and plan.train.lora.rank:
+        return "adapters alone are handed to the engines"
+    size = parameters_of(resolve_model(plan.model)) * BYTES[plan.ppo.dtype]
+    place = place_for(round(size))
+    slower = "" if place == SHARED else f", slower, as {SHARED} has too little room"
+    return f"{size / 2**30:.2f} GiB of weights go to the engines through {place}{slower}"
 
 
 def kept_gib(plan: Plan, stages: Collection[str]) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import reported_resources
+from rldf_ray.cluster.session_folder import check_session_folder
 from rldf_ray.engines.checks import check_endpoint, check_model
 from rldf_ray.plan import Plan
 from rldf_ray.preflight.checks import (
@@ -22,6 +23,7 @@ from rldf_ray.preflight.checks import (
     check_ppo_memory,
     check_protocol,
     check_referee,
+    check_shared_memory,
 )
 from rldf_ray.preflight.models import check_templates
 
@@ -51,6 +53,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
         _check("evaluation items", lambda: check_items(plan)),
         _check("loggers", lambda: check_loggers(plan)),
         _check("endpoint", lambda: _reachable(plan)),
+        _check("temporary folder", check_session_folder),
         _check("disk", lambda: check_disk(plan, out)),
         Check(
             "resources",
@@ -59,6 +62,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
         ),
         _check("placement", lambda: place(plan, resources).describe()),
         _check("memory", lambda: check_ppo_memory(plan, resources)),
+        _check("shared memory", lambda: check_shared_memory(plan, resources)),
     ]
 
 

@@ -11,10 +11,11 @@ from rldf_ray.train.ppo.weight_sync import remove_left_behind
 TRAINER = """
 import sys
 from pathlib import Path
+from rldf_ray.cluster import shared_memory
 from rldf_ray.train.ppo import weight_sync
-weight_sync.SHARED = Path(sys.argv[1])
+shared_memory.SHARED = Path(sys.argv[1])
 with weight_sync.shared_memory_sync(None) as sync:
-    (sync._folder / "model.safetensors").write_bytes(b"weights")
+    (sync.make_folder(7) / "model.safetensors").write_bytes(b"weights")
     print("ready", flush=True)
     sys.stdin.read()
 """

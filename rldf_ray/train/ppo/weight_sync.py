@@ -1,4 +1,7 @@
-"""New policy weights from the trainer into the engines, through shared memory of one machine."""
+"""New policy weights from the trainer into the engines, through shared memory of one machine.
+
+Where that has no room, they go through a file in the folder for temporary ones.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +20,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from rldf_ray.cluster.shared_memory import place_for, places
 from rldf_ray.engines.pool import EnginePool
 from rldf_ray.storage.json_text import json_text
 
-SHARED = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
 PREFIX = "rldf-weights-"
 # As safetensors names them.
 DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
@@ -98,37 +101,48 @@ def _make_room(weights: Mapping[str, Tensor], path: Path) -> None:
     text = json_text(header).encode()
     text += b" " * (-len(text) % 8)
     with path.open("wb") as file:
+        # All pages now: one that finds no room when it is written to would end this process.
+        os.posix_fallocate(file.fileno(), 0, 8 + len(text) + end)
         file.write(len(text).to_bytes(8, "little") + text)
-        file.truncate(8 + len(text) + end)
 
 
 class SharedMemorySync:
     """Writes the weights once into memory; every engine of the machine reads them there."""
 
-    def __init__(self, pool: EnginePool, folder: Path) -> None:
+    def __init__(self, pool: EnginePool, opened: ExitStack) -> None:
         self._pool = pool
-        self._folder = folder
+        self._opened = opened
+        self._folder: Path | None = None
 
     def sync(self, policy: Policy, revision: str) -> None:
-        """Returns when every engine answers with this policy; ModelError if one does not."""
+        """Returns when every engine answers with this policy; ModelError if one does not.
+
+        Raises:
+            NoRoomError: there is no room for the weights.
+        """
+        folder = self._folder or self.make_folder(sum(w.nbytes for w in policy.weights.values()))
         if policy.adapter is None:
-            write_in_place(policy.weights, self._folder / "model.safetensors")
-            self._pool.sync_weights(str(self._folder), revision)
+            write_in_place(policy.weights, folder / "model.safetensors")
+            self._pool.sync_weights(str(folder), revision)
         else:
-            policy.save(self._folder)
-            self._pool.sync_adapter(str(self._folder), revision)
+            policy.save(folder)
+            self._pool.sync_adapter(str(folder), revision)
+
+    def make_folder(self, size: int) -> Path:
+        """A folder with room for so many bytes, which nobody else removes."""
+        self._folder = folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place_for(size)))
+        self._opened.enter_context(_locked(folder))
+        self._opened.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
 
 @contextmanager
 def shared_memory_sync(pool: EnginePool) -> Iterator[SharedMemorySync]:
     """A `SharedMemorySync` whose memory is given back at the end."""
-    remove_left_behind(SHARED)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=SHARED))
-    with _locked(folder):
-        try:
-            yield SharedMemorySync(pool, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    for place in places():
+        remove_left_behind(place)
+    with ExitStack() as opened:
+        yield SharedMemorySync(pool, opened)
 
 
 def remove_left_behind(shared: Path) -> None:
