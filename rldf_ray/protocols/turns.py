@@ -142,8 +142,9 @@ def _statement(
 def _failure(turn: Turn, label: Label | None) -> str | None:
     """Why the statement carries no label; None if it does."""
     if not turn.text:
-        refusal = turn.completion.refusal
-        return "the debater said nothing" + (f": {refusal}" if refusal else "")
+        cut = "cut off while it was thinking" if turn.completion.thinking else None
+        why = turn.completion.refusal or cut
+        return "the debater said nothing" + (f": {why}" if why else "")
     if turn.score is None and turn.verdict.failure is not None:
         return turn.verdict.failure
     if label is None:

@@ -90,3 +90,6 @@ def test_thoughts_reach_no_prompt_and_no_data(
     assert all(tables.values())
     cut = [row for row in tables["transcripts"] if row["finish_reason"] == "length"]
     assert cut and all(row["text"] == "" and row["label"] is None for row in cut)
+    assert {row["failure"] for row in cut} == {
+        "the debater said nothing: cut off while it was thinking"
+    }
