@@ -11,8 +11,6 @@ Trainers, scorers, engines and server all go by it, so they agree on what a fini
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +19,7 @@ from more_itertools import longest_common_prefix, split_at
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.template_values import with_defaults
 from rldf_ray.models.thinking import BEGINS, ENDS, Spoken, split_thinking
 
 Messages = Sequence[dict[str, str]]
@@ -276,39 +275,6 @@ def chat_template(model: str, values: Mapping[str, Any] | None = None) -> ChatTe
 
     tokenizer = AutoTokenizer.from_pretrained(resolve_model(model))
     return ChatTemplate(tokenizer, f"model {model}", values)
-
-
-def with_defaults(
-    template: str | Mapping[str, str], values: Mapping[str, Any]
-) -> str | dict[str, str]:
-    """A template, or named ones, that take these values where whoever renders gives no others."""
-    if not isinstance(template, str):
-        return {name: str(with_defaults(one, values)) for name, one in template.items()}
-    # The line's end belongs to the tag (trim_blocks), so that no character is added to a chat.
-    lines = [
-        f"{{% set {name} = {name} if {name} is defined else {_literal(value)} %}}\n"
-        for name, value in values.items()
-    ]
-    return "".join(line for line in lines if line not in template) + template
-
-
-def reads(template: str | Mapping[str, str], name: str) -> bool:
-    """Whether a template, or one of several, makes anything of a value of this name."""
-    texts = [template] if isinstance(template, str) else template.values()
-    return any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)
-
-
-def _literal(value: Any) -> str:
-    """A value of JSON as a template writes it."""
-    match value:
-        case None:
-            return "none"
-        case dict():
-            pairs = (f"{_literal(key)}: {_literal(one)}" for key, one in value.items())
-            return f"{{{', '.join(pairs)}}}"
-        case list():
-            return f"[{', '.join(map(_literal, value))}]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _words(message: dict[str, Any]) -> str:

@@ -15,9 +15,9 @@ from rldf_ray.models.chat_template import (
     ChatTemplate,
     ChatTemplateError,
     chat_template,
-    reads,
 )
 from rldf_ray.models.embedded import EMBEDDED, resolve_model
+from rldf_ray.models.template_values import reads
 from rldf_ray.plan import Plan
 
 LARGE = 7e9

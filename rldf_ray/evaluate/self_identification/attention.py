@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from rldf_ray.evaluate.self_identification.name_biases import FRAMINGS, Framing, framing_text, shown
 from rldf_ray.evaluate.self_identification.pairs import QuestionAnswer
 from rldf_ray.models.base import ModelError
-from rldf_ray.models.chat_template import ChatTemplate, with_defaults
+from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.models.template_values import with_defaults
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 
