@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from rldf_ray.storage.json_text import json_text
 
 
 def with_defaults(
@@ -38,4 +39,4 @@ def _literal(value: Any) -> str:
             return f"{{{', '.join(pairs)}}}"
         case list():
             return f"[{', '.join(map(_literal, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+    return json_text(value, ensure_ascii=False)

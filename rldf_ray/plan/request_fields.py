@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, JsonValue
+
+from rldf_ray.storage.json_text import exact_json
 
 SET_BY_US = frozenset(
     {
@@ -60,7 +61,7 @@ def unset(value: object) -> bool:
 
 def _checked(value: dict[str, Any] | None) -> dict[str, Any] | None:
     try:
-        json.dumps(value, allow_nan=False)
+        exact_json(value, "a value")
     except ValueError:
         raise ValueError("allowed are values of JSON, without NaN and Infinity") from None
     return value or None
