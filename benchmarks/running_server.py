@@ -27,12 +27,15 @@ class Running:
     log: Path
 
     def replica(self, app: str, deadline_s: float = 600) -> psutil.Process:
-        """The process of an application's replica; ask before the load begins.
+        """The process of an application's replica; ask before the load begins."""
+        return self.named(f"ray::ServeReplica:{app}:", deadline_s)
+
+    def named(self, title: str, deadline_s: float = 600) -> psutil.Process:
+        """The process of the server with `title` in its title.
 
         Ray writes the method that runs into a process's title at every call, so a title read
         while the replica is busy may be half written, and a process may end while it is looked at.
         """
-        title = f"ray::ServeReplica:{app}:"
         deadline = time.monotonic() + deadline_s
         titles: list[str] = []
         while time.monotonic() < deadline:

@@ -44,10 +44,15 @@ def serving(settings: Settings, say: Say = lambda text: None) -> Iterator[str]:
         from ray import serve
 
         from serve.app import build
+        from serve.proxy import controller_options
 
         _check_alone()
         http = {"host": settings.host, "port": port}
-        serve.start(proxy_location="HeadOnly", http_options=http)
+        serve.start(
+            proxy_location="HeadOnly",
+            http_options=http,
+            controller_options=controller_options(),
+        )
         try:
             args = settings.model_dump(mode="json")
             serve.run(build(args), name=settings.name, route_prefix="/")

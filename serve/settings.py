@@ -15,6 +15,9 @@ from rldf_ray.errors import UserError
 from rldf_ray.plan.request_fields import TemplateValues
 from rldf_ray.plan.section import Section, described
 
+# More is not read by the proxy, whoever is there to refuse it.
+MOST_BODY_BYTES = 64 << 20
+
 
 class SettingsError(UserError):
     """Settings that cannot be served; the message names the field and what is allowed."""
@@ -74,7 +77,9 @@ class EngineSection(Section):
 
 
 class Limits(Section):
-    body_bytes: int = described(1 << 20, "largest request body", unit="bytes", ge=1024)
+    body_bytes: int = described(
+        1 << 20, "largest request body", unit="bytes", ge=1024, le=MOST_BODY_BYTES
+    )
     body_timeout_s: float = described(15, "time to send a body", unit="s", gt=0)
     prompt_characters: int = described(32768, "longest prompt, all messages", ge=1)
     n: int = described(8, "most samples of one request", ge=1)

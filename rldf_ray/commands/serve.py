@@ -65,6 +65,8 @@ def start(
 def config(model: Model, names: Names = "policy,base", set_: Set = []) -> None:  # noqa: B006
     """Print the same as a Serve config file, for `serve run` and `serve deploy`."""
     _checkout()
+    from serve.proxy import controller_options
+
     settings = _settings(model, names, set_, {})
     application = {
         "name": settings.name,
@@ -73,7 +75,12 @@ def config(model: Model, names: Names = "policy,base", set_: Set = []) -> None: 
         "args": settings.model_dump(mode="json", exclude_defaults=True),
     }
     http = {"host": settings.host, "port": settings.port}
-    deployment = {"proxy_location": "HeadOnly", "http_options": http, "applications": [application]}
+    deployment = {
+        "proxy_location": "HeadOnly",
+        "http_options": http,
+        "controller_options": controller_options(),
+        "applications": [application],
+    }
     print(yaml.safe_dump(deployment, sort_keys=False), end="")
 
 

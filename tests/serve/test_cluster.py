@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +136,44 @@ def test_a_killed_replica_loses_nothing_that_had_not_begun(
         assert "[DONE]" in found.result() or '"engine_lost"' in found.result()
     assert '"engine_lost"' in longest.result() and "[DONE]" not in longest.result()
     assert client.post(CHAT, json=HELLO).status_code == 200
+
+
+def test_a_killed_api_replica_ends_what_it_was_answering_in_the_apis_form(
+    server: Running, client: httpx.Client
+) -> None:
+    replica = server.named("ray::ServeReplica:rldf:Api")
+    with client.stream("POST", CHAT, json=LONGER) as stream, ThreadPoolExecutor(1) as pool:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("data: ")
+        whole = pool.submit(client.post, CHAT, json=LONG)
+        until(lambda: generating(client) == 2, "both are being answered")
+        replica.kill()
+        *_, last = [line for line in lines if line]
+        assert json.loads(last.removeprefix("data: "))["error"]["code"] == "api_lost"
+        assert whole.result().status_code == 503
+        assert whole.result().json()["error"]["code"] == "api_lost"
+    assert client.post(CHAT, json=HELLO).status_code == 200
+    until(lambda: generating(client) == 0, "the engine has ended what nobody waits for")
+
+
+def test_strangers_take_no_memory_of_the_proxy(server: Running, client: httpx.Client) -> None:
+    proxy = server.named("ray::ProxyActor")
+    address = ("127.0.0.1", int(server.address.rpartition(":")[2]))
+    before = proxy.memory_info().rss
+    for piece in (b"a" * (1 << 20), b"x: y\r\n" * 100_000):
+        with socket.create_connection(address, DEADLINE_S) as stranger, suppress(ConnectionError):
+            stranger.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx: ")
+            for _ in range(100):
+                stranger.sendall(piece)
+            assert b" 431 " in stranger.recv(100)
+    halves = [socket.create_connection(address, DEADLINE_S) for _ in range(200)]
+    for half in halves:
+        half.sendall(b"GET / HTTP/1.1\r\n")
+    assert all(b" 408 " in half.recv(100) for half in halves)
+    for half in halves:
+        half.close()
+    assert proxy.memory_info().rss - before < 50 << 20
+    assert client.get("/health").status_code == 200
 
 
 def test_a_rollout_fails_no_request_and_goes_back(

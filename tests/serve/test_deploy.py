@@ -121,6 +121,7 @@ def face(address: str) -> dict[str, Any]:
             "answer": (found["model"], found["choices"], found["usage"]),
             "streamed": client.post(CHAT, json={**HELLO, "stream": True}).text.count("data: "),
             "wrong": client.post(CHAT, json={**HELLO, "model": "other"}).json(),
+            "long": client.get("/", headers={"x-long": "a" * 40_000}).json(),
         }
 
 
