@@ -24,6 +24,7 @@ from serve.engines import (
 )
 from serve.settings import Settings
 from serve.store import StoreError
+from serve.together import together
 
 READY_TIMEOUT_S = 5.0
 LOOK_EVERY_S = 1.0
@@ -116,7 +117,9 @@ class RefereeRewards:
 
     async def reward(self, prompt: Sequence[dict[str, str]], text: str) -> tuple[float | None, int]:
         try:
-            found: tuple[float | None, int] = await self._handle.reward.remote(list(prompt), text)
+            found: tuple[float | None, int] = await _kept(
+                self._handle.reward.remote(list(prompt), text)
+            )
         except (RayTaskError, *_GONE) as error:
             raise EngineGoneError("the trained referee is gone") from error
         return found
@@ -130,7 +133,17 @@ class RewardScorer:
 
     async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
         try:
-            calls = (self._handle.score.remote((prompt, text)) for text in texts)
-            return list(await asyncio.gather(*calls))
+            return await together(
+                *(_kept(self._handle.score.remote((prompt, text))) for text in texts)
+            )
         except (RayTaskError, *_GONE) as error:
             raise EngineGoneError("the reward model is gone") from error
+
+
+async def _kept(call: Any) -> Any:
+    """The answer to a call of a deployment, which is cancelled there if nobody waits for it."""
+    try:
+        return await call
+    except BaseException:
+        call.cancel()
+        raise

@@ -25,6 +25,7 @@ from serve.engines import GONE, Adapter, EngineRequest, Piece, error_piece, is_e
 from serve.pacing import Pace
 from serve.scripted import ScriptedEngine
 from serve.store import verify
+from serve.together import together
 
 REWARD_BATCH = 32
 REWARD_WAIT_S = 0.01
@@ -148,7 +149,7 @@ class ServedModel(LLMServer):
         encoded = {choice: template.answer_ids(choice) for choice in request.body["choices"]}
         trie = ChoiceTrie.of(encoded, template.closing[0])
         branches = trie.branches()
-        found = await asyncio.gather(
+        found = await together(
             *(self._next(request, [*prompt, *prefix], ids) for prefix, ids in branches.items())
         )
         failed = next((piece for piece in found if "error" in piece), None)

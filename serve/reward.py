@@ -22,6 +22,7 @@ from serve.engines import EngineGoneError
 from serve.guard import Caller
 from serve.referees import Judge, TrainedModel
 from serve.service import Service, caller_of
+from serve.together import together
 
 
 def router(service: Service) -> APIRouter:
@@ -35,7 +36,8 @@ def router(service: Service) -> APIRouter:
         prompted = ServedChatModel(service, caller, service.settings.referee_model)
         judge = Judge.of(service.trained, prompted, seed=0)
         async with asyncio.timeout(service.settings.limits.request_timeout_s):
-            rewards, scores = await asyncio.gather(_rewards(service, body), _scores(body, judge))
+            found: list[Any] = await together(_rewards(service, body), _scores(body, judge))
+        rewards, scores = found
         reward_model = Path(service.settings.reward or "").parent.name or None
         return {
             "object": "list",
@@ -82,7 +84,7 @@ async def _scores(body: BiasBody, judge: Judge) -> list[dict[str, Any]]:
     trained = isinstance(judge.referee, TrainedReferee)
     context = Context(body.prompt or ("" if trained else "(none given)"))
     try:
-        judged = await asyncio.gather(
+        judged = await together(
             *(
                 judge.referee.judge(context, [text], f"bias/{i}")
                 for i, text in enumerate(body.texts)
