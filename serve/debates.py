@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -218,22 +219,41 @@ async def events(
 
 
 @asynccontextmanager
-async def _turn(service: Service) -> AsyncIterator[None]:
+async def _turn(service: Service, caller: Caller) -> AsyncIterator[None]:
     """A debate's turn; while it waits it holds a place among the requests under way.
 
     Raises:
-        BusyError: it did not come in time.
+        BusyError: it did not come in time, or the caller's key has as many as it may.
     """
-    wait_s = service.settings.limits.debate_wait_s
-    try:
-        async with asyncio.timeout(wait_s):
-            await service.debates.acquire()
-    except TimeoutError:
-        raise BusyError(f"other debates were under way for {wait_s:g} s: ask again") from None
+    limits = service.settings.limits
+    with _share(service, caller):
+        try:
+            async with asyncio.timeout(limits.debate_wait_s):
+                await service.debates.acquire()
+        except TimeoutError:
+            wait_s = limits.debate_wait_s
+            raise BusyError(f"other debates were under way for {wait_s:g} s: ask again") from None
+        try:
+            yield
+        finally:
+            service.debates.release()
+
+
+@contextmanager
+def _share(service: Service, caller: Caller) -> Iterator[None]:
+    """One of the debates that a key may have; who needs no key has no share."""
+    if caller.key is None:
+        yield
+        return
+    most, name = service.settings.limits.debates_per_key, caller.key.sha256
+    if service.debates_of[name] >= most:
+        raise BusyError(f"{most} debates of this key are under way or wait: ask again")
+    service.debates_of[name] += 1
     try:
         yield
     finally:
-        service.debates.release()
+        service.debates_of[name] -= 1
+        service.debates_of += Counter()  # forgets those that have none
 
 
 async def _hold(
@@ -269,7 +289,7 @@ async def _hold(
     ]
     referee = _Watched(judge.referee, tell)
     try:
-        async with _turn(service):
+        async with _turn(service, caller):
             await MultiRoleDebate(body.rounds, "simultaneous", "said").hold(
                 Context(body.topic), debaters, referee, debate_id="served"
             )

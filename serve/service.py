@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -50,6 +51,7 @@ class Service:
     metrics: Metrics
     trained: TrainedReferee | None = None
     debates: asyncio.Semaphore = field(init=False)
+    debates_of: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.debates = asyncio.Semaphore(self.settings.limits.debates_in_flight)
@@ -119,6 +121,9 @@ class Service:
         self.metrics.first_piece.labels(target.model).observe(time.monotonic() - began)
         return self._events(caller, target, first, stream, deadline, wants_usage)
 
+    def _idle_deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self.settings.limits.idle_s
+
     def _target(self, caller: Caller, model: str | None) -> Target:
         target = self.routes.target(model)
         caller.model, caller.version = target.model, target.version
@@ -145,7 +150,7 @@ class Service:
                             continue
                     sent += 1
                     yield event
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout_at(min(deadline, self._idle_deadline())):
                     pieces = await anext(stream)
         except StopAsyncIteration:
             reason = ""

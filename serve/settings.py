@@ -88,6 +88,9 @@ class Limits(Section):
     request_timeout_s: float = described(
         120, "a generation is cancelled in the engine after it", unit="s", gt=0
     )
+    idle_s: float = described(
+        30, "a stream without a piece for so long ends: its engine hangs", unit="s", gt=0
+    )
     in_flight: int = described(256, "requests under way in one API replica", ge=1)
     in_flight_per_key: int = described(
         128, "of them of one key, so that no key takes the room of all", ge=1
@@ -95,6 +98,9 @@ class Limits(Section):
     bias_texts: int = described(64, "texts of one /v1/bias request", ge=1)
     debate_rounds: int = described(5, "rounds of one /v1/debate", ge=1)
     debates_in_flight: int = described(4, "debates under way in one API replica", ge=1)
+    debates_per_key: int = described(
+        2, "debates of one key under way or waiting, so that no key takes every turn", ge=1
+    )
     debate_wait_s: float = described(60, "a debate waits for its turn so long", unit="s", gt=0)
 
 

@@ -25,7 +25,7 @@ from serve.engines import (
     raise_if_error,
 )
 from serve.guard import Caller
-from serve.keys import add_key
+from serve.keys import Key, add_key, read_keys
 from serve.scripted import ScriptedEngine, ScriptedEngines
 from tests.serve.conftest import Start
 
@@ -248,6 +248,23 @@ def test_an_answer_that_takes_too_long_is_cancelled_in_the_engine(start: Start) 
     assert 'rldf_cancelled_total{reason="timeout"} 2.0' in server.client.get("/metrics").text
 
 
+def test_a_stream_whose_engine_hangs_ends_long_before_its_time_is_up(start: Start) -> None:
+    class Hanging(ScriptedEngines):
+        ended = False
+
+        async def generate(self, target: Target, request: EngineRequest) -> Stream:
+            try:
+                yield ["data: {}\n\n"]
+                await asyncio.sleep(600)
+            finally:
+                self.ended = True
+
+    server = start(Hanging(), limits={"idle_s": 0.2})
+    first, last = events(server.client.post(CHAT, json={**HELLO, "stream": True}).text)
+    assert first == {} and last["error"]["code"] == "timeout"
+    assert server.engines.ended
+
+
 class Failing(ScriptedEngines):
     """Fails `times` times before (or after) the first piece, then answers."""
 
@@ -432,6 +449,23 @@ async def test_a_debate_waits_for_its_turn_and_no_longer(start: Start) -> None:
     asked = debates.events(body, bias_type("age"), server.service, Caller())
     found = [event async for event in asked]
     assert found[-1].startswith("event: error") and "ask again" in found[-1]
+
+
+async def test_one_key_does_not_take_every_turn_of_debates(start: Start, tmp_path: Path) -> None:
+    for name in ("ann", "bob"):
+        add_key(tmp_path / "keys.json", name)
+    ann, bob = read_keys(tmp_path / "keys.json")
+    server = start(limits={"debates_in_flight": 3, "debates_per_key": 2})
+    body = DebateBody(topic="Tests", rounds=1)
+
+    async def last(key: Key) -> str:
+        asked = debates.events(body, bias_type("age"), server.service, Caller(key))
+        return [event async for event in asked][-1]
+
+    ends = await asyncio.gather(*(last(ann) for _ in range(4)), last(bob))
+    assert sum("2 debates of this key" in end for end in ends) == 2
+    assert sum(end.startswith("event: done") for end in ends) == 3
+    assert not server.service.debates_of
 
 
 def test_other_pages_may_not_call_unless_named(start: Start) -> None:
