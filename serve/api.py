@@ -35,6 +35,7 @@ from serve.engines import (
 from serve.guard import Guard, RefusedError, error_content
 from serve.keys import KeyRing
 from serve.limits import Allowances
+from serve.limits import Limits as KeyLimits
 from serve.metrics import CONTENT_TYPE
 from serve.referees import TRAINED
 from serve.service import Service, caller_of
@@ -56,15 +57,14 @@ SSE = "text/event-stream"
 log = logging.getLogger("rldf.serve")
 
 
-def build_guarded(service: Service, keys: KeyRing | None) -> Guard:
-    """The guard, and the routes behind it."""
+def build_guarded(service: Service, keys: KeyRing | None, limits: KeyLimits | None = None) -> Guard:
+    """The guard, and the routes behind it; `limits` are those of several replicas together."""
     settings = service.settings
-    allowances = Allowances(1 / settings.api_replicas)
     return Guard(
         app=build_api(service),
         limits=settings.limits,
         keys=keys,
-        allowances=allowances,
+        allowances=limits or Allowances(),
         metrics=service.metrics,
         serves_host=settings.serves_host,
     )

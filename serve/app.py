@@ -2,7 +2,7 @@
 
     proxy --> Api (FastAPI behind the guard) --> an application of its own for every engine
                         |                             ^ started and ended by Rollouts
-                        +--> Reward
+                        +--> Reward, and Limits where there are several replicas of it
 
 `build` is what `rldf serve`, `serve run` and `serve deploy` all deploy; `Rollouts` then starts the
 engines. An engine is an application of its own so that one can be added or taken away without
@@ -22,8 +22,9 @@ from ray.serve.handle import DeploymentHandle
 from rldf_ray.referee.trained import TrainedReferee
 from serve.api import build_guarded, with_cors
 from serve.engines import Routes
-from serve.handles import RefereeRewards, RewardScorer, ServeEngines
+from serve.handles import RefereeRewards, RewardScorer, ServeEngines, SharedLimits
 from serve.keys import KeyRing
+from serve.limits import Allowances
 from serve.metrics import Metrics
 from serve.referees import trained_referee
 from serve.rollout import Rollouts
@@ -44,6 +45,7 @@ def build(args: dict[str, Any]) -> serve.Application:
     rollouts = serve.deployment(ray_actor_options={"num_cpus": 0}, graceful_shutdown_timeout_s=1)(
         Rollouts
     ).bind(told)
+    limits = _limits() if settings.keys is not None and settings.api_replicas > 1 else None
     api = serve.deployment(
         num_replicas=settings.api_replicas,
         ray_actor_options={"num_cpus": 0},
@@ -51,7 +53,15 @@ def build(args: dict[str, Any]) -> serve.Application:
         graceful_shutdown_wait_loop_s=0.5,
         graceful_shutdown_timeout_s=settings.drain_s,
     )(Api)
-    return api.bind(told, rollouts, reward, referee)
+    return api.bind(told, rollouts, reward, referee, limits)
+
+
+def _limits() -> serve.Application:
+    """What keys may still use, counted once for all API replicas."""
+    deployment = serve.deployment(
+        name="Limits", ray_actor_options={"num_cpus": 0}, max_ongoing_requests=10_000
+    )(Allowances)
+    return deployment.bind()
 
 
 def _reward(settings: Settings) -> serve.Application:
@@ -90,6 +100,7 @@ class Api:
         rollouts: DeploymentHandle[Any],
         reward: DeploymentHandle[Any] | None,
         referee: DeploymentHandle[Any] | None,
+        limits: DeploymentHandle[Any] | None,
     ) -> None:
         self._rollouts = rollouts
         settings = read_settings(args)
@@ -110,7 +121,8 @@ class Api:
             trained=trained,
         )
         keys = KeyRing(Path(settings.keys)) if settings.keys is not None else None
-        self._guard = build_guarded(self._service, keys)
+        shared = SharedLimits(limits) if limits is not None else None
+        self._guard = build_guarded(self._service, keys, shared)
 
     async def __serve_build_asgi_app__(self) -> Any:
         return with_cors(self._guard, self._service.settings)

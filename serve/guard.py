@@ -19,7 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rldf_ray.errors import UserError
 from serve.keys import Key, KeyRing
-from serve.limits import Allowances
+from serve.limits import Limits as KeyLimits
+from serve.limits import LimitsGoneError
 from serve.metrics import Metrics
 from serve.settings import Limits
 
@@ -99,7 +100,7 @@ class Guard:
     app: ASGIApp
     limits: Limits
     keys: KeyRing | None
-    allowances: Allowances
+    allowances: KeyLimits
     metrics: Metrics
     serves_host: Callable[[str], bool] = lambda given: True
     draining: bool = field(default=False)
@@ -123,6 +124,9 @@ class Guard:
 
         try:
             await self._pass(scope, receive, sending, caller)
+        except LimitsGoneError as gone:
+            refused = RefusedError(503, str(gone), "server_error", retry_after_s=1)
+            await _answer(sending, refused.status, refused.content, refused.headers())
         except RefusedError as refused:
             await _answer(sending, refused.status, refused.content, refused.headers())
         except Exception:
@@ -133,7 +137,7 @@ class Guard:
         finally:
             if not complete:
                 caller.tokens += caller.prompt  # dropped on the way: the engine has read it
-            self._account(scope, caller, status, time.monotonic() - began)
+            await self._account(scope, caller, status, time.monotonic() - began)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         path: str = scope["path"]
@@ -151,7 +155,7 @@ class Guard:
         if self.draining:
             raise RefusedError(503, "this server is shutting down", "server_error", retry_after_s=5)
         caller.key = self._known(scope)
-        if caller.key is not None and (wait_s := self.allowances.admit(caller.key)):
+        if caller.key is not None and (wait_s := await self.allowances.admit(caller.key)):
             raise _used_up(caller.key, wait_s)
         if self.under_way >= self.limits.in_flight:
             raise RefusedError(
@@ -167,7 +171,7 @@ class Guard:
         self.metrics.in_flight.set(self.under_way)
         try:
             body = await self._body(scope, receive)
-            self._reserve(caller, path, body)
+            await self._reserve(caller, path, body)
             await self.app(scope, _replayed(body, receive), send)
         finally:
             self.under_way -= 1
@@ -175,13 +179,13 @@ class Guard:
             self.of_key += Counter()  # forgets those that have none
             self.metrics.in_flight.set(self.under_way)
 
-    def _reserve(self, caller: Caller, path: str, body: bytes) -> None:
+    async def _reserve(self, caller: Caller, path: str, body: bytes) -> None:
         """Keep the tokens that a request may come to, before any of its work begins."""
         if caller.key is None or not path.startswith(SPEAKING):
             return
         prompt = len(body) // BYTES_PER_TOKEN
         reserved = prompt + self._asked(body)
-        if wait_s := self.allowances.reserve(caller.key, reserved):
+        if wait_s := await self.allowances.reserve(caller.key, reserved):
             raise _used_up(caller.key, wait_s)
         caller.prompt, caller.reserved = prompt, reserved
 
@@ -236,9 +240,9 @@ class Guard:
     def _too_large(self) -> RefusedError:
         return RefusedError(413, f"the body is larger than {self.limits.body_bytes} bytes")
 
-    def _account(self, scope: Scope, caller: Caller, status: int, seconds: float) -> None:
+    async def _account(self, scope: Scope, caller: Caller, status: int, seconds: float) -> None:
         if caller.key is not None:
-            self.allowances.settle(caller.key, caller.tokens, caller.reserved)
+            await self.allowances.settle(caller.key, caller.tokens, caller.reserved)
         route = _route(scope)
         self.metrics.requests.labels(route, str(status)).inc()
         self.metrics.seconds.labels(route).observe(seconds)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any
 
 from ray import serve
@@ -22,6 +23,8 @@ from serve.engines import (
     Target,
     raise_if_error,
 )
+from serve.keys import Key
+from serve.limits import LimitsGoneError
 from serve.settings import Settings
 from serve.store import StoreError
 from serve.together import together
@@ -138,6 +141,41 @@ class RewardScorer:
             )
         except (RayTaskError, *_GONE) as error:
             raise EngineGoneError("the reward model is gone") from error
+
+
+class SharedLimits:
+    """The limits of all API replicas together, counted in a deployment of its own."""
+
+    def __init__(self, handle: DeploymentHandle[Any]) -> None:
+        self._handle = handle
+        self._settling: set[asyncio.Task[None]] = set()
+
+    async def admit(self, key: Key) -> float:
+        return await self._asked(self._handle.admit.remote(key))
+
+    async def reserve(self, key: Key, tokens: int) -> float:
+        return await self._asked(self._handle.reserve.remote(key, tokens))
+
+    async def settle(self, key: Key, used: int, reserved: int = 0) -> None:
+        """Returns at once. A context of its own: Serve ends the calls of a request with it."""
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._settle(key, used, reserved), context=Context())
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def _settle(self, key: Key, used: int, reserved: int) -> None:
+        try:
+            await self._handle.settle.remote(key, used, reserved)
+        except (RayTaskError, *_GONE):
+            log.exception("%d tokens of key %s were not counted", used, key.name)
+
+    async def _asked(self, call: Any) -> float:
+        try:
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                wait_s: float = await _kept(call)
+        except (TimeoutError, RayTaskError, *_GONE) as error:
+            raise LimitsGoneError("the limits of keys cannot be read now: ask again") from error
+        return wait_s
 
 
 async def _kept(call: Any) -> Any:

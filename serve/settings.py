@@ -129,7 +129,7 @@ class Settings(Section):
     )
     runs: tuple[str, ...] = described((), "run folders that the page may show")
     keys: str | None = described(None, "file of API keys; null lets everybody in (loopback only)")
-    api_replicas: int = described(1, "replicas of the API; each grants its share of the limits")
+    api_replicas: int = described(1, "replicas of the API; they share the limits of keys")
     hosts: tuple[str, ...] = described(
         (), "names that requests may give this server in `Host`, beside its address and loopback's"
     )

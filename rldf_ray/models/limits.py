@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Usage
+from rldf_ray.models.bucket import Bucket
 from rldf_ray.models.journaled import completions
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
@@ -32,37 +33,29 @@ def estimated(request: ChatRequest) -> Usage:
 
 
 class Rate:
-    """A bucket that holds one minute's allowance and fills up all the time.
+    """A minute's allowance, which those who come wait for.
 
     Args:
         a_minute: None lets everything pass at once.
     """
 
     def __init__(self, a_minute: float | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._a_minute = a_minute
-        self._clock = clock
-        self._held = a_minute or 0.0
-        self._filled_at = clock()
+        self._bucket = None if a_minute is None else Bucket(per_minute=a_minute, clock=clock)
 
     async def take(self, amount: float) -> None:
         """Wait until `amount` may pass. More than a minute's allowance waits for a full bucket."""
-        if self._a_minute is None:
+        bucket = self._bucket
+        if bucket is None:
             return
-        # Taken first: those who come later wait behind it. A bucket may owe.
-        wait_s = self._wait_s(min(amount, self._a_minute))
-        self._held -= amount
+        # Taken first: those who come later wait behind it.
+        wait_s = bucket.wait_s(min(amount, bucket.per_minute))
+        bucket.take(amount)
         await asyncio.sleep(wait_s)
 
     def correct(self, amount: float) -> None:
         """Give back (or, below 0, take) what an estimate was wrong by."""
-        self._held += amount
-
-    def _wait_s(self, amount: float) -> float:
-        assert self._a_minute is not None
-        now = self._clock()
-        self._held = min(self._a_minute, self._held + (now - self._filled_at) * self._a_minute / 60)
-        self._filled_at = now
-        return max(0.0, amount - self._held) * 60 / self._a_minute
+        if self._bucket is not None:
+            self._bucket.take(-amount)
 
 
 @dataclass(kw_only=True)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from ray.serve.exceptions import RayServeException
 
+from serve.handles import SharedLimits
 from serve.keys import KeyFileError, KeyRing, add_key, read_keys, remove_key
-from serve.limits import Allowances
+from serve.limits import RESERVED_S, Allowances, LimitsGoneError
 
 
 class Clock:
@@ -135,55 +140,120 @@ def test_a_key_nobody_has_cannot_be_removed(file: Path) -> None:
         remove_key(file, "bob")
 
 
-def test_requests_are_granted_evenly_over_a_minute(file: Path) -> None:
+async def test_requests_are_granted_evenly_over_a_minute(file: Path) -> None:
     clock = Clock()
     add_key(file, "ann", requests_per_minute=60)
     (key,) = read_keys(file)
     allowances = Allowances(clock=clock)
-    assert [allowances.admit(key) for _ in range(60)] == [0.0] * 60
-    assert allowances.admit(key) == pytest.approx(1.0)
+    assert [await allowances.admit(key) for _ in range(60)] == [0.0] * 60
+    assert await allowances.admit(key) == pytest.approx(1.0)
     clock.now += 1.0
-    assert allowances.admit(key) == 0.0
-    assert allowances.admit(key) > 0
+    assert await allowances.admit(key) == 0.0
+    assert await allowances.admit(key) > 0
 
 
-def test_tokens_are_counted_afterwards_and_the_debt_is_waited_off(file: Path) -> None:
+async def test_tokens_are_counted_afterwards_and_the_debt_is_waited_off(file: Path) -> None:
     clock = Clock()
     add_key(file, "ann", tokens_per_minute=600)
     (key,) = read_keys(file)
     allowances = Allowances(clock=clock)
-    assert allowances.admit(key) == 0.0
-    allowances.settle(key, 900)
-    assert allowances.admit(key) == pytest.approx(30.1)
+    assert await allowances.admit(key) == 0.0
+    await allowances.settle(key, 900)
+    assert await allowances.admit(key) == pytest.approx(30.1)
     clock.now += 30.2
-    assert allowances.admit(key) == 0.0
+    assert await allowances.admit(key) == 0.0
 
 
-def test_many_at_once_do_not_pass_together(file: Path) -> None:
+async def test_many_at_once_do_not_pass_together(file: Path) -> None:
     add_key(file, "ann", tokens_per_minute=50)
     (key,) = read_keys(file)
     allowances = Allowances(clock=Clock())
-    waits = [allowances.reserve(key, 40) for _ in range(60)]
+    waits = [await allowances.reserve(key, 40) for _ in range(60)]
     assert waits[:2] == [0.0, 0.0] and all(wait > 0 for wait in waits[2:])
     for _ in range(2):
-        allowances.settle(key, 5, 40)
-    assert allowances.reserve(key, 40) == 0.0
+        await allowances.settle(key, 5, 40)
+    assert await allowances.reserve(key, 40) == 0.0
 
 
-def test_a_debt_is_waited_off_within_minutes(file: Path) -> None:
+async def test_a_debt_is_waited_off_within_minutes(file: Path) -> None:
     clock = Clock()
     add_key(file, "ann", tokens_per_minute=5)
     (key,) = read_keys(file)
     allowances = Allowances(clock=clock)
-    allowances.settle(key, 40_000)
-    wait_s = allowances.admit(key)
+    await allowances.settle(key, 40_000)
+    wait_s = await allowances.admit(key)
     assert 60 < wait_s <= 11 * 60
     clock.now += wait_s + 0.1
-    assert allowances.admit(key) == 0.0
+    assert await allowances.admit(key) == 0.0
 
 
-def test_replicas_share_a_limit(file: Path) -> None:
-    add_key(file, "ann", requests_per_minute=10)
+async def test_a_limit_below_one_a_minute_is_kept(file: Path) -> None:
+    clock = Clock()
+    add_key(file, "ann", requests_per_minute=0.5)
     (key,) = read_keys(file)
-    allowances = Allowances(share=0.5, clock=Clock())
-    assert [allowances.admit(key) == 0.0 for _ in range(6)] == [True] * 5 + [False]
+    allowances = Allowances(clock=clock)
+    assert await allowances.admit(key) == 0.0
+    assert await allowances.admit(key) == pytest.approx(120)
+    clock.now += 119
+    assert await allowances.admit(key) > 0
+    clock.now += 2
+    assert await allowances.admit(key) == 0.0
+
+
+async def test_what_a_lost_replica_reserved_is_not_kept_for_ever(file: Path) -> None:
+    clock = Clock()
+    add_key(file, "ann", tokens_per_minute=50)
+    (key,) = read_keys(file)
+    allowances = Allowances(clock=clock)
+    assert await allowances.reserve(key, 60) == 0.0
+    assert await allowances.reserve(key, 60) > 0
+    clock.now += RESERVED_S + 1
+    assert await allowances.reserve(key, 60) == 0.0
+
+
+class Handle:
+    """A deployment's handle; its calls are answered here, or never."""
+
+    def __init__(self, allowances: Allowances, answers: bool = True) -> None:
+        self.allowances, self.answers = allowances, answers
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.allowances, name)
+
+        class Call:
+            def __init__(self, *given: Any) -> None:
+                self.given = given
+
+            def __await__(self) -> Any:
+                return method(*self.given).__await__()
+
+            def cancel(self) -> None: ...
+
+        async def never() -> None:
+            raise RayServeException("gone")
+
+        if not self.answers:
+            method = lambda *given: never()  # noqa: E731
+        return SimpleNamespace(remote=Call)
+
+
+async def test_replicas_share_a_limit(file: Path) -> None:
+    add_key(file, "ann", requests_per_minute=1, tokens_per_minute=100)
+    (key,) = read_keys(file)
+    together = Allowances(clock=Clock())
+    first, second = (SharedLimits(cast(Any, Handle(together))) for _ in range(2))
+    assert await first.admit(key) == 0.0
+    assert await second.admit(key) > 0
+    assert await first.reserve(key, 100) == 0.0
+    assert await second.reserve(key, 100) > 0
+    await first.settle(key, 1, 100)
+    await asyncio.sleep(0)
+    assert await second.reserve(key, 99) == 0.0
+
+
+async def test_limits_that_are_not_known_let_nobody_through(file: Path) -> None:
+    add_key(file, "ann", requests_per_minute=1)
+    (key,) = read_keys(file)
+    limits = SharedLimits(cast(Any, Handle(Allowances(), answers=False)))
+    with pytest.raises(LimitsGoneError):
+        await limits.admit(key)
