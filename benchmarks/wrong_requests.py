@@ -30,7 +30,8 @@ class Answers:
 
     Attributes:
         failed: of every status of 500 or more, or none, the status and how the request began.
-        closed: connections closed without an answer, by the kind of request.
+        closed: connections closed without an answer, by the kind of request. None has to be: the
+            server answers before it closes, and leaves time to read the answer.
     """
 
     statuses: collections.Counter[int] = field(default_factory=collections.Counter)
@@ -145,13 +146,26 @@ def long_header(path: str, key: str, body: bytes) -> list[bytes | float]:
     return [text, body]
 
 
+def endless_header(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key, 0)[:-2] + b"x-long: ", *[b"a" * (1 << 16)] * 48]
+
+
+def many_fields(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key, 0)[:-2], *[b"x: y\r\n" * 10_000] * 48]
+
+
+def half_head(path: str, key: str, body: bytes) -> list[bytes | float]:
+    return [head(path, key, len(body))[:-20]]
+
+
 def strange_path(path: str, key: str, body: bytes) -> list[bytes | float]:
     return [head("/v1/runs/%2e%2e%2f%2e%2e/%00/report?a=%ff", key, 0).replace(b"POST", b"GET")]
 
 
 KINDS: tuple[Kind, ...] = (
     plain, plain, plain, plain, plain, plain, wrong_key, no_key, huge, said_to_be_huge,
-    chunked_for_ever, slow, cut_off, broken_chunks, no_http, long_header, strange_path,
+    chunked_for_ever, slow, cut_off, broken_chunks, no_http, long_header,
+    endless_header, many_fields, half_head, strange_path,
 )  # fmt: skip
 
 

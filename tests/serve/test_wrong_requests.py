@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.wrong_requests import PATHS, Answers, bodies, send_all
+from serve import connections
+from serve.connections import Connection
 from serve.keys import add_key
 from tests.serve.conftest import Start
 
@@ -72,11 +74,16 @@ def test_any_bytes_are_answered(start: Start) -> None:
 
 
 @pytest.fixture
-def on_a_socket(start: Start, tmp_path: Path) -> Iterator[tuple[str, str]]:
+def on_a_socket(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, str]]:
     """A server on a real socket, and a key for it."""
+    monkeypatch.setattr(connections, "HEAD_S", 2.0)
     key = add_key(tmp_path / "keys.json", "ann")
     server = start(keys=str(tmp_path / "keys.json"), limits={"body_timeout_s": 4})
-    web = uvicorn.Server(uvicorn.Config(server.guard, port=0, log_level="critical"))
+    web = uvicorn.Server(
+        uvicorn.Config(server.guard, port=0, log_level="critical", http=Connection)
+    )
     thread = threading.Thread(target=web.run)
     thread.start()
     while not web.started:
@@ -90,10 +97,12 @@ def on_a_socket(start: Start, tmp_path: Path) -> Iterator[tuple[str, str]]:
 def test_broken_http_slow_senders_and_wrong_keys(on_a_socket: tuple[str, str]) -> None:
     url, key = on_a_socket
     answers = Answers()
-    asyncio.run(send_all(url, key, 68, answers))
+    asyncio.run(send_all(url, key, 80, answers))
     statuses = answers.statuses
-    assert statuses.total() == 68 and not answers.failed, answers
-    assert statuses[401] >= 8 and statuses[413] >= 4 and statuses[408] >= 4, statuses
+    assert statuses.total() == 80 and not answers.failed, answers
+    assert not answers.closed, answers.closed
+    assert statuses[401] >= 8 and statuses[413] >= 4 and statuses[408] >= 8, statuses
+    assert statuses[431] >= 12, statuses
     good = {"authorization": f"Bearer {key}"}
     body = {"messages": [{"role": "user", "content": "Hello"}]}
     assert httpx.post(f"{url}/v1/chat/completions", json=body, headers=good).status_code == 200
