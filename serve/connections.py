@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from serve.guard import error_content
+from serve.guard import RefusedError
 from serve.settings import MOST_BODY_BYTES
 
 # Request line, header fields and trailers; browsers and proxies send a tenth of it.
@@ -29,10 +29,6 @@ MOST_HALF = 2048
 SERVES_OWN = (b"x-request-disconnect-disabled", b"x-request-timeout-seconds")
 
 
-class _RefusedError(Exception):
-    """Ends the parsing of a request that is refused."""
-
-
 class Connection(HttpToolsProtocol):
     """uvicorn's connection within bounds; what it refuses is answered in the API's error format."""
 
@@ -41,7 +37,7 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._timer: asyncio.TimerHandle | None = None
-        self._refusal: tuple[int, str] | None = None
+        self._refusal: RefusedError | None = None
         self._unread = 0  # bytes since the last part of a request that was whole
         self._head = 0
         self._body = 0
@@ -65,7 +61,7 @@ class Connection(HttpToolsProtocol):
         self._unread += len(data)
         super().data_received(data)
         if self._unread > HEAD_BYTES and not self._over:
-            self._refuse(*_TOO_LONG)
+            self._refuse(_too_long())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -74,13 +70,13 @@ class Connection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head += len(name) + len(value) + 4
         if len(self.headers) >= MOST_FIELDS:
-            self._stop(431, f"a request has at most {MOST_FIELDS} header fields")
+            self._stop(RefusedError(431, f"a request has at most {MOST_FIELDS} header fields"))
         if name.lower() not in SERVES_OWN:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self._head + len(self.url) > HEAD_BYTES:
-            self._stop(*_TOO_LONG)
+            self._stop(_too_long())
         self._settle()
         self._in_body, self._unread = True, 0
         before = self.cycle
@@ -94,7 +90,7 @@ class Connection(HttpToolsProtocol):
         self._unread = 0
         self._body += len(body)
         if self._body > MOST_BODY_BYTES:
-            self._stop(413, f"the body is larger than {MOST_BODY_BYTES} bytes")
+            self._stop(RefusedError(413, f"the body is larger than {MOST_BODY_BYTES} bytes"))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -115,7 +111,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(*(self._refusal or (400, msg)))
+        self._refuse(self._refusal or RefusedError(400, msg))
 
     def handle_websocket_upgrade(self) -> None:
         self._settle()
@@ -145,7 +141,9 @@ class Connection(HttpToolsProtocol):
         if self._answering:
             self._await_head()
         elif self._unread:
-            self._refuse(408, f"the head of the request did not arrive in {HEAD_S:g} s")
+            self._refuse(
+                RefusedError(408, f"the head of the request did not arrive in {HEAD_S:g} s")
+            )
         else:
             self.transport.close()
 
@@ -153,11 +151,12 @@ class Connection(HttpToolsProtocol):
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _stop(self, status: int, message: str) -> None:
-        self._refusal = (status, message)
-        raise _RefusedError
+    def _stop(self, refusal: RefusedError) -> None:
+        """End the parsing, which makes an error of its own of what is raised."""
+        self._refusal = refusal
+        raise refusal
 
-    def _refuse(self, status: int, message: str) -> None:
+    def _refuse(self, refusal: RefusedError) -> None:
         """Answer, if nothing else has been, and close once the client can have read it."""
         self._over = True
         self._settle()
@@ -169,7 +168,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.flow.resume_reading()
-        self.transport.write(_answer(status, message))
+        self.transport.write(_answer(refusal))
         self.transport.write_eof()
         self._timer = self.loop.call_later(LINGER_S, self.transport.abort)
 
@@ -182,13 +181,15 @@ class Connection(HttpToolsProtocol):
         return self._in_body and not self.cycle.response_started and not self.pipeline
 
 
-_TOO_LONG = (431, f"the head of a request has at most {HEAD_BYTES} bytes")
+def _too_long() -> RefusedError:
+    return RefusedError(431, f"the head of a request has at most {HEAD_BYTES} bytes")
 
 
-def _answer(status: int, message: str) -> bytes:
-    body = json.dumps(error_content(message, "invalid_request_error")).encode()
+def _answer(refusal: RefusedError) -> bytes:
+    body = json.dumps(refusal.content).encode()
     head = (
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
+        f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\n"
+        "content-type: application/json\r\n"
         f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
     )
     return head.encode("ascii") + body
