@@ -20,6 +20,8 @@ from serve.settings import Limits
 
 MAX_DEPTH = 32
 MOST_REPEATS = 1000
+# Of one count in a pattern: xgrammar 0.2.8, with which vLLM compiles, fails on a larger one.
+MOST_AT_ONCE = 128
 # Of a whole schema: what counts and patterns come to when they are written out. Compiling grows
 # with it and holds up everybody: 450,000 took 10 s (one core, a vocabulary of 49,152).
 MOST_PLACES = 20_000
@@ -137,7 +139,12 @@ def _repeats(pattern: str) -> int:
     Raises:
         OutputFormError: it repeats too often.
     """
-    counts = (max(int(n or 0) for n in found) for found in REPEATS.findall(pattern))
+    counts = [max(int(n or 0) for n in found) for found in REPEATS.findall(pattern)]
+    if max(counts, default=0) > MOST_AT_ONCE:
+        raise OutputFormError(
+            f"pattern {pattern[:80]!r} repeats something {max(counts)} times; this server takes at "
+            f"most {MOST_AT_ONCE}, or minLength and maxLength"
+        )
     repeats = math.prod(max(1, count) for count in counts)
     if repeats > MOST_REPEATS:
         raise OutputFormError(

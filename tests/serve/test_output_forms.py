@@ -36,7 +36,8 @@ def test_what_an_engine_can_compile_passes(form: dict[str, Any]) -> None:
         ({"type": "array", "minItems": 10**9}, "minItems is 1000000000; this server takes at most"),
         ({"properties": {"a": {"items": {"maxLength": 1e12}}}}, "maxLength is"),
         ({"type": "string", "pattern": "((a{100}){100}){100}"}, "repeats 1000000 times"),
-        ({"patternProperties": {"a{2,5000}": {}}}, "repeats 5000 times"),
+        ({"type": "string", "pattern": "x{5}a{0,129}"}, "129 times"),
+        ({"patternProperties": {"a{2,5000}": {}}}, "5000 times"),
         ({"type": "string", "pattern": "(a+)+$("}, "is not a 'regex'"),
         ({"type": "string", "pattern": "(" * 4000 + ")" * 4000}, "too complicated"),
         ({"type": "string", "pattern": "a{99999999999999999999}"}, "too complicated"),
@@ -70,7 +71,7 @@ def test_a_reference_may_be_used_twice_and_lead_nowhere() -> None:
     check_form({"json": {"$ref": "#/$defs/none/0"}}, Limits())
 
 
-@pytest.mark.parametrize("pattern", ["(a?){1000}", "(a|b|c|d){900}", "[a-z]{0,1000}"])
+@pytest.mark.parametrize("pattern", ["((a?){100}){10}", "((a|b|c|d){90}){10}", "([a-z]{0,100}){10}"])
 def test_patterns_are_counted_over_the_whole_schema(pattern: str) -> None:
     def schema(number: int) -> dict[str, Any]:
         properties = {f"p{i}": {"type": "string", "pattern": pattern} for i in range(number)}
