@@ -7,7 +7,6 @@ spend our processor by sending wrong keys.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import json
@@ -23,6 +22,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from rldf_ray.errors import UserError
 from rldf_ray.plan.section import Section
+from rldf_ray.storage.file_lock import file_lock
 from rldf_ray.storage.whole_files import whole_file
 
 PREFIX = "rldf-"
@@ -141,8 +141,7 @@ def _changing(path: Path) -> Iterator[list[Key]]:
     path = path.resolve()  # what a link leads to is replaced, not the link
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with (path.parent / f".{path.name}.lock").open("w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # goes with the program, however it ends
+        with file_lock(path.parent / f".{path.name}.lock", wait=True):
             entries = read_keys(path) if path.exists() else []
             yield entries
             _write(path, entries)

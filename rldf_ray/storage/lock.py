@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rldf_ray.errors import UserError
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.object_store import ObjectStore, ObjectStoreError
 from rldf_ray.storage.periodic import repeated
@@ -27,7 +28,7 @@ LOCK = ".lock"
 log = logging.getLogger(__name__)
 
 
-class RunInUseError(ObjectStoreError):
+class RunInUseError(UserError):
     """Another program works on the run."""
 
 
@@ -74,7 +75,7 @@ class StoreLock:
                 self.check()
                 self._beat(next(numbers))
                 beside()
-            except ObjectStoreError as error:
+            except (ObjectStoreError, RunInUseError) as error:
                 # The next beat tries again, unless the lock is lost; the end of the work raises
                 # what is still wrong.
                 log.warning("%s", error)

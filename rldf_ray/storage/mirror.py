@@ -9,7 +9,6 @@ A local file is current if its size and its time are the object's.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -17,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rldf_ray.storage.file_lock import file_lock
 from rldf_ray.storage.lock import RunInUseError, StoreLock
 from rldf_ray.storage.object_store import (
     ObjectInfo,
@@ -238,8 +238,7 @@ class Mirror:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """One process of this machine at a time fetches the same things."""
-        with self.root.with_name(f".{self.root.name}.fetching").open("w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with file_lock(self.root.with_name(f".{self.root.name}.fetching"), wait=True):
             yield
 
 

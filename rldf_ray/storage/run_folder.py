@@ -7,12 +7,11 @@ address of an object store is worked on in a local copy (mirror.py).
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rldf_ray.errors import UserError
+from rldf_ray.storage.file_lock import file_lock
 from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.lock import RunInUseError
 from rldf_ray.storage.mirror import Mirror
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.stages import redo_advice
@@ -198,20 +199,25 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for one program; the lock goes with the program, however it ends."""
+        """Hold the folder for one program; the lock goes with the program, however it ends.
+
+        Raises:
+            RunInUseError: another program holds it.
+        """
         if self.mirror:
             self.mirror.claim()
         self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / ".lock").open("w", encoding="utf-8") as lock:
+        with ExitStack() as held:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(file_lock(self.root / ".lock", wait=False))
             except BlockingIOError:
-                raise RunFolderError(
+                raise RunInUseError(
                     f"{self.where} is in use by another rldf program: wait for it or give "
                     "another --out"
                 ) from None
-            with self.mirror.held() if self.mirror else nullcontext():
-                yield
+            if self.mirror:
+                held.enter_context(self.mirror.held())
+            yield
 
 
 def _columns(path: Path, schema: pa.Schema) -> pa.Table:

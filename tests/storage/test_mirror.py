@@ -14,7 +14,7 @@ from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.lock import LOCK, RunInUseError
 from rldf_ray.storage.mirror import JOURNAL, Mirror, copy_of, local_folder
 from rldf_ray.storage.object_store import ObjectStore, ObjectStoreError
-from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.run_folder import RunFolder
 from tests.s3_server import Buckets, as_environment, s3_server
 
 RUN = "s3://bucket/runs/one"
@@ -373,7 +373,7 @@ def test_a_program_that_lost_the_run_writes_no_more(buckets: Buckets) -> None:
 def test_two_programs_of_one_machine_need_no_store_to_exclude_each_other(buckets: Buckets) -> None:
     with (
         RunFolder.at(RUN).locked(),
-        pytest.raises(RunFolderError, match=f"{RUN} is in use"),
+        pytest.raises(RunInUseError, match=f"{RUN} is in use"),
         RunFolder.at(RUN).locked(),
     ):
         pytest.fail("locked twice")

@@ -20,12 +20,14 @@ from hypothesis import strategies as st
 
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.lock import RunInUseError
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError, UnreadableFileError
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD_THE_LOCK = """
 import sys
 from pathlib import Path
+from rldf_ray.storage.lock import RunInUseError
 from rldf_ray.storage.run_folder import RunFolder
 
 with RunFolder(Path(sys.argv[1])).locked():
@@ -37,6 +39,7 @@ with RunFolder(Path(sys.argv[1])).locked():
 WRITE_AND_READ = """
 import sys
 from pathlib import Path
+from rldf_ray.storage.lock import RunInUseError
 from rldf_ray.storage.run_folder import RunFolder
 
 folder = RunFolder(Path(sys.argv[1]))
@@ -173,7 +176,7 @@ def test_a_folder_is_locked_by_one_program(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     with (
         folder.locked(),
-        pytest.raises(RunFolderError, match="in use by another"),
+        pytest.raises(RunInUseError, match="in use by another"),
         folder.locked(),
     ):
         pytest.fail("locked twice")
@@ -191,7 +194,7 @@ def test_the_lock_goes_with_a_killed_program(tmp_path: Path) -> None:
     ) as program:
         try:
             assert program.stdout is not None and program.stdout.readline() == b"locked\n"
-            with pytest.raises(RunFolderError), folder.locked():
+            with pytest.raises(RunInUseError), folder.locked():
                 pass
         finally:
             program.kill()
