@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -10,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from rldf_ray import signals
 from rldf_ray.commands import compare, figures
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
@@ -52,6 +55,7 @@ app.add_typer(serves, name="serve")
 app.command("publish")(publish)
 
 progress = Progress()
+INTERRUPTED = "interrupted; the same command continues from what was finished"
 
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
 Folder = Annotated[
@@ -194,10 +198,16 @@ def fields(as_json: AsJSON = False) -> None:
 def main(command: Callable[[], None] = app) -> None:
     """Entry point: an expected error is one message on stderr, and its own exit status."""
     try:
-        command()
+        with signals.unwinding():
+            command()
     except KeyboardInterrupt:
-        print("interrupted; the same command continues from what was finished", file=sys.stderr)
-        sys.exit(130)
+        print(INTERRUPTED, file=sys.stderr)
+        sys.exit(signals.exit_status(signal.SIGINT))
+    except SystemExit as end:
+        # Typer makes one of a KeyboardInterrupt.
+        if end.code in signals.STATUSES:
+            print(INTERRUPTED, file=sys.stderr)
+        raise
     except UserError as error:
         print(f"{error.heading}: {error}", file=sys.stderr)
         sys.exit(error.exit_status)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ import psutil
 from rldf_ray.cluster.address import joined_address, reachable_address
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 from rldf_ray.cluster.session_folder import check_session_folder
+from rldf_ray.signals import Terminated, handlers_kept, unwinding
 
 # A cloud's node has to be allocated, started and set up.
 NODE_DEADLINE_S = 1800.0
@@ -41,6 +43,29 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     """
     address = reachable_address()
     check_session_folder()
+    target = logs / "ray"
+    source: Path | None = None
+    with unwinding():
+        try:
+            source = _start(address)
+            _link(source, target)
+            yield _resources()
+        finally:
+            import ray
+
+            workers = _workers()
+            ray.shutdown()
+            _end_those_left(workers)
+            if source is not None:
+                _keep(source, target)
+
+
+def _start(address: str) -> Path:
+    """Connect to Ray at `address`; returns the folder of its logs.
+
+    Raises:
+        Terminated: a signal asked for it meanwhile.
+    """
     # Set before ray is imported, which reads them once.
     os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -51,26 +76,25 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     os.environ.setdefault("RAY_worker_niceness", "0")
     import ray
 
-    _patiently(
-        ray.init,
-        # Without an address Ray would also join whatever was started on this machine.
-        address=address,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={"env_vars": _worker_environment()},
-    )
-    node: Any = ray._private.worker.global_worker.node
-    source = Path(node.get_logs_dir_path())
-    target = logs / "ray"
-    _link(source, target)
     try:
-        yield _resources(ray)
-    finally:
-        workers = _workers()
-        ray.shutdown()
-        _end_those_left(workers)
-        _keep(source, target)
+        # Ray's own handler of SIGTERM prints a stack and aborts.
+        with handlers_kept():
+            _patiently(
+                ray.init,
+                # Without an address Ray would also join whatever was started on this machine.
+                address=address,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env={"env_vars": _worker_environment()},
+            )
+    except Terminated:
+        raise
+    except SystemExit:
+        # A handler that Ray has while it starts.
+        raise Terminated(signal.SIGTERM) from None
+    node: Any = ray._private.worker.global_worker.node
+    return Path(node.get_logs_dir_path())
 
 
 def _patiently(init: Callable[..., Any], **options: Any) -> None:
@@ -179,8 +203,10 @@ def reported_resources() -> Resources:
     return Resources(get_num_cpus(), count, psutil.virtual_memory().available / 2**30)
 
 
-def _resources(ray: Any) -> Resources:
+def _resources() -> Resources:
     """What the nodes have, or will have: an autoscaler adds nodes when work waits for them."""
+    import ray
+
     reported: dict[str, float] = ray.cluster_resources()
     possible: dict[str, float] = (
         ray._private.state.state.get_max_resources_from_cluster_config() or {}

@@ -92,6 +92,8 @@ def run_training(
             failure_config=FailureConfig(max_failures=job.plan.train.max_failures),
         ),
     )
+    # Ray's handler of Ctrl-C waits for its controller, then exits with a status of its own.
+    trainer._register_sigint_handler = lambda controller: None
     # Ray would go on from what an earlier driver recorded; our own checkpoints say more.
     here = _forget_ray_train(out)
     with (
