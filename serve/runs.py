@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,10 +11,14 @@ import pyarrow.compute as pc
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
-from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.records import STATEMENT_SCHEMA
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError, UnreadableFileError
+from rldf_ray.storage.stages import redo_advice
 from serve.guard import RefusedError
 
 PAGE = 50
+
+log = logging.getLogger("rldf.serve")
 
 
 def router(folders: tuple[str, ...]) -> APIRouter:
@@ -37,6 +42,8 @@ def router(folders: tuple[str, ...]) -> APIRouter:
             return folder.read_json("report.json")
         except FileNotFoundError:
             raise RefusedError(404, f"{name} has no report yet") from None
+        except UnreadableFileError as error:
+            raise _unreadable("report.json", error) from error
 
     @api.get("/{name}/report.html")
     def report_page(name: str) -> HTMLResponse:
@@ -44,6 +51,8 @@ def router(folders: tuple[str, ...]) -> APIRouter:
             text = (run(name).root / "report.html").read_text(encoding="utf-8")
         except FileNotFoundError:
             raise RefusedError(404, f"{name} has no report yet") from None
+        except UnicodeDecodeError as error:
+            raise _unreadable("report.html", error) from error
         # What models said is in it; it runs no script and reaches nothing of this origin.
         return HTMLResponse(text, headers={"content-security-policy": "sandbox"})
 
@@ -58,7 +67,7 @@ def router(folders: tuple[str, ...]) -> APIRouter:
         most: Annotated[float | None, Query(ge=0, le=10, allow_inf_nan=False)] = None,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> dict[str, Any]:
-        table = _table(run(name), "data/transcripts.parquet")
+        table = _table(run(name), "data/transcripts.parquet", STATEMENT_SCHEMA)
         facets = {
             column: sorted(table[column].unique().to_pylist())
             for column in ("bias_type", "identity", "round")
@@ -77,7 +86,7 @@ def router(folders: tuple[str, ...]) -> APIRouter:
 
     @api.get("/{name}/debates/{debate_id}")
     def debate(name: str, debate_id: str) -> dict[str, Any]:
-        table = _table(run(name), "data/transcripts.parquet")
+        table = _table(run(name), "data/transcripts.parquet", STATEMENT_SCHEMA)
         found = _filtered(table, {"debate_id": debate_id}, None, None).select(_SHOWN)
         if not found.num_rows:
             raise RefusedError(404, "no such debate in this run")
@@ -91,7 +100,7 @@ def router(folders: tuple[str, ...]) -> APIRouter:
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> dict[str, Any]:
         """The models' answers to the same held-out prompts: before and after."""
-        table = _table(run(name), "eval/answers.parquet")
+        table = _table(run(name), "eval/answers.parquet", _ANSWERS)
         equal = {} if bias_type is None else {"bias_type": bias_type}
         by_prompt: dict[str, dict[str, Any]] = {}
         for row in _filtered(table, equal, None, None).to_pylist():
@@ -122,11 +131,33 @@ _SHOWN = [
 ]
 
 
-def _table(folder: RunFolder, name: str) -> pa.Table:
+# The columns that are shown; a run's file has others besides.
+_ANSWERS = pa.schema(
+    [
+        ("model", pa.string()),
+        ("prompt_id", pa.string()),
+        ("bias_type", pa.string()),
+        ("prompt", pa.string()),
+        ("answer", pa.string()),
+        ("reward", pa.float64()),
+    ]
+)
+
+
+def _table(folder: RunFolder, name: str, schema: pa.Schema) -> pa.Table:
     try:
-        return folder.read_table(name)
+        return folder.read_table(name, schema)
+    except UnreadableFileError as error:
+        raise _unreadable(name, error) from error
     except RunFolderError:
         raise RefusedError(404, f"this run has no {name} yet") from None
+
+
+def _unreadable(name: str, error: Exception) -> RefusedError:
+    """A file is torn, or another kind's. The log alone says where it lies on this machine."""
+    log.error("%s", error)
+    message = f"{name} of this run cannot be read: {redo_advice(name)}"
+    return RefusedError(500, message, kind="server_error")
 
 
 def _label_source(table: pa.Table) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
+from rldf_ray.storage.run_folder import RunFolder
 from tests.serve.a_run import write_run
 from tests.serve.conftest import Start
 
@@ -76,3 +78,35 @@ def test_a_run_that_has_not_come_so_far_says_so(start: Start, tmp_path: Path) ->
     for part in ("report", "report.html", "statements", "answers", "debates/d0"):
         reply = client.get(f"/v1/runs/begun/{part}")
         assert reply.status_code == 404 and "yet" in reply.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 half", b"\xff\xfe{"])
+@pytest.mark.parametrize(
+    ("part", "name", "what"),
+    [
+        ("statements", "data/transcripts.parquet", "do the stage debates again"),
+        ("debates/d0", "data/transcripts.parquet", "do the stage debates again"),
+        ("answers", "eval/answers.parquet", "do the stage eval again"),
+        ("report", "report.json", "`rldf report` writes it again"),
+    ],
+)
+def test_a_torn_file_is_named_and_is_no_missing_one(
+    start: Start, tmp_path: Path, part: str, name: str, what: str, content: bytes
+) -> None:
+    (write_run(tmp_path / "small") / name).write_bytes(content)
+    client = start(runs=[str(tmp_path / "small")]).client
+    reply = client.get(f"/v1/runs/small/{part}")
+    message = reply.json()["error"]["message"]
+    assert reply.status_code == 500 and message.startswith(f"{name} of this run cannot be read")
+    assert what in message and str(tmp_path) not in message
+
+
+def test_a_table_of_another_kind_and_a_torn_page_are_named(start: Start, tmp_path: Path) -> None:
+    run = RunFolder(write_run(tmp_path / "small"))
+    run.write_table("data/transcripts.parquet", pa.table({"a": [1]}))
+    run.write_table("eval/answers.parquet", pa.table({"a": [1]}))
+    (run.root / "report.html").write_bytes(b"\xff")
+    client = start(runs=[str(run.root)]).client
+    for part in ("statements", "answers", "report.html"):
+        reply = client.get(f"/v1/runs/small/{part}")
+        assert reply.status_code == 500 and "cannot be read" in reply.json()["error"]["message"]
