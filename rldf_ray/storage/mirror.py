@@ -118,11 +118,13 @@ class Mirror:
         """
         self._check_held()
         objects = self.store.list(name)
-        latest = time.time() - settled_s
+        now = time.time()
         changed = [
             (path.stat().st_mtime_ns, local, path)
             for local, path in self._local_files(name)
-            if not _current(path, objects.get(local)) and path.stat().st_mtime <= latest
+            if not _current(path, objects.get(local))
+            # What was written by a clock that was ahead is not young.
+            and not 0 <= now - path.stat().st_mtime < settled_s
         ]
         for _, local, path in sorted(changed):
             self._upload(path, local)

@@ -65,6 +65,15 @@ def test_nothing_is_uploaded_twice(buckets: Buckets) -> None:
     assert [key for key in buckets.written[len(before) :] if not key.endswith((LOCK, "/"))] == []
 
 
+def test_what_a_clock_that_was_ahead_has_written_is_uploaded(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    ahead = time.time() + 3600
+    with folder.locked():
+        os.utime(folder.write_text("data/a.txt", "a"), (ahead, ahead))
+        folder.shared("data")
+        assert "data/a.txt" in names(buckets)
+
+
 def hold_and_write() -> None:
     folder = RunFolder.at(RUN)
     with folder.locked():
