@@ -21,6 +21,9 @@ from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, Model
 
 LENGTH = struct.Struct(">I")
 LONGEST = 2**28
+# Of one who has not given the secret, nothing longer than it is kept, and not for ever.
+SECRET_LONGEST = 64
+SECRET_DEADLINE_S = 120.0
 
 Answer = Callable[[ChatRequest], Awaitable[tuple[Completion, ...]]]
 
@@ -51,7 +54,8 @@ class _Frames(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
         self._buffer = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -60,9 +64,10 @@ class _Frames(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        while len(self._buffer) >= LENGTH.size:
+        # What follows a frame that ended the connection is not read.
+        while len(self._buffer) >= LENGTH.size and not self.transport.is_closing():
             (length,) = LENGTH.unpack_from(self._buffer)
-            if length > LONGEST:
+            if length > self._longest:
                 self.transport.abort()
                 return
             end = LENGTH.size + length
@@ -120,18 +125,34 @@ class RequestServer:
 
 
 class _ServerConnection(_Frames):
+    """The engine's side of one connection; its first frame has to be a secret."""
+
     def __init__(self, server: RequestServer) -> None:
-        super().__init__()
+        super().__init__(SECRET_LONGEST)
         self._server = server
         self._known = False
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(SECRET_DEADLINE_S, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_deadline()
 
     def frame_received(self, frame: bytes) -> None:
         if self._known:
             self._server.work(self, _request_decoder.decode(frame))
         elif self._server.knows(frame):
-            self._known = True
+            self._known, self._longest = True, LONGEST
+            self._end_deadline()
         else:
             self.transport.abort()
+
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
 
 
 def _own_address() -> str:
@@ -146,7 +167,7 @@ class ClientConnection(_Frames):
     """The pool's side, within one event loop."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(LONGEST)
         self.loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
         self._waiting: dict[int, asyncio.Future[tuple[Completion, ...]]] = {}

@@ -10,7 +10,15 @@ from dataclasses import replace
 
 import pytest
 
-from rldf_ray.engines.transport import Answer, ClientConnection, RequestServer
+from rldf_ray.engines import transport
+from rldf_ray.engines.transport import (
+    LENGTH,
+    LONGEST,
+    SECRET_LONGEST,
+    Answer,
+    ClientConnection,
+    RequestServer,
+)
 from rldf_ray.models.base import (
     ChatRequest,
     Completion,
@@ -141,6 +149,41 @@ async def test_whoever_does_not_know_the_secret_is_not_answered() -> None:
         assert await second.ask(REQUEST) == ()
         second.transport.close()
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        LENGTH.pack(LONGEST) + b"x" * 10_000,
+        LENGTH.pack(SECRET_LONGEST + 1),
+        LENGTH.pack(5) + b"guess" + LENGTH.pack(len(SECRET)) + SECRET,
+    ],
+    ids=["a frame of 256 MiB", "more than a secret", "another guess in the same breath"],
+)
+async def test_a_stranger_is_cut_off_before_anything_is_kept_for_it(sent: bytes) -> None:
+    async with connected(ScriptedModel().complete) as (_, server):
+        reader, writer = await asyncio.open_connection(*await server.open(SECRET))
+        writer.write(sent)
+        try:
+            assert await asyncio.wait_for(reader.read(), 60) == b""
+        except ConnectionResetError:
+            pass
+        writer.close()
+
+
+async def test_a_stranger_that_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "SECRET_DEADLINE_S", 0.05)
+    plain = replace(REQUEST, json_schema=None)
+    async with connected(ScriptedModel().complete) as (connection, server):
+        reader, writer = await asyncio.open_connection(*await server.open(SECRET))
+        writer.write(LENGTH.pack(len(SECRET)))
+        try:
+            assert await asyncio.wait_for(reader.read(), 60) == b""
+        except ConnectionResetError:
+            pass
+        writer.close()
+        # Whoever has said it stays.
+        assert await connection.ask(plain) == await ScriptedModel().complete(plain)
 
 
 def test_engines_may_run_in_another_kind_of_event_loop() -> None:
