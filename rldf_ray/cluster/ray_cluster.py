@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import psutil
 
 from rldf_ray.cluster.address import joined_address, reachable_address
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
+from rldf_ray.cluster.ray_logs import keep_logs, link_logs
 from rldf_ray.cluster.session_folder import check_session_folder
 from rldf_ray.signals import Terminated, handlers_kept, unwinding
 
@@ -48,7 +48,7 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     with unwinding():
         try:
             source = _start(address)
-            _link(source, target)
+            link_logs(source, target)
             yield _resources()
         finally:
             import ray
@@ -57,7 +57,7 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
             ray.shutdown()
             _end_those_left(workers)
             if source is not None:
-                _keep(source, target)
+                keep_logs(source, target)
 
 
 def _start(address: str) -> Path:
@@ -219,20 +219,3 @@ def _resources() -> Resources:
         node_cpus=max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
         or float("inf"),
     )
-
-
-def _link(source: Path, target: Path) -> None:
-    """While Ray runs, `target` shows its log folder."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.is_symlink():
-        target.unlink()
-    elif target.exists():
-        shutil.rmtree(target)
-    target.symlink_to(source)
-
-
-def _keep(source: Path, target: Path) -> None:
-    """After Ray has ended, `target` has a copy: Ray's own folder is temporary."""
-    if target.is_symlink():
-        target.unlink()
-    shutil.copytree(source, target, dirs_exist_ok=True, ignore_dangling_symlinks=True)

@@ -15,6 +15,10 @@ def whole_file(path: Path) -> Iterator[Path]:
     """A place beside `path` to write to; what the block leaves there becomes `path` at its end.
 
     A block that raises leaves `path` as it was. Readers see the old file or the new one.
+
+    Raises:
+        OSError: it could not be written; the error has the file's name, as those of writes have
+            none.
     """
     # Beside it, as a rename is atomic only within one file system. Hidden, as a mirror uploads
     # what is not; with the process's number, as two programs may write the same file.
@@ -26,6 +30,10 @@ def whole_file(path: Path) -> Iterator[Path]:
         with scratch.open("rb") as file:
             os.fsync(file.fileno())
         scratch.replace(path)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
         scratch.unlink(missing_ok=True)
 

@@ -112,10 +112,22 @@ def test_a_write_that_fails_leaves_the_old_file(
     folder = RunFolder(tmp_path)
     folder.write_text("a.txt", "old")
     monkeypatch.setattr(Path, "write_text", half)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match=r"No space left on device: '.*/a\.txt'"):
         folder.write_text("a.txt", "new and longer")
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "old"
     assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_full_disk_is_said_with_the_files_name(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    writes = {
+        "a.txt": lambda: folder.write_text("a.txt", "x" * 10_000),
+        "b.parquet": lambda: folder.write_table("b.parquet", pa.table({"a": range(10_000)})),
+    }
+    for name, write in writes.items():
+        with files_no_longer_than(100), pytest.raises(OSError, match=str(tmp_path / name)):
+            write()
+    assert names(tmp_path) == []
 
 
 def test_a_file_is_whole_at_every_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
