@@ -13,7 +13,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from rldf_ray.errors import UserError
 from rldf_ray.plan.request_fields import TemplateValues
+from rldf_ray.plan.saved import saved_plan
 from rldf_ray.plan.section import Section, described
+from rldf_ray.storage.run_folder import RunFolder
 
 # More is not read by the proxy, whoever is there to refuse it.
 MOST_BODY_BYTES = 64 << 20
@@ -245,7 +247,7 @@ def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) 
             )
         policy = _policy(_absolute(model), overrides)
         return read_settings({"models": {"policy": policy}, **overrides})
-    plan = yaml.safe_load((folder / "plan.yaml").read_text(encoding="utf-8"))
+    plan = saved_plan(RunFolder.at(folder))
     parts = {"policy": folder / "model", "sft": folder / "sft/model"}
     models: dict[str, Any] = {}
     for name in names:
@@ -253,7 +255,7 @@ def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) 
             raise SettingsError(
                 f"{folder} has no model {name!r} yet: finish the run, or leave it out"
             )
-        source = _absolute(plan["model"] if name == "base" else str(parts[name]))
+        source = _absolute(plan.model if name == "base" else str(parts[name]))
         models[name] = _policy(source, overrides) if name == "policy" else {"folder": source}
     reward = folder / "reward/model"
     found: dict[str, Any] = {"models": models, "runs": [str(folder.resolve())]}
@@ -263,7 +265,7 @@ def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) 
         found["reward"] = str(reward.resolve())
     if (folder / "referee/calibration.json").exists():
         found["trained_referee"] = str((folder / "referee").resolve())
-        found["referee_max_length"] = plan["referee"]["fit"]["max_length"]
+        found["referee_max_length"] = plan.referee.fit.max_length
     return read_settings({**found, **overrides})
 
 

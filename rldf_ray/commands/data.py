@@ -12,6 +12,7 @@ import typer
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.export import export_files, export_to_hub
 from rldf_ray.plan import load_plan
+from rldf_ray.plan.saved import saved_plan
 from rldf_ray.storage.run_folder import RunFolder
 
 TOKEN = "HF_TOKEN"
@@ -35,8 +36,8 @@ def export(
 ) -> None:
     """Take a run's data elsewhere, with its card and content warning."""
     folder = RunFolder.at(out)
-    for name in ("plan.yaml", "stages", "data"):
-        folder.fetched(name)
+    saved_plan(folder)
+    folder.fetched("data")
     if to is not Form.hub:
         form: Literal["jsonl", "parquet"] = "jsonl" if to is Form.jsonl else "parquet"
         for file in export_files(folder, Path(target), form):

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
+from rldf_ray.plan.saved import saved_plan
 from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
 from rldf_ray.preflight.nodes import SYNTAX, arrange, parse_nodes
 from rldf_ray.storage.json_text import json_text
@@ -85,8 +86,9 @@ def measured(run: Path) -> tuple[Plan, dict[str, Finish]]:
     saved = run / "plan.yaml"
     if not saved.exists():
         raise PlanError(f"--like {run}: no run folder, as it has no plan.yaml")
-    stages = {name: finish(RunFolder(run), name) for name in PIPELINE}
-    return load_plan(str(saved)), {name: s for name, s in stages.items() if s is not None}
+    folder = RunFolder(run)
+    plan, stages = saved_plan(folder), {name: finish(folder, name) for name in PIPELINE}
+    return plan, {name: s for name, s in stages.items() if s is not None}
 
 
 def _estimate(plan: Plan, like: Path | None) -> list[StageEstimate]:

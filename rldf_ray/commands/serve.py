@@ -11,8 +11,9 @@ import yaml
 
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.console import Progress
+from rldf_ray.plan.saved import PLAN, saved_plan
 from rldf_ray.storage.json_text import json_text
-from rldf_ray.storage.run_folder import RunFolderError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 progress = Progress()
 serves = typer.Typer(
@@ -149,7 +150,10 @@ def publish(
     from serve.store import ModelStore
 
     folder = Path(model)
-    source = folder / "model" if (folder / "plan.yaml").exists() else folder
+    source = folder
+    if (folder / PLAN).exists():
+        saved_plan(RunFolder.at(folder))
+        source = folder / "model"
     model_store = ModelStore(store.resolve(), name)
     version = model_store.publish(source)
     progress.say(f"{name} {version}: {model_store.folder(version)}")

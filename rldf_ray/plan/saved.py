@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import yaml
 
+from rldf_ray.plan.loading import PlanError, load_plan
 from rldf_ray.plan.plan import RUNTIME_FIELDS, Plan
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.stages import PIPELINE
+
+PLAN = "plan.yaml"
 
 
 def settle_plan(plan: Plan, folder: RunFolder) -> None:
     """Make `plan` the folder's own; a folder of another plan is refused, not overwritten.
 
     Raises:
-        RunFolderError: the folder holds a run of another plan.
+        PlanError: the folder's plan cannot be read.
+        RunFolderError: it is empty, or the folder holds a run of another plan, or stages of one.
     """
-    path = folder.root / "plan.yaml"
+    path = folder.root / PLAN
     if path.exists():
+        _load(path)
         saved = Plan.with_added_fields(yaml.safe_load(path.read_text(encoding="utf-8")))
         differing = set(_differences(saved, plan.model_dump(mode="json"))) - set(RUNTIME_FIELDS)
         if differing:
@@ -26,7 +33,56 @@ def settle_plan(plan: Plan, folder: RunFolder) -> None:
                 f"{', '.join(sorted(differing))}): give another --out, or the plan it was begun "
                 "with (its plan.yaml)"
             )
-    folder.write_text("plan.yaml", plan.to_yaml())
+    check_stages(plan, folder)
+    folder.write_text(PLAN, plan.to_yaml())
+
+
+def saved_plan(folder: RunFolder) -> Plan:
+    """The plan of a run folder, which its stages were done with.
+
+    Raises:
+        PlanError: there is none, or it cannot be read.
+        RunFolderError: it is empty, or a stage was done with another one.
+    """
+    path = folder.fetched(PLAN)
+    if not path.exists():
+        raise PlanError(f"{folder.where} has no plan.yaml, so it is no run")
+    plan = _load(path)
+    folder.fetched("stages")
+    check_stages(plan, folder)
+    return plan
+
+
+def _load(path: Path) -> Plan:
+    if not path.read_bytes().strip():
+        raise RunFolderError(f"{path} is empty: put the plan back that the run was begun with")
+    return load_plan(str(path))
+
+
+def check_stages(plan: Plan, folder: RunFolder) -> None:
+    """Nothing where every finished stage of the folder is one of `plan`.
+
+    A stage that was taken from another run is that run's, and an evaluation may have had items of
+    its own.
+
+    Raises:
+        RunFolderError: one is of another plan.
+        UnreadableFileError: a manifest cannot be read.
+    """
+    manifests = {name: folder.manifest(name) or {} for name in PIPELINE if name != "eval"}
+    keys = {
+        name: manifest["key"]
+        for name, manifest in manifests.items()
+        if "taken_from" not in manifest and "key" in manifest
+    }
+    others = [name for name, key in keys.items() if key != plan.digest()]
+    if others:
+        raise RunFolderError(
+            f"{folder.root / PLAN} is not the plan that {', '.join(others)} "
+            f"{'was' if len(others) == 1 else 'were'} done with (it is {plan.digest()}, "
+            f"stages/{others[0]}.json says {keys[others[0]]}): put that plan back, or begin "
+            "another run with this one (`rldf run PLAN --out DIR`)"
+        )
 
 
 def _differences(saved: Mapping[str, object], given: Mapping[str, object]) -> list[str]:

@@ -54,7 +54,7 @@ def test_times_come_from_an_earlier_run(tmp_path: Path) -> None:
     for name in (
         "referee", "topics", "audit", "debates", "data", "sft", "reward", "ppo", "eval",
     ):  # fmt: skip
-        run.finish(name, "key", {"seconds": 90.0, "peak_pss_gib": 1.0})
+        run.finish(name, load_plan("smoke").digest(), {"seconds": 90.0, "peak_pss_gib": 1.0})
     result = doctor("--like", str(tmp_path))
     assert "unknown" not in result.output and "13.50" in result.output
 

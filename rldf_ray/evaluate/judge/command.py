@@ -51,6 +51,7 @@ def judge(
     from rldf_ray.evaluate.judge.rubrics import MEASURES
     from rldf_ray.evaluate.judge.run import Request, evaluate
     from rldf_ray.evaluate.judge.tables import leave
+    from rldf_ray.plan.saved import saved_plan
     from rldf_ray.storage.run_folder import RunFolder
 
     named = [name.strip() for name in measures.split(",")]
@@ -59,7 +60,7 @@ def judge(
         raise PlanError(f"--measures is {measures!r}; allowed: some of BS, CE, LS, each once")
     run = _run_of(source)
     saved = (run or source) / "plan.yaml"
-    theirs = load_plan(str(saved)) if saved.is_file() else None
+    theirs = saved_plan(RunFolder(saved.parent)) if saved.is_file() else None
     asked_with = load_plan(plan or (str(saved) if theirs else "quickstart"), set_)
     request = Request(
         source=source,
