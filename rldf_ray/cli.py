@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import sys
@@ -21,11 +22,13 @@ from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
-from rldf_ray.commands.summary import print_summary
+from rldf_ray.commands.summary import print_report, print_summary
 from rldf_ray.console import Progress
 from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
+from rldf_ray.plan.saved import saved_plan
 from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.lock import RunInUseError
 from rldf_ray.storage.run_folder import RunFolder
 
 app = typer.Typer(
@@ -98,9 +101,11 @@ def _plan_of(out: str, plan: str | None, overrides: list[str]) -> Plan:
     """The folder's own plan, or the one it shall begin with."""
     if plan is not None:
         return load_plan(plan, overrides)
-    saved = RunFolder.at(out).fetched("plan.yaml")
+    folder = RunFolder.at(out)
+    saved = folder.fetched("plan.yaml")
     if not saved.exists():
         raise PlanError(f"{out} has no plan.yaml: give --plan to begin a run there")
+    saved_plan(folder)
     return load_plan(str(saved), overrides)
 
 
@@ -155,12 +160,17 @@ app.command("show")(show_command)
 
 @app.command()
 def report(out: Folder, as_json: AsJSON = False) -> None:
-    """Write the report again and print its main table."""
-    from rldf_ray.report.build import write_report
+    """Write the report again and print its main table; of a run in use, what has finished."""
+    from rldf_ray.report.build import report_so_far, write_report
 
     plan, folder = _plan_of(out, None, []), RunFolder.at(out)
-    with folder.locked():
-        write_report(folder, plan)
+    try:
+        with folder.locked():
+            write_report(folder, plan)
+    except RunInUseError:
+        print(f"{folder.where} is in use: this is what has finished so far", file=sys.stderr)
+        print_report(report_so_far(folder, plan), progress, as_json)
+        return
     print_summary(out, progress, as_json)
 
 
@@ -212,5 +222,7 @@ def main(command: Callable[[], None] = app) -> None:
         print(f"{error.heading}: {error}", file=sys.stderr)
         sys.exit(error.exit_status)
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "; make room: the same command continues from what was finished" if full else ""
+        print(f"error: {error}{advice}", file=sys.stderr)
         sys.exit(1)

@@ -21,7 +21,7 @@ from rldf_ray.cluster.placement import PlacementError
 from rldf_ray.console import Progress
 from rldf_ray.models.base import BudgetSpentError, ModelError
 from rldf_ray.plan import PlanError, load_plan, plan_fields, presets
-from rldf_ray.storage.run_folder import RunFolderError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from rldf_ray.topics.bias_type import BiasTypeError
 
 Rldf = Callable[..., tuple[int, str, str]]
@@ -234,7 +234,17 @@ def test_an_expected_error_is_one_message_and_status_1(
 ) -> None:
     pipeline.error = error
     status, _, err = rldf("run", "smoke", "--out", str(tmp_path / "run"))
-    assert (status, err) == (1, f"error: {error}\n")
+    assert status == 1 and err.startswith(f"error: {error}") and err.count("\n") == 1
+
+
+def test_a_full_disk_is_said_with_the_file_and_what_to_do(
+    rldf: Rldf, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    pipeline.error = OSError(28, "No space left on device", "run/data/pairs.parquet")
+    status, _, err = rldf("run", "smoke", "--out", str(tmp_path / "run"))
+    assert status == 1
+    advice = "make room: the same command continues from what was finished"
+    assert err == f"error: {pipeline.error}; {advice}\n" and "run/data/pairs.parquet" in err
 
 
 def test_a_spent_budget_is_no_error_and_status_3(
@@ -419,3 +429,18 @@ def test_a_wrong_file_of_statements_is_told_before_anything_starts(
     status, _, err = rldf("referee", "audit", "smoke", *where)
     assert status == 1 and f"{wrong}, line 2" in err and "label" in err
     assert pipeline.calls == []
+
+
+def test_of_a_run_in_use_the_report_says_what_has_finished_and_writes_nothing(
+    rldf: Rldf, tmp_path: Path
+) -> None:
+    folder = RunFolder(begun(tmp_path))
+    facts = {"topics": {}, "seconds": 61.4, "peak_pss_gib": 1.0, "finished_at": "now"}
+    folder.finish("topics", load_plan("smoke").digest(), facts)
+    with folder.locked():
+        before = {path.name for path in tmp_path.iterdir()}
+        status, out, err = rldf("report", str(tmp_path))
+        assert (status, err) == (0, f"{tmp_path} is in use: this is what has finished so far\n")
+        assert "61 s in all" in out
+        assert {path.name for path in tmp_path.iterdir()} == before
+    assert rldf("report", str(tmp_path))[0] == 0 and (tmp_path / "report.html").exists()

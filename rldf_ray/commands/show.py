@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -12,10 +13,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from rldf_ray.plan.saved import PLAN, saved_plan
+from rldf_ray.protocols.transcripts import ENDED_DEBATES, ended_so_far
 from rldf_ray.records import STATEMENT_SCHEMA, Label, Statement, statements_of
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
+TRANSCRIPTS = "data/transcripts.parquet"
 STYLES = {"high": "dark_orange", "low": "green", None: "dim"}
 
 
@@ -64,8 +68,9 @@ def show(
     """Read a run's debates: who said what, its scores, rank and label."""
     label: Label | None = None if high is None else "high" if high else "low"
     folder = RunFolder.at(out)
-    folder.fetched("data/transcripts.parquet")
-    statements = statements_of(folder.read_table("data/transcripts.parquet", STATEMENT_SCHEMA))
+    if folder.fetched(PLAN).exists():
+        saved_plan(folder)
+    statements = _statements(folder)
     wanted = Wanted(debate=debate, bias_type=bias_type, round=number, role=role, label=label)
     debates = chosen_debates(statements, wanted)
     if not debates:
@@ -76,6 +81,19 @@ def show(
         print(json_text([_as_dict(shown) for shown in debates], indent=2))
         return
     page(debates, Console(highlight=False, soft_wrap=False))
+
+
+def _statements(folder: RunFolder) -> list[Statement]:
+    """Those of all debates; while debates are held, of those that have ended so far."""
+    transcripts, ended = folder.fetched(TRANSCRIPTS), folder.root / ENDED_DEBATES
+    if not transcripts.exists() and ended.exists():
+        statements = ended_so_far(ended)
+        print(
+            f"{folder.where}: its debates have not finished; these have, in the order of their end",
+            file=sys.stderr,
+        )
+        return statements
+    return statements_of(folder.read_table(TRANSCRIPTS, STATEMENT_SCHEMA))
 
 
 def chosen_debates(statements: Sequence[Statement], wanted: Wanted) -> list[ShownDebate]:

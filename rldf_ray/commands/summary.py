@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -25,6 +26,13 @@ def print_summary(out: str, progress: Progress, as_json: bool) -> None:
     folder = RunFolder.at(out)
     folder.fetched("report.json")
     report = folder.read_object("report.json", ("evaluation", "notes", "totals"))
+    print_report(report, progress, as_json, page=folder.fetched("report.html"))
+
+
+def print_report(
+    report: Mapping[str, Any], progress: Progress, as_json: bool, page: Path | None = None
+) -> None:
+    """A report's main table, notes, totals and where its page is; as JSON, its evaluation."""
     evaluation = report["evaluation"]
     if as_json:
         print(json_text(evaluation, indent=2))
@@ -36,8 +44,8 @@ def print_summary(out: str, progress: Progress, as_json: bool) -> None:
         progress.say(f"- {note}")
     totals = report["totals"]
     progress.say(
-        f"{totals['seconds']:.0f} s in all, peak memory {totals['peak_pss_gib'] or 0:.1f} GiB "
-        f"(PSS); {folder.fetched('report.html')}"
+        f"{totals['seconds']:.0f} s in all, peak memory {totals['peak_pss_gib'] or 0:.1f} GiB (PSS)"
+        + (f"; {page}" if page else "")
     )
 
 

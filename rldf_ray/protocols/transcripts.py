@@ -14,7 +14,11 @@ import pyarrow as pa
 
 from rldf_ray.records import STATEMENT_SCHEMA, Statement
 
+ENDED_DEBATES = "journal/debates.jsonl"
+"""In a run folder, while debates are held."""
 ROWS_AT_ONCE = 4096
+
+_debate = msgspec.json.Decoder(list[Statement])
 
 
 class Transcripts:
@@ -33,6 +37,8 @@ class Transcripts:
         """Write down the statements of the debate at `place`."""
         self._places[place] = self._file.seek(0, 2)
         self._file.write(msgspec.json.encode(list(statements)) + b"\n")
+        # For those who read along (`ended_so_far`).
+        self._file.flush()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All statements, debates in the plan's order; a debate that was not kept has none."""
@@ -51,6 +57,13 @@ class Transcripts:
         """The file goes as well: what it held is in the table."""
         Path(self._file.name).unlink(missing_ok=True)
         self._file.close()
+
+
+def ended_so_far(path: Path) -> list[Statement]:
+    """The statements in a scratch file that another program writes, in the order of its debates."""
+    with path.open("rb") as file:
+        lines = [line for line in file if line.endswith(b"\n")]
+    return [statement for line in lines for statement in _debate.decode(line)]
 
 
 @dataclass

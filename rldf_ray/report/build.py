@@ -32,7 +32,7 @@ METRIC_SCHEMA = pa.schema(
 
 def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """Write report.json, metrics.parquet and report.html; returns the report."""
-    manifests = {name: facts for name in PIPELINE if (facts := folder.manifest(name)) is not None}
+    manifests = _manifests(folder)
     statements = _table(folder, "data/transcripts.parquet", STATEMENT_SCHEMA)
     answers = _table(folder, "eval/answers.parquet", ANSWER_SCHEMA)
     items = _table(folder, "eval/items.parquet", ITEM_SCHEMA)
@@ -42,6 +42,18 @@ def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     folder.write_json("report.json", report)
     folder.write_text("report.html", render_page(report, statements, answers, metrics, items))
     return report
+
+
+def report_so_far(folder: RunFolder, plan: Plan) -> dict[str, Any]:
+    """The content of report.json by what has finished; nothing is written."""
+    for name in ("stages", "data/transcripts.parquet"):
+        folder.fetched(name)
+    statements = _table(folder, "data/transcripts.parquet", STATEMENT_SCHEMA)
+    return build_report(plan, _manifests(folder), statements)
+
+
+def _manifests(folder: RunFolder) -> dict[str, dict[str, Any]]:
+    return {name: facts for name in PIPELINE if (facts := folder.manifest(name)) is not None}
 
 
 def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import closing
 from rldf_ray.protocols.hold import hold_all
 from rldf_ray.protocols.known import protocol_named
 from rldf_ray.protocols.seam import Cast, StatementProtocol
-from rldf_ray.protocols.transcripts import StatementCounts, Transcripts
+from rldf_ray.protocols.transcripts import ENDED_DEBATES, StatementCounts, Transcripts
 from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, topics_of
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
@@ -42,7 +42,7 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
         counts.add(statements)
         run.speakers.journal.forget(items[place].address)
 
-    with closing(Transcripts(run.folder.path("journal/debates.jsonl"), len(items))) as transcripts:
+    with closing(Transcripts(run.folder.path(ENDED_DEBATES), len(items))) as transcripts:
         number = len(items) * protocol.statements_per_item(run.plan)
         with run.progress.bar("statements", number) as bar:
             cast = Cast(

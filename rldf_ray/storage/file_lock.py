@@ -40,3 +40,14 @@ def file_lock(path: Path, *, wait: bool) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the file `path` now; not if there is none."""
+    if not path.exists():
+        return False
+    try:
+        with file_lock(path, wait=False):
+            return False
+    except BlockingIOError:
+        return True

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rldf_ray.storage.file_lock import file_lock
-from rldf_ray.storage.lock import RunInUseError, StoreLock
+from rldf_ray.storage.file_lock import file_lock, is_held
+from rldf_ray.storage.lock import LOCK, RunInUseError, StoreLock
 from rldf_ray.storage.object_store import (
     ObjectInfo,
     ObjectStore,
@@ -52,6 +52,7 @@ class Mirror:
         self.root = copy_of(address)
         self._lock = StoreLock(self.store, beat_s)
         self._sent = 0
+        self._holding = False
 
     def claim(self) -> None:
         """Make the copy's folder, or see that it was made for a copy: nothing else is emptied.
@@ -95,10 +96,15 @@ class Mirror:
     def fetch(self, name: str = "", *, beside: bool = False) -> Path:
         """The object or folder `name` as the store has it; returns where it lies.
 
+        Where another program of this machine works on the run, its copy is the run, and is ahead
+        of the store: nothing is fetched.
+
         Args:
             beside: leave other files that lie there.
         """
         self.claim()
+        if not self._holding and is_held(self.root / LOCK):
+            return self.root / name
         with self._alone():
             objects = self.store.list(name)
             for local, path in self._local_files(name):
@@ -165,6 +171,7 @@ class Mirror:
         Raises:
             RunInUseError: another program works on it.
         """
+        self._holding = True
         self._lock.take()
         self.open()
         self._lock.check()
@@ -176,6 +183,7 @@ class Mirror:
             if not self._lock.lost:
                 self.publish_journal()
                 self._lock.give_back()
+            self._holding = False
 
     def _check_held(self) -> None:
         if self._lock.lost:

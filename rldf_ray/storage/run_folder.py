@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from rldf_ray.errors import UserError
 from rldf_ray.storage.file_lock import file_lock
 from rldf_ray.storage.json_text import json_text
-from rldf_ray.storage.lock import RunInUseError
+from rldf_ray.storage.lock import LOCK, RunInUseError
 from rldf_ray.storage.mirror import Mirror
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.stages import redo_advice
@@ -209,7 +209,7 @@ class RunFolder:
         self.root.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
             try:
-                held.enter_context(file_lock(self.root / ".lock", wait=False))
+                held.enter_context(file_lock(self.root / LOCK, wait=False))
             except BlockingIOError:
                 raise RunInUseError(
                     f"{self.where} is in use by another rldf program: wait for it or give "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from rldf_ray import cli
 from rldf_ray.commands.show import Wanted, chosen_debates, page
+from rldf_ray.protocols.transcripts import ENDED_DEBATES, Transcripts
 from rldf_ray.records import STATEMENT_SCHEMA, Statement, table_of
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from tests.fakes import judgement, opinion, statement
@@ -121,3 +123,17 @@ def test_a_run_without_debates_says_which_stage_is_missing(tmp_path: Path) -> No
     result = CliRunner().invoke(cli.app, ["show", str(tmp_path)])
     assert isinstance(result.exception, RunFolderError)
     assert "run the stage that writes it first" in str(result.exception)
+
+
+def test_while_debates_are_held_those_that_have_ended_are_shown(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    with folder.locked(), closing(Transcripts(folder.path(ENDED_DEBATES), 3)) as transcripts:
+        transcripts.keep(2, STATEMENTS[3:4])
+        transcripts.keep(0, STATEMENTS[:3])
+        with (tmp_path / ENDED_DEBATES).open("ab") as file:
+            file.write(b'[{"debate_id": "torn')
+        result = CliRunner().invoke(cli.app, ["show", str(tmp_path), "--json"])
+    assert "debates have not finished" in result.stderr
+    debates = json.loads(result.stdout)
+    assert [d["debate_id"] for d in debates] == ["age-j1-0", "age-o0-0"]
+    assert [s["text"] for s in debates[1]["statements"]] == [s.text for s in STATEMENTS[:3]]

@@ -388,6 +388,19 @@ def test_two_programs_of_one_machine_need_no_store_to_exclude_each_other(buckets
         pytest.fail("locked twice")
 
 
+def test_a_reader_beside_a_program_of_this_machine_takes_nothing_from_it(buckets: Buckets) -> None:
+    with RunFolder.at(RUN).locked():
+        mine = RunFolder.at(RUN)
+        wrote_a_stage(mine)
+        mine.write_text("data/topics.parquet", "newer")
+        mine.write_text("data/sft.parquet", "not uploaded yet")
+        theirs = RunFolder.at(RUN)
+        for name in ("data", "data/sft.parquet"):
+            theirs.fetched(name)
+        read = [(theirs.root / f"data/{n}.parquet").read_text("utf-8") for n in ("topics", "sft")]
+        assert read == ["newer", "not uploaded yet"]
+
+
 # --- errors that help
 
 

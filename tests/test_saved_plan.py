@@ -1,0 +1,108 @@
+"""A run folder's plan.yaml is the plan of its stages, or no command goes on with the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from rldf_ray import cli
+from rldf_ray.commands.doctor import measured
+from rldf_ray.commands.serve import publish
+from rldf_ray.plan import Plan, load_plan
+from rldf_ray.plan.saved import check_stages, saved_plan, settle_plan
+from rldf_ray.records import STATEMENT_SCHEMA
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.stages import PIPELINE
+from serve.settings import settings_for
+
+PLAN, OTHER = load_plan("smoke"), load_plan("smoke", ["seed=7"])
+
+
+def run_of(path: Path, plan: Plan, *stages: str) -> RunFolder:
+    folder = RunFolder(path)
+    folder.write_text("plan.yaml", plan.to_yaml())
+    for stage in stages:
+        folder.finish(stage, plan.digest(), {"seconds": 1.0, "peak_pss_gib": 1.0})
+    return folder
+
+
+def test_a_runs_own_plan_is_taken(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, PLAN, *PIPELINE)
+    assert saved_plan(folder) == PLAN
+    settle_plan(PLAN, folder)
+
+
+def test_what_shapes_no_result_may_change(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, PLAN, *PIPELINE)
+    faster = load_plan("smoke", ["engines.count=2"])
+    settle_plan(faster, folder)
+    assert saved_plan(folder) == faster
+
+
+def test_a_stage_that_was_taken_and_an_evaluation_may_be_of_another_plan(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, PLAN, "topics", "debates")
+    folder.finish("topics", OTHER.digest(), {"taken_from": "other"})
+    folder.finish("eval", OTHER.digest(), {})
+    check_stages(PLAN, folder)
+
+
+def test_an_edited_plan_is_refused_with_file_stages_and_what_to_do(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, PLAN, "topics", "debates")
+    folder.write_text("plan.yaml", OTHER.to_yaml())
+    with pytest.raises(RunFolderError) as refused:
+        saved_plan(folder)
+    parts = (
+        str(tmp_path / "plan.yaml"), "topics, debates were done with", PLAN.digest(),
+        OTHER.digest(), "put that plan back", "--out DIR",
+    )  # fmt: skip
+    assert [part for part in parts if part not in str(refused.value)] == []
+
+
+def test_a_run_does_not_go_on_with_stages_of_another_plan(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, PLAN, "topics")
+    folder.remove("plan.yaml")
+    with pytest.raises(RunFolderError, match="is not the plan that topics was done with"):
+        settle_plan(OTHER, folder)
+    assert not (tmp_path / "plan.yaml").exists()
+
+
+@pytest.mark.parametrize("content", ["", " \n"])
+def test_an_empty_plan_is_no_plan_of_defaults(tmp_path: Path, content: str) -> None:
+    folder = run_of(tmp_path, PLAN)
+    folder.write_text("plan.yaml", content)
+    for use in (lambda: saved_plan(folder), lambda: settle_plan(PLAN, folder)):
+        with pytest.raises(RunFolderError, match=r"plan\.yaml is empty: put the plan back"):
+            use()
+
+
+def rldf(*arguments: str) -> Callable[[], object]:
+    return lambda: cli.app(list(arguments), prog_name="rldf", standalone_mode=False)
+
+
+@pytest.mark.parametrize("content", ["", OTHER.to_yaml()], ids=["empty", "edited"])
+def test_no_command_opens_a_run_whose_plan_was_changed(tmp_path: Path, content: str) -> None:
+    folder = run_of(tmp_path / "run", PLAN, "topics", "debates", "data")
+    folder.write_table("data/transcripts.parquet", pa.Table.from_pylist([], STATEMENT_SCHEMA))
+    folder.write_text("data/README.md", "card")
+    folder.write_text("model/config.json", "{}")
+    folder.write_text("plan.yaml", content)
+    run, target = str(folder.root), str(tmp_path / "target")
+    commands: list[Callable[[], object]] = [
+        rldf("report", run),
+        rldf("show", run),
+        rldf("eval", run),
+        rldf("data", run),
+        rldf("data", "export", run, target, "--to", "jsonl"),
+        rldf("train", "sft", run),
+        rldf("eval", "judge", run, "--judge", "openai:m"),
+        lambda: measured(folder.root),
+        lambda: settings_for(run, ("policy",), {}),
+        lambda: publish(run, tmp_path / "store"),
+    ]
+    for command in commands:
+        with pytest.raises(RunFolderError, match=r"is empty|is not the plan that topics"):
+            command()
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
