@@ -27,6 +27,7 @@ from rldf_ray.errors import UserError
 from rldf_ray.storage.json_text import exact_json
 from rldf_ray.storage.whole_files import whole_file
 from rldf_ray.train.collectives import barrier, gathered
+from rldf_ray.train.unpickling import check_files, load_values
 
 FOLDER = "checkpoints"
 MANIFEST = "manifest.json"
@@ -59,7 +60,8 @@ def save_checkpoint(
 
     Args:
         engines: DeepSpeed engines by name.
-        state: what else this rank carries, picklable.
+        state: what else this rank carries: values, tensors, and classes that `load_checkpoint` is
+            given.
         export: writes the policy's own folder into the one it is given; called on rank 0.
     """
     final = Path(out) / FOLDER / f"step-{step:06d}"
@@ -119,12 +121,20 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def load_checkpoint(
-    checkpoint: Checkpoint, rank: int, workers: int, engines: dict[str, Any]
+    checkpoint: Checkpoint,
+    rank: int,
+    workers: int,
+    engines: dict[str, Any],
+    classes: tuple[type, ...] = (),
 ) -> dict[str, Any]:
     """Take over weights, optimizer and RNGs; returns this rank's `state`. A collective.
 
+    Args:
+        classes: that the values of `state` may be of, besides plain ones and tensors.
+
     Raises:
         CheckpointError: it was written by another number of workers.
+        UnsafeFileError: a file holds something else than a checkpoint's.
     """
     manifest = _manifest(checkpoint.folder)
     assert manifest is not None
@@ -135,11 +145,9 @@ def load_checkpoint(
             "begin again"
         )
     for name, engine in engines.items():
+        check_files(checkpoint.folder / name)
         engine.load_checkpoint(str(checkpoint.folder), tag=name)
-    # Our own file, from a folder this job wrote: it holds more than tensors.
-    state: dict[str, Any] = torch.load(
-        checkpoint.folder / f"state-{rank}.pt", map_location="cpu", weights_only=False
-    )
+    state: dict[str, Any] = load_values(checkpoint.folder / f"state-{rank}.pt", classes)
     set_rng_state(state.pop("rng"))
     return state
 

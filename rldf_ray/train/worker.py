@@ -29,6 +29,7 @@ from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.periodic import repeated
 from rldf_ray.train.localize import UPLOAD_EVERY_S, localize_inputs
 from rldf_ray.train.loggers import Logger, open_loggers
+from rldf_ray.train.unpickling import check_files
 
 PROGRESS = "progress.jsonl"
 RAY_TRAIN = "ray_train"
@@ -37,6 +38,9 @@ OUT_OF_MEMORY = re.compile(r"Memory on the node \(IP: ([^,]+),[^)]*\) was (\S+) 
 
 # The class of an error whose message is the whole story.
 OWN_ERROR = re.compile(r"^rldf_ray\.[\w.]+: ")
+
+# How Python, safetensors and torch say that a disk is full.
+FULL = re.compile(r"No space left on device|Disk quota exceeded|PytorchStreamWriter failed writing")
 
 
 class TrainingError(UserError):
@@ -103,7 +107,7 @@ def run_training(
         try:
             trainer.fit()
         except Exception as error:
-            raise TrainingError(reason_of(error)) from error
+            raise TrainingError(reason_of(error) + _if_full(error, out)) from error
     return read_progress(out)
 
 
@@ -134,6 +138,13 @@ def reason_of(error: BaseException) -> str:
         )
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return OWN_ERROR.sub("", lines[-1].strip()) if lines else type(error).__name__
+
+
+def _if_full(error: Exception, out: str) -> str:
+    """What to do where a write failed; who writes tensors says neither that nor where."""
+    if not FULL.search(str(error)):
+        return ""
+    return f" (while writing to {out}): make room; the same command continues"
 
 
 def prepare_worker(job: TrainJob) -> int:
@@ -245,11 +256,18 @@ def last_checkpoint(job: TrainJob) -> str | None:
     """Where one of TRL's trainers goes on, if an earlier process of this job left a checkpoint.
 
     The state is written, and uploaded, last: a checkpoint without it is not whole.
+
+    Raises:
+        UnsafeFileError: it holds something else than a checkpoint does.
     """
     states = (Path(job.folders["out"]) / "trainer").glob("checkpoint-*/trainer_state.json")
     whole = [state.parent for state in states]
     step = {folder: int(folder.name.rpartition("-")[2]) for folder in whole}
-    return str(max(whole, key=lambda folder: step[folder])) if whole else None
+    if not whole:
+        return None
+    last = max(whole, key=lambda folder: step[folder])
+    check_files(last)
+    return str(last)
 
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:

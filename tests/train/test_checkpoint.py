@@ -21,7 +21,9 @@ from rldf_ray.train.checkpoint import (
     save_checkpoint,
     set_rng_state,
 )
+from rldf_ray.train.ppo.rollout import Rollout
 from rldf_ray.train.ppo.step import PPO
+from rldf_ray.train.unpickling import UnsafeFileError, check_files
 from rldf_ray.train.worker import TrainJob, last_checkpoint
 from tests.fakes import plan_with
 from tests.train.tiny import CPU, random_rollouts, tiny_job
@@ -133,6 +135,69 @@ def test_every_generator_goes_on_where_it_was(tmp_path: Path) -> None:
     assert draw() == expected
     set_rng_state(before)
     assert draw() != expected
+
+
+class Command:
+    """What a pickle may do where anything is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["state-0.pt", "actor/mp_rank_00_model_states.pt"])
+def test_a_checkpoint_that_names_a_function_is_refused_and_calls_nothing(
+    tmp_path: Path, name: str
+) -> None:
+    save(tmp_path, 1, 0.0)
+    (checkpoint,) = checkpoints(tmp_path)
+    (checkpoint.folder / "actor").mkdir()
+    torch.save({"module": Command(tmp_path / "called")}, checkpoint.folder / name)
+    # As whoever writes the one can write the other.
+    manifest = json.loads((checkpoint.folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["files"] = {name: (checkpoint.folder / name).stat().st_size}
+    (checkpoint.folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(UnsafeFileError, match=rf"{name} holds something .*find out who wrote it"):
+        load_checkpoint(checkpoint, 0, 1, {"actor": FakeEngine()})
+    assert not (tmp_path / "called").exists()
+
+
+class FakeEngine:
+    def load_checkpoint(self, folder: str, tag: str) -> None:
+        assert tag == "actor"
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_what_deepspeed_writes_is_let_in(
+    folders: dict[str, str], tmp_path: Path, stage: int
+) -> None:
+    ppo = PPO(tiny_job(folders, f"train.zero_stage={stage}"))
+    train(ppo, range(1))
+    for name, engine in ppo.engines.items():
+        engine.save_checkpoint(str(tmp_path), tag=name, save_latest=False)
+    assert len(list(tmp_path.rglob("*optim_states.pt"))) == len(ppo.engines)
+    check_files(tmp_path)
+
+
+def test_so_is_one_of_trls_trainers(tmp_path: Path) -> None:
+    job = TrainJob(plan_with(), CPU, {"out": str(tmp_path)})
+    folder = tmp_path / "trainer/checkpoint-8"
+    (folder / "global_step8").mkdir(parents=True)
+    (folder / "trainer_state.json").write_text("{}", encoding="utf-8")
+    torch.save({"x": Command(tmp_path / "called")}, folder / "global_step8/optim_states.pt")
+    with pytest.raises(UnsafeFileError, match=r"optim_states\.pt holds something"):
+        last_checkpoint(job)
+    assert not (tmp_path / "called").exists()
+
+
+def test_rollouts_in_flight_come_back(tmp_path: Path) -> None:
+    flight = {3: (random_rollouts(2, seed=1), [])}
+    save(tmp_path, 1, 0.0, in_flight=flight)
+    (checkpoint,) = checkpoints(tmp_path)
+    assert load_checkpoint(checkpoint, 0, 1, {}, (Rollout,)) == {"in_flight": flight}
 
 
 def test_lines_after_the_checkpoint_are_cut_off(tmp_path: Path) -> None:

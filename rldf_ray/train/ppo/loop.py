@@ -126,7 +126,7 @@ def _resume(job: TrainJob, rank: int, ppo: PPO, source: RolloutSource) -> None:
     out = Path(job.folders["out"])
     *_, last = [None, *checkpoints(out)]
     if last is not None:
-        state = load_checkpoint(last, rank, ppo.workers, ppo.engines)
+        state = load_checkpoint(last, rank, ppo.workers, ppo.engines, (Rollout,))
         ppo.load_state_dict(state["ppo"])
         source.load_state_dict(state["in_flight"])
     if rank == 0:
