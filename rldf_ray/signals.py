@@ -36,12 +36,26 @@ def unwinding() -> Iterator[None]:
 
     One that is ignored (`nohup`), or has a handler, is left as it is. Elsewhere than in the main
     thread, which alone may set handlers, nothing changes.
+
+    Raises:
+        Terminated: at the end of the block as well, whatever the first became on its way: Ray makes
+            one with status 1 of it, and what is cut off fails for reasons of its own.
     """
+    received: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        raise Terminated(number)
+
     numbers = [n for n in ENDING if signal.getsignal(n) is signal.SIG_DFL] if _in_main() else []
     for number in numbers:
-        signal.signal(number, _raise)
+        signal.signal(number, end)
     try:
         yield
+    except BaseException as error:
+        if received:
+            raise Terminated(received[0]) from error
+        raise
     finally:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
@@ -62,7 +76,3 @@ def handlers_kept() -> Iterator[None]:
 
 def _in_main() -> bool:
     return threading.current_thread() is threading.main_thread()
-
-
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise Terminated(number)

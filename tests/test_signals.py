@@ -119,6 +119,21 @@ def test_handlers_that_a_library_sets_are_put_back() -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+@pytest.mark.parametrize("error", [SystemExit(1), RuntimeError("an actor died")])
+def test_what_a_library_makes_of_a_signal_does_not_hide_it(error: BaseException) -> None:
+    with pytest.raises(Terminated) as end, unwinding():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except SystemExit:
+            raise error from None
+    assert end.value.code == 143
+
+
+def test_an_error_without_a_signal_stays_what_it_is() -> None:
+    with pytest.raises(RuntimeError), unwinding():
+        raise RuntimeError
+
+
 def ended_by(
     process: subprocess.Popen[bytes], number: int, whom: Callable[[int, int], None]
 ) -> int:
