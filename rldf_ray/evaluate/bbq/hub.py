@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rldf_ray.evaluate.bbq.data import METADATA, METADATA_FOLDERS
 from rldf_ray.evaluate.bbq.items import BBQError
-from rldf_ray.storage.mirror import cache_root
+from rldf_ray.storage.cache import cache_root, writable_cache
 from rldf_ray.storage.whole_files import whole_folder
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def downloaded(repository: str) -> Path:
     folder = cache_root() / "bbq"
     if folder.is_dir():
         return folder
+    writable_cache()
     from datasets import DownloadManager
 
     urls = {f"{name}.jsonl": f"{repository}/data/{name}.jsonl" for name in CATEGORIES}
