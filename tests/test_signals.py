@@ -121,11 +121,14 @@ def test_handlers_that_a_library_sets_are_put_back() -> None:
 
 @pytest.mark.parametrize("error", [SystemExit(1), RuntimeError("an actor died")])
 def test_what_a_library_makes_of_a_signal_does_not_hide_it(error: BaseException) -> None:
-    with pytest.raises(Terminated) as end, unwinding():
+    def wait_in_ray() -> None:
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         except SystemExit:
             raise error from None
+
+    with pytest.raises(Terminated) as end, unwinding():
+        wait_in_ray()
     assert end.value.code == 143
 
 

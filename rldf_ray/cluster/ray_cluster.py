@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -207,7 +207,7 @@ def _resources() -> Resources:
     """What the nodes have, or will have: an autoscaler adds nodes when work waits for them."""
     import ray
 
-    reported: dict[str, float] = ray.cluster_resources()
+    reported: Mapping[str, float] = ray.cluster_resources()
     possible: dict[str, float] = (
         ray._private.state.state.get_max_resources_from_cluster_config() or {}
     )

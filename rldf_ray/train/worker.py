@@ -81,7 +81,7 @@ def run_training(
     from ray.train.torch import TorchConfig, TorchTrainer
 
     out = job.folders["out"]
-    trainer = TorchTrainer(
+    trainer: Any = TorchTrainer(
         localize_inputs(loop, PROGRESS),
         train_loop_config={"job": job},
         torch_config=TorchConfig(backend="nccl" if job.placement.device == "cuda" else "gloo"),
