@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.embedded import resolve_model
@@ -19,10 +20,34 @@ def check_model(plan: Plan) -> str:
     names = list(dict.fromkeys([plan.model, *local]))
     for name in names:
         try:
-            resolve_model(name)
+            resolved = resolve_model(name)
         except FileNotFoundError as error:
             raise PreflightError(str(error)) from error
+        if not Path(resolved).is_absolute():
+            _check_hub_cache(resolved)
     return ", ".join(names)
+
+
+def _check_hub_cache(model: str) -> None:
+    """A model of the hub is in its cache, or can be put there."""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    try:
+        if isinstance(try_to_load_from_cache(model, "config.json"), str):
+            return
+    except ValueError as error:
+        raise PreflightError(f"model {model!r}: no folder, and no hub id ({error})") from error
+    cache = Path(constants.HF_HUB_CACHE)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(cache, os.W_OK | os.X_OK) else "no right to"
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise PreflightError(
+            f"model {model!r} is to be fetched from the hub, and its cache {cache} cannot be "
+            f"written ({why}): set HF_HOME to a folder that can"
+        )
 
 
 def check_endpoint(plan: Plan) -> str:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rldf_ray.engines.checks import PreflightError
+from rldf_ray.engines.checks import PreflightError, check_model
 from rldf_ray.models.chat_template import chat_template
 from rldf_ray.plan import load_plan
 from rldf_ray.preflight import checks as preflight
@@ -50,6 +50,25 @@ def plan_of(model: Path, *overrides: str):  # type: ignore[no-untyped-def]
 
 def test_a_good_plan_passes(model_folder: Path, tmp_path: Path) -> None:
     check_inputs(plan_of(model_folder), tmp_path / "out")
+
+
+def test_a_hub_cache_that_cannot_be_written_is_named_with_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").write_text("no folder", encoding="utf-8")
+    cache = tmp_path / "home/hub"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    plan = load_plan("smoke", ["model=some/model"])
+    with pytest.raises(PreflightError, match=rf"some/model.*{cache} cannot be.*set HF_HOME to"):
+        check_model(plan)
+    # One that is there already is read.
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: "config.json")
+    assert check_model(plan) == "some/model"
+
+
+def test_a_name_that_the_hub_cannot_have_is_refused() -> None:
+    with pytest.raises(PreflightError, match="no folder, and no hub id"):
+        check_model(load_plan("smoke", ["model=a/b/c"]))
 
 
 def test_parameters_are_counted_from_the_weights(model_folder: Path) -> None:
