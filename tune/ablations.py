@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from rldf_ray.cli import main as entry
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import BudgetSpentError
 from rldf_ray.plan import PlanError
@@ -161,4 +162,4 @@ def _print(report: dict[str, Any], out: Path, pages: int) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    entry(lambda: typer.run(main))

@@ -219,9 +219,13 @@ def _node_address() -> str:
 
 
 def _quiet_tune() -> None:
-    """Tune neither changes the working directory nor writes loggers' files of its own."""
+    """Tune neither changes the working directory nor writes loggers' files of its own.
+
+    Ctrl-C is the command's: Tune would go on until its trials have ended.
+    """
     os.environ.setdefault("RAY_CHDIR_TO_TRIAL_DIR", "0")
     os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+    os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 
 
 def _first_line(error: BaseException) -> str:
