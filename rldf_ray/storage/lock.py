@@ -98,5 +98,9 @@ class StoreLock:
 
 
 def _mark_of(content: bytes) -> dict[str, Any]:
-    mark: dict[str, Any] = json.loads(content) if content else {}
-    return mark
+    """What a holder wrote; nothing of what is no mark, which is then a dead program's."""
+    try:
+        mark = json.loads(content)
+    except ValueError:
+        return {}
+    return mark if isinstance(mark, dict) else {}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rldf_ray.storage.journal import Journal
-from rldf_ray.storage.lock import LOCK, RunInUseError
+from rldf_ray.storage.lock import LOCK, RunInUseError, StoreLock
 from rldf_ray.storage.mirror import JOURNAL, Mirror, copy_of, local_folder
 from rldf_ray.storage.object_store import ObjectStore, ObjectStoreError
 from rldf_ray.storage.run_folder import RunFolder
@@ -377,6 +377,16 @@ def test_a_program_that_lost_the_run_writes_no_more(buckets: Buckets) -> None:
         lose_it()
     assert names(buckets) == {LOCK}
     assert mirror.store.read(LOCK) == other
+
+
+@pytest.mark.parametrize("content", [b"{torn", b"[1]", b"\xff"])
+def test_a_lock_that_says_nothing_is_a_dead_programs(buckets: Buckets, content: bytes) -> None:
+    lock = StoreLock(ObjectStore(RUN), beat_s=0.01)
+    ObjectStore(RUN).write(LOCK, content)
+    with pytest.raises(RunInUseError, match="in use by another rldf program"):
+        lock.check()
+    lock.take()
+    lock.check()
 
 
 def test_two_programs_of_one_machine_need_no_store_to_exclude_each_other(buckets: Buckets) -> None:
