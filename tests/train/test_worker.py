@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rldf_ray.train.worker import reason_of
+from rldf_ray.train.worker import _if_full, reason_of
 
 KILLED = """Training failed due to worker errors:
 [Rank 0 Error Snippet]:
@@ -28,6 +28,19 @@ def test_of_a_worker_killed_for_memory_it_says_where_and_what_to_change() -> Non
 )
 def test_otherwise_it_is_the_workers_last_word(text: str, reason: str) -> None:
     assert reason_of(RuntimeError(text)) == reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OSError: [Errno 28] No space left on device",
+        "SafetensorError: I/O error: No space left on device (os error 28)",
+        "RuntimeError: PytorchStreamWriter failed writing file data/3: file write failed",
+    ],
+)
+def test_a_full_disk_is_said_with_its_folder(text: str) -> None:
+    assert "while writing to run/sft): make room" in _if_full(RuntimeError(text), "run/sft")
+    assert _if_full(RuntimeError("too long"), "run/sft") == ""
 
 
 def test_an_error_without_words_is_named() -> None:
