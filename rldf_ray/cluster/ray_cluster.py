@@ -208,7 +208,7 @@ def _resources() -> Resources:
     import ray
 
     reported: Mapping[str, float] = ray.cluster_resources()
-    possible: dict[str, float] = (
+    possible: Mapping[str, float] = (
         ray._private.state.state.get_max_resources_from_cluster_config() or {}
     )
     return Resources(
