@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,18 +28,11 @@ from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.periodic import repeated
 from rldf_ray.train.localize import UPLOAD_EVERY_S, localize_inputs
 from rldf_ray.train.loggers import Logger, open_loggers
+from rldf_ray.train.reasons import reason_of
 from rldf_ray.train.unpickling import check_files
 
 PROGRESS = "progress.jsonl"
 RAY_TRAIN = "ray_train"
-# What Ray's memory monitor says of a host; the line after it is advice about Ray's settings.
-OUT_OF_MEMORY = re.compile(r"Memory on the node \(IP: ([^,]+),[^)]*\) was (\S+) used / (\S+) limit")
-
-# The class of an error whose message is the whole story.
-OWN_ERROR = re.compile(r"^rldf_ray\.[\w.]+: ")
-
-# How Python, safetensors and torch say that a disk is full.
-FULL = re.compile(r"No space left on device|Disk quota exceeded|PytorchStreamWriter failed writing")
 
 
 class TrainingError(UserError):
@@ -107,7 +99,7 @@ def run_training(
         try:
             trainer.fit()
         except Exception as error:
-            raise TrainingError(reason_of(error) + _if_full(error, out)) from error
+            raise TrainingError(reason_of(error, out)) from error
     return read_progress(out)
 
 
@@ -125,26 +117,6 @@ def _resources(placement: Placement) -> dict[str, float]:
     if placement.worker_gpus:
         resources["GPU"] = placement.worker_gpus
     return resources | placement.pinned()
-
-
-def reason_of(error: BaseException) -> str:
-    """The worker's last word, without Ray's stack; of a worker that Ray killed, why it did."""
-    if match := OUT_OF_MEMORY.search(str(error)):
-        host, used, limit = match.groups()
-        return (
-            f"host {host} ran out of memory ({used} of {limit} used), so Ray killed a worker. What "
-            "was finished is kept. Give it less to hold (the stage's micro_batch or max_length, "
-            "train.lora, engines.kv_cache_gib) or run it where there is more"
-        )
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    return OWN_ERROR.sub("", lines[-1].strip()) if lines else type(error).__name__
-
-
-def _if_full(error: Exception, out: str) -> str:
-    """What to do where a write failed; who writes tensors says neither that nor where."""
-    if not FULL.search(str(error)):
-        return ""
-    return f" (while writing to {out}): make room; the same command continues"
 
 
 def prepare_worker(job: TrainJob) -> int:

@@ -10,9 +10,9 @@ from datasets import Dataset
 
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.train.lengths import RowsUsed, TooLongError, rows_used, that_differ, with_room
+from rldf_ray.train.reasons import reason_of
 from rldf_ray.train.reward import _encode
 from rldf_ray.train.sft import NO_LOSS, encode
-from rldf_ray.train.worker import reason_of
 from tests.train.tiny import tiny_tokenizer
 
 LONG = " ".join(["w1"] * 30)
@@ -77,7 +77,7 @@ def test_where_nothing_is_left_the_message_says_what_to_raise() -> None:
     message = str(caught.value)
     assert "of 3 pairs none" in message and "raise reward.max_length" in message
     worker = RuntimeError(f"stack\nrldf_ray.train.lengths.TooLongError: {message}\n")
-    assert reason_of(worker) == message
+    assert reason_of(worker, "run/sft") == message
 
 
 def test_what_was_used_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rldf_ray.train.worker import _if_full, reason_of
+from rldf_ray.train.reasons import reason_of
 
 KILLED = """Training failed due to worker errors:
 [Rank 0 Error Snippet]:
@@ -18,7 +18,7 @@ Refer to the documentation on how to address the out of memory issue: https://do
 
 
 def test_of_a_worker_killed_for_memory_it_says_where_and_what_to_change() -> None:
-    reason = reason_of(RuntimeError(KILLED))
+    reason = reason_of(RuntimeError(KILLED), "run/sft")
     assert reason.startswith("host 192.0.2.2 ran out of memory (22.46GB of 23.54GB used)")
     assert "micro_batch" in reason and "is kept" in reason and "Refer" not in reason
 
@@ -27,7 +27,7 @@ def test_of_a_worker_killed_for_memory_it_says_where_and_what_to_change() -> Non
     ("text", "reason"), [("stack\n  File x\nValueError: too long\n\n", "ValueError: too long")]
 )
 def test_otherwise_it_is_the_workers_last_word(text: str, reason: str) -> None:
-    assert reason_of(RuntimeError(text)) == reason
+    assert reason_of(RuntimeError(text), "run/sft") == reason
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def test_otherwise_it_is_the_workers_last_word(text: str, reason: str) -> None:
     ],
 )
 def test_a_full_disk_is_said_with_its_folder(text: str) -> None:
-    assert "while writing to run/sft): make room" in _if_full(RuntimeError(text), "run/sft")
-    assert _if_full(RuntimeError("too long"), "run/sft") == ""
+    reason = reason_of(RuntimeError(text), "run/sft")
+    assert reason == f"{text} (while writing to run/sft): make room; the same command continues"
 
 
 def test_an_error_without_words_is_named() -> None:
-    assert reason_of(KeyboardInterrupt()) == "KeyboardInterrupt"
+    assert reason_of(KeyboardInterrupt(), "run/sft") == "KeyboardInterrupt"
