@@ -66,7 +66,8 @@ class Store:
         files = f"stages/{stage}-{key}/files/"
         for name in self.objects.list(files.rstrip("/")):
             self.objects.download(name, folder.path(name.removeprefix(files)))
-        folder.write_json(f"stages/{stage}.json", manifest)
+        # Its plan is another trial's.
+        folder.write_json(f"stages/{stage}.json", {**manifest, "taken_from": f"{stage}-{key}"})
         return True
 
     def keep_calls(self, key: str, journal: Path) -> None:

@@ -61,9 +61,14 @@ class Transcripts:
 
 def ended_so_far(path: Path) -> list[Statement]:
     """The statements in a scratch file that another program writes, in the order of its debates."""
+    statements = []
     with path.open("rb") as file:
-        lines = [line for line in file if line.endswith(b"\n")]
-    return [statement for line in lines for statement in _debate.decode(line)]
+        for line in file:
+            try:
+                statements += _debate.decode(line)
+            except msgspec.DecodeError:
+                continue  # torn, or not written whole yet
+    return statements
 
 
 @dataclass

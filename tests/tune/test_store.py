@@ -11,9 +11,10 @@ import pytest
 from rldf_ray.models.base import ChatRequest, Message
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
+from rldf_ray.plan.saved import settle_plan
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
-from tests.fakes import RecordingModel
+from tests.fakes import RecordingModel, plan_with
 from tests.s3_server import as_environment, s3_server
 from tune.store import Store, generated_tokens
 
@@ -85,7 +86,16 @@ def test_a_stage_comes_back_with_its_files_and_manifest(store: Store, tmp_path: 
     assert store.fetch("sft", "key", other)
     assert not store.fetch("sft", "another key", RunFolder(tmp_path / "third"))
     assert (other.root / "sft/model/weights").read_text(encoding="utf-8") == "1 2 3"
-    assert other.manifest("sft") == run.manifest("sft")
+    assert other.manifest("sft") == {**(run.manifest("sft") or {}), "taken_from": "sft-key"}
+
+
+def test_a_trial_goes_on_with_a_stage_of_another_trials_plan(store: Store, tmp_path: Path) -> None:
+    theirs, ours = plan_with("seed=1"), plan_with("seed=2")
+    run, other = RunFolder(tmp_path / "run"), RunFolder(tmp_path / "other")
+    run.finish("sft", theirs.digest(), {"seconds": 2.0})
+    store.keep("sft", "key", run)
+    store.fetch("sft", "key", other)
+    settle_plan(ours, other)
 
 
 def test_an_unfinished_stage_is_not_kept(store: Store, tmp_path: Path) -> None:
