@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from rldf_ray.cluster.address import joined_address, reachable_address
+from rldf_ray.cluster.home import writable_home
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 from rldf_ray.cluster.ray_logs import keep_logs, link_logs
 from rldf_ray.cluster.session_folder import check_session_folder
@@ -45,7 +46,7 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     check_session_folder()
     target = logs / "ray"
     source: Path | None = None
-    with unwinding():
+    with unwinding(), writable_home():
         try:
             source = _start(address)
             link_logs(source, target)
