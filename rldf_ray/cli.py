@@ -30,6 +30,7 @@ from rldf_ray.plan.saved import saved_plan
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.lock import RunInUseError
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.unfinished import MARK, check_finished
 
 app = typer.Typer(
     help="Less biased language models from multi-role debates.",
@@ -103,6 +104,8 @@ def _plan_of(out: str, plan: str | None, overrides: list[str]) -> Plan:
         return load_plan(plan, overrides)
     folder = RunFolder.at(out)
     saved = folder.fetched("plan.yaml")
+    folder.fetched(MARK)
+    check_finished(folder)
     if not saved.exists():
         raise PlanError(f"{out} has no plan.yaml: give --plan to begin a run there")
     saved_plan(folder)

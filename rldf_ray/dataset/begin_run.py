@@ -11,7 +11,8 @@ topics are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from rldf_ray.plan import Plan
 from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, Topic, table_of
 from rldf_ray.storage.results import DebatesResult, Result, TopicsResult, as_manifest
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.unfinished import begun_before, unfinished
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.overlap import EvaluationTexts, Overlap, topic_texts
 from rldf_ray.topics.writer import by_split, overlaps_with_held_out, seed_topics
@@ -116,8 +118,7 @@ def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: Evaluatio
     Raises:
         DatasetError: nothing, too much or something wrong was given; or the folder has a run.
     """
-    if folder.fetched("plan.yaml").exists():
-        raise DatasetError(f"{folder.where} holds a run already: import into a new folder")
+    _check_new(folder)
     if given.transcripts and given.pairs:
         raise DatasetError("give --transcripts or --pairs, not both: pairs are made of transcripts")
     if not (given.topics or given.transcripts or given.pairs):
@@ -129,7 +130,7 @@ def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: Evaluatio
     if given.pairs:
         return _begin_with_pairs(plan, folder, given.pairs, listed, apart)
     assert listed is not None
-    with folder.locked():
+    with _new(folder):
         _begin(plan, folder, listed, apart)
     return Imported(
         topics=len(listed),
@@ -138,6 +139,21 @@ def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: Evaluatio
         next_command=f"rldf debate {folder.where}",
         overlaps_dropped=apart.dropped,
     )
+
+
+def _check_new(folder: RunFolder) -> None:
+    if begun_before(folder):
+        raise DatasetError(f"{folder.where} holds a run already: import into a new folder")
+
+
+@contextmanager
+def _new(folder: RunFolder) -> Iterator[None]:
+    """The folder for this import alone, which can be given again wherever it is cut off."""
+    with folder.locked():
+        # Another import may have ended while this one read its files.
+        _check_new(folder)
+        with unfinished(folder):
+            yield
 
 
 def _begin_with_transcripts(
@@ -150,7 +166,7 @@ def _begin_with_transcripts(
     topics = [*debated_topics(rows), *prompted]
     statements = statements_from(rows, plan)
     _check_prompts(topics)
-    with folder.locked():
+    with _new(folder):
         _begin(plan, folder, topics, apart)
         folder.write_table("data/transcripts.parquet", table_of(statements, STATEMENT_SCHEMA))
         _finish_debates(plan, folder, statements)
@@ -170,7 +186,7 @@ def _begin_with_pairs(
     topics = without(_prompted(plan, listed, apart), [])
     pairs = pairs_from(apart.rows(path, PairRow, by_split(topics, "eval")))
     _check_prompts(topics)
-    with folder.locked():
+    with _new(folder):
         _begin(plan, folder, topics, apart)
         _finish_debates(plan, folder, [])
         result = write_data(folder, plan, _of_pairs(plan, pairs, topics))

@@ -11,6 +11,7 @@ from rldf_ray.plan.loading import PlanError, load_plan
 from rldf_ray.plan.plan import RUNTIME_FIELDS, Plan
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from rldf_ray.storage.stages import PIPELINE
+from rldf_ray.storage.unfinished import check_finished
 
 PLAN = "plan.yaml"
 
@@ -20,8 +21,10 @@ def settle_plan(plan: Plan, folder: RunFolder) -> None:
 
     Raises:
         PlanError: the folder's plan cannot be read.
-        RunFolderError: it is empty, or the folder holds a run of another plan, or stages of one.
+        RunFolderError: it is empty, the folder holds a run of another plan, or stages of one, or an
+            import that has not ended.
     """
+    check_finished(folder)
     path = folder.root / PLAN
     if path.exists():
         _load(path)
