@@ -20,6 +20,7 @@ from typing import Any, Literal
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.folders import visible
 from rldf_ray.storage.run_folder import RunFolder
 from tune.cleanup import clear_ended_trials
 from tune.grids import Sweep, Trial
@@ -165,7 +166,7 @@ def _spent(trial: dict[str, Any]) -> bool:
 
 def made_tokens(out: Path) -> int:
     """Tokens that the debates of all trials in a sweep's folder generated."""
-    results = [result_of(RunFolder(path)) for path in sorted((out / "trials").iterdir())]
+    results = [result_of(RunFolder(path)) for path in visible(out / "trials")]
     return sum(result["tokens"]["made"] for result in results if result is not None)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from rldf_ray.storage.cache import cache_root, writable_cache
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.folders import visible
 from rldf_ray.storage.mirror import local_folder
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.plain_path import plain_path
@@ -127,7 +128,7 @@ def weights_revision(name: str) -> str | None:
     folder = Path(resolve_model(name))
     if not folder.is_dir():
         return None
-    stats = [(file.name, file.stat()) for file in sorted(folder.glob("*.safetensors"))]
+    stats = [(file.name, file.stat()) for file in visible(folder, "*.safetensors")]
     return digest([(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats])
 
 

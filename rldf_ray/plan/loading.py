@@ -15,6 +15,7 @@ from rldf_ray.errors import UserError
 from rldf_ray.plan.debating import Endpoint
 from rldf_ray.plan.plan import Plan
 from rldf_ray.plan.section import Section
+from rldf_ray.storage.folders import visible
 
 
 class PlanError(UserError):
@@ -24,7 +25,7 @@ class PlanError(UserError):
 def presets() -> dict[str, Path]:
     """The presets that ship with the package, by name."""
     folder = Path(str(resources.files("rldf_ray") / "presets"))
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in visible(folder, "*.yaml")}
 
 
 def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:

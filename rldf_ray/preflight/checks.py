@@ -21,6 +21,7 @@ from rldf_ray.plan import Plan
 from rldf_ray.preflight.models import check_templates, parameters_of
 from rldf_ray.protocols.known import ProtocolError, protocol_named
 from rldf_ray.referee.labelled_statements import LABELLED, labelled_statements
+from rldf_ray.storage.folders import visible
 from rldf_ray.storage.stages import TRAINING
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
@@ -95,7 +96,7 @@ def check_referee(plan: Plan) -> str:
         s.topic for name in plan.bias_types for s in labelled_statements(name) if s.split == "fit"
     }
     if round(plan.referee.fit.held_out_share * len(topics)) not in range(1, len(topics)):
-        known = sorted(p.stem for p in LABELLED.glob("*.jsonl"))
+        known = [p.stem for p in visible(LABELLED, "*.jsonl")]
         raise PreflightError(
             f"referee.kind=trained: the plan's bias types have {len(topics)} topics of labelled "
             f"statements, too few to fit to some and hold out {plan.referee.fit.held_out_share:g} "

@@ -19,6 +19,7 @@ from rldf_ray.models.chat_template import (
 from rldf_ray.models.embedded import EMBEDDED, resolve_model
 from rldf_ray.models.template_values import reads
 from rldf_ray.plan import Plan
+from rldf_ray.storage.folders import visible
 
 LARGE = 7e9
 BILLIONS = {"b": 1e9, "m": 1e6}
@@ -90,7 +91,7 @@ def context_of(config: dict[str, Any]) -> int | None:
 def _like(name: str) -> str:
     """What may have been meant."""
     parent = Path(name).expanduser().parent
-    folders = [path.name for path in parent.iterdir() if path.is_dir()] if parent.is_dir() else []
+    folders = [path.name for path in visible(parent) if path.is_dir()] if parent.is_dir() else []
     known = [EMBEDDED, *folders] if "/" not in name else folders
     close = get_close_matches(Path(name).name, known, n=3)
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
@@ -102,7 +103,7 @@ def parameters_of(model: str) -> float:
     Of a hub id that is not here yet what its name says (Qwen1.5-1.8B, SmolLM2-135M), or 7e9.
     """
     folder = Path(model)
-    files = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+    files = [path for path in visible(folder) if path.is_file()] if folder.is_dir() else []
     weights = [path for path in files if path.suffix == ".safetensors"] or [
         path for path in files if path.suffix == ".bin" and path.name != "training_args.bin"
     ]

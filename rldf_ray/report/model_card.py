@@ -9,6 +9,7 @@ from rldf_ray.cluster.environment import versions
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import templates
 from rldf_ray.storage.digest import digest, file_digest
+from rldf_ray.storage.folders import visible
 from rldf_ray.storage.run_folder import RunFolder
 
 render = templates(Path(__file__).parent)
@@ -23,11 +24,11 @@ def export_model(folder: RunFolder, plan: Plan) -> None:
     if card.exists() and training in card.read_text(encoding="utf-8", errors="replace"):
         return
     fresh = folder.fresh_folder(".model")
-    for file in sorted(source.iterdir()):
+    for file in visible(source):
         shutil.copy2(file, fresh / file.name)
     folder.remove("model")
     fresh.rename(target)
-    weights = {f.name: file_digest(f) for f in sorted(target.glob("*.safetensors"))}
+    weights = {f.name: file_digest(f) for f in visible(target, "*.safetensors")}
     described = render(
         "model_card",
         plan=plan,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.errors import UserError
 from rldf_ray.records import Identity
+from rldf_ray.storage.folders import visible
 
 SHIPPED = Path(__file__).parent / "bias_types"
 
@@ -45,7 +46,7 @@ class BiasType(BaseModel):
 
 def shipped_bias_types() -> list[str]:
     """Names of the bias types that come with the package."""
-    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+    return [path.stem for path in visible(SHIPPED, "*.yaml")]
 
 
 @cache

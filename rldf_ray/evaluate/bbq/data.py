@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, BBQSet, Condition, Key, Polarity
 from rldf_ray.evaluate.bbq.sample import balanced_sample
+from rldf_ray.storage.folders import visible
 from rldf_ray.storage.json_lines import numbered_lines, problems_of
 
 # Text and group; both are missing from an answer of a few published rows.
@@ -114,7 +115,7 @@ def _item_files(root: Path) -> dict[str, Path]:
         )
     for folder in (root, root / "data"):
         files: dict[str, Path] = {}
-        for path in sorted(folder.glob("*.jsonl*")):
+        for path in visible(folder, "*.jsonl*"):
             suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
             if suffix not in _SUFFIXES:
                 continue
@@ -141,7 +142,7 @@ def _select(files: dict[str, Path], categories: Sequence[str] | None) -> dict[st
 
 
 def _target_files(root: Path, folder: Path) -> list[Path]:
-    own = sorted(folder.glob("target_loc*.csv"))
+    own = visible(folder, "target_loc*.csv")
     if own:
         return own
     # Published: items in data/, the csv in a folder beside it. A user may also have put that

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from rldf_ray.evaluate.bbq.data import categories_in, load_bbq
 from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, BBQSet, Key
@@ -20,14 +21,37 @@ from rldf_ray.evaluate.bbq.summary import Evaluation
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 
 
+def _whole(given: Any) -> Any:
+    """What programs that know no whole numbers make of one: 1.0 is 1."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+def _index(given: Any) -> Any:
+    """A text that is a number is an index as well, and no answer's text."""
+    if isinstance(given, str) and _NUMBER.fullmatch(given):
+        number = float(given)
+        if number not in (0, 1, 2):
+            raise ValueError("is a number, but no index; allowed: 0, 1 or 2")
+        return int(number)
+    return _whole(given)
+
+
+_NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d*)?\s*", re.ASCII)
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+Place = Annotated[int, Field(ge=0, le=2), BeforeValidator(_whole)]
+Given = Annotated[Annotated[int, Field(ge=0, le=2)] | str | None, BeforeValidator(_index)]
+"""An option's index as published, an answer's text, or null for none."""
+
+
 class PredictionRow(BaseModel):
     """A line; `prediction` is an index as published, an answer's text, or null for none."""
 
     model_config = ConfigDict(strict=True)
 
     category: str
-    example_id: int
-    prediction: Annotated[int, Field(ge=0, le=2)] | str | None
+    example_id: Whole
+    prediction: Given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,7 @@ from rldf_ray.plan.plan import PARTS
 from rldf_ray.plan.section import Section
 from rldf_ray.referee.labelled_statements import held_out_statements
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.folders import visible
 from rldf_ray.storage.run_folder import RunFolder
 
 LONG_SCORES = "eval/judge_long.parquet"
@@ -148,7 +149,7 @@ def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
     rubrics = [rubric(measure).model_dump() for measure in request.measures]
     prompts = [
         path.read_text(encoding="utf-8")
-        for path in sorted((Path(__file__).parent / "prompts").glob("*.txt"))
+        for path in visible(Path(__file__).parent / "prompts", "*.txt")
     ]
     return digest(*who, *settings, rubrics, prompts, [asdict(answer) for answer in answers])
 

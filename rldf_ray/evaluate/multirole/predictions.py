@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from rldf_ray.evaluate.bbq.items import Key
+from rldf_ray.evaluate.bbq.predictions import Given, Place, Whole
 from rldf_ray.evaluate.bbq.prompt import ask, order_of
 from rldf_ray.evaluate.bbq.score import match_answer
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.multirole.data import BIAS_TYPES, MultiroleError, MultiroleSet
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 from rldf_ray.storage.json_text import json_text
-
-Place = Annotated[int, Field(ge=0, le=2)]
 
 
 class PredictionRow(BaseModel):
@@ -36,8 +34,8 @@ class PredictionRow(BaseModel):
     model_config = ConfigDict(strict=True)
 
     bias_type: str
-    row: int
-    prediction: Place | str | None
+    row: Whole
+    prediction: Given
     order: tuple[Place, Place, Place] | None = None
 
 

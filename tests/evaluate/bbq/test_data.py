@@ -76,6 +76,16 @@ def test_gzip_and_plain_files_are_read_in_category_and_published_order(tmp_path:
     assert loaded.source == str(tmp_path)
 
 
+def test_what_macos_puts_beside_the_files_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "Age.jsonl", [row(0), row(1)])
+    write_targets(tmp_path / "target_loc.csv", (0, 1), (1, 0))
+    for name in ("._Age.jsonl", "._SES.jsonl.gz", "._target_loc.csv", ".DS_Store"):
+        (tmp_path / name).write_bytes(b"\0\5\x16\7\0\2\0\0Mac OS X")
+    loaded = load_bbq(tmp_path)
+    assert [item.key for item in loaded.items] == [("Age", 0), ("Age", 1)]
+    assert targets(tmp_path) == [1, 0]
+
+
 def test_only_the_categories_asked_for_are_read(tmp_path: Path) -> None:
     write(tmp_path / "Age.jsonl", [row()])
     (tmp_path / "SES.jsonl").write_text("never read", encoding="utf-8")
