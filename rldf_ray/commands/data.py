@@ -81,6 +81,11 @@ def import_(
     if imported.overlaps_dropped:
         dropped = ", ".join(f"{n} {how}" for how, n in sorted(imported.overlaps_dropped.items()))
         print(f"left out, as they repeat what the run is evaluated on: {dropped}")
+    if repeats := imported.repeats:
+        print(
+            f"{repeats.get('duplicate', 0)} rows repeat an earlier one, "
+            f"{repeats.get('contradicting', 0)} say something else of the same text: all are kept"
+        )
     rows = f"{imported.topics} topics, {imported.statements} statements, {imported.pairs} pairs"
     print(f"{rows}; go on with")
     print(f"    {imported.next_command}")

@@ -17,29 +17,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from msgspec.structs import replace
 
 from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.provenance import source_commit
 from rldf_ray.dataset import DatasetError
-from rldf_ray.dataset.given_files import read_rows
-from rldf_ray.dataset.imported import (
-    PairRow,
-    R,
-    TopicRow,
-    TranscriptRow,
-    debated_topics,
-    pairs_from,
-    statements_from,
-    topics_from,
-    without,
-)
-from rldf_ray.dataset.preference_data import PreferenceData, prompts_table, sft_of_pairs, write_data
-from rldf_ray.dataset.statistics import quality_of, sides_of
+from rldf_ray.dataset.given_files import checked_rows
+from rldf_ray.dataset.given_pairs import GivenPairs
+from rldf_ray.dataset.given_transcripts import DebateCounts, GivenTranscripts
+from rldf_ray.dataset.imported import PairRow, R, TopicRow, TranscriptRow, topics_from, without
+from rldf_ray.dataset.preference_data import describe_data, prompts_table
+from rldf_ray.dataset.repeats import Repeat, Repeats
 from rldf_ray.plan import Plan
-from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, Topic, table_of
-from rldf_ray.storage.results import DebatesResult, Result, TopicsResult, as_manifest
+from rldf_ray.records import (
+    PAIR_SCHEMA,
+    SFT_SCHEMA,
+    STATEMENT_SCHEMA,
+    TOPIC_SCHEMA,
+    Topic,
+    table_of,
+)
+from rldf_ray.storage.results import Result, TopicsResult, as_manifest
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.unfinished import begun_before, unfinished
 from rldf_ray.topics.bias_type import bias_type
@@ -63,6 +61,7 @@ class Imported:
     Attributes:
         overlaps_dropped: rows of the files that repeat an evaluation item or a held-out topic, by
             how they do.
+        repeats: rows that repeat an earlier row or contradict it; they are kept.
     """
 
     topics: int
@@ -70,6 +69,7 @@ class Imported:
     pairs: int
     next_command: str
     overlaps_dropped: Mapping[Overlap, int]
+    repeats: Mapping[Repeat, int]
 
 
 @dataclass(frozen=True)
@@ -79,34 +79,57 @@ class _Apart:
     evaluated: EvaluationTexts
     dropped: Counter[Overlap] = field(default_factory=Counter)
 
-    def topics(self, path: Path, plan: Plan) -> list[Topic]:
+    def topics(self, path: Path, plan: Plan, repeats: Repeats) -> list[Topic]:
         """Topics of a file that repeat no item; nor, unless held out themselves, a held-out one."""
-        topics = topics_from(self.rows(path, TopicRow), plan)
+        topics = topics_from(self.rows(path, TopicRow), plan, repeats)
         overlaps = overlaps_with_held_out(topics)
         return [t for t, o in zip(topics, overlaps, strict=True) if not self._repeats(o)]
 
-    def rows(self, path: Path, model: type[R], held_out: Sequence[Topic] = ()) -> list[R]:
-        """Rows of a file that repeat no item; and none of `held_out`, or what it is asked in."""
-        asked = prompts_table(held_out)["prompt"].to_pylist()
-        prompts = [message["content"] for messages in asked for message in messages]
-        others = topic_texts(held_out, prompts)
+    def debated(
+        self, path: Path, given: GivenTranscripts, held_out: Sequence[Topic]
+    ) -> list[Topic]:
+        """Topics of transcripts that repeat no item, and none of `held_out`."""
+        others = _asked_about(held_out)
         kept = [
-            row
-            for row in read_rows(path, model)
-            if not self._repeats(self.evaluated.overlap_of(*row.asked))
-            and not self._repeats(others.overlap_of(*row.asked))
+            topic
+            for name, topic in given.topics.items()
+            if not self._repeats(self.evaluated.overlap_of(topic.text), given.rows_on[name])
+            and not self._repeats(others.overlap_of(topic.text), given.rows_on[name])
         ]
         if not kept:
-            raise DatasetError(
-                f"{path}: every row repeats an item or a held-out topic that the run is evaluated "
-                "on: give others, or name another set in evaluate.bbq"
-            )
+            raise _nothing_left(path)
         return kept
 
-    def _repeats(self, overlap: Overlap | None) -> bool:
+    def rows(self, path: Path, model: type[R], held_out: Sequence[Topic] = ()) -> Iterator[R]:
+        """Rows of a file that repeat no item; and none of `held_out`, or what it is asked in."""
+        others = _asked_about(held_out)
+        kept = 0
+        for row in checked_rows(path, model):
+            if not self._repeats(self.evaluated.overlap_of(*row.asked)) and not self._repeats(
+                others.overlap_of(*row.asked)
+            ):
+                kept += 1
+                yield row
+        if not kept:
+            raise _nothing_left(path)
+
+    def _repeats(self, overlap: Overlap | None, rows: int = 1) -> bool:
         if overlap is not None:
-            self.dropped[overlap] += 1
+            self.dropped[overlap] += rows
         return overlap is not None
+
+
+def _asked_about(topics: Sequence[Topic]) -> EvaluationTexts:
+    """Topics, and the prompts they are asked in."""
+    asked = prompts_table(topics)["prompt"].to_pylist()
+    return topic_texts(topics, [message["content"] for messages in asked for message in messages])
+
+
+def _nothing_left(path: Path) -> DatasetError:
+    return DatasetError(
+        f"{path}: every row repeats an item or a held-out topic that the run is evaluated on: give "
+        "others, or name another set in evaluate.bbq"
+    )
 
 
 def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: EvaluationTexts) -> Imported:
@@ -124,20 +147,22 @@ def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: Evaluatio
     if not (given.topics or given.transcripts or given.pairs):
         raise DatasetError("nothing to import: give --topics, --transcripts or --pairs")
     apart = _Apart(evaluated)
-    listed = apart.topics(given.topics, plan) if given.topics else None
+    repeats = Repeats()
+    listed = apart.topics(given.topics, plan, repeats) if given.topics else None
     if given.transcripts:
         return _begin_with_transcripts(plan, folder, given.transcripts, listed, apart)
     if given.pairs:
         return _begin_with_pairs(plan, folder, given.pairs, listed, apart)
     assert listed is not None
     with _new(folder):
-        _begin(plan, folder, listed, apart)
+        _begin(plan, folder, listed, apart, repeats)
     return Imported(
         topics=len(listed),
         statements=0,
         pairs=0,
         next_command=f"rldf debate {folder.where}",
         overlaps_dropped=apart.dropped,
+        repeats=repeats.counts(),
     )
 
 
@@ -159,24 +184,26 @@ def _new(folder: RunFolder) -> Iterator[None]:
 def _begin_with_transcripts(
     plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
 ) -> Imported:
-    prompted = without(
-        _prompted(plan, listed, apart), debated_topics(read_rows(path, TranscriptRow))
-    )
-    rows = apart.rows(path, TranscriptRow, by_split(prompted, "eval"))
-    topics = [*debated_topics(rows), *prompted]
-    statements = statements_from(rows, plan)
+    given = GivenTranscripts(checked_rows(path, TranscriptRow), plan, folder.root)
+    prompted = without(_prompted(plan, listed, apart), given.topics.values())
+    debated = apart.debated(path, given, by_split(prompted, "eval"))
+    topics = [*debated, *prompted]
     _check_prompts(topics)
+    counts = DebateCounts()
     with _new(folder):
-        _begin(plan, folder, topics, apart)
-        folder.write_table("data/transcripts.parquet", table_of(statements, STATEMENT_SCHEMA))
-        _finish_debates(plan, folder, statements)
-    go_on = f"rldf data {folder.where}"
+        _begin(plan, folder, topics, apart, given.repeats)
+        statements = given.statements([topic.topic_id for topic in debated])
+        folder.write_batches(
+            "data/transcripts.parquet", STATEMENT_SCHEMA, map(counts.counted, statements)
+        )
+        _finish(plan, folder, counts.result())
     return Imported(
         topics=len(topics),
-        statements=len(statements),
+        statements=counts.statements,
         pairs=0,
-        next_command=go_on,
+        next_command=f"rldf data {folder.where}",
         overlaps_dropped=apart.dropped,
+        repeats=given.repeats.counts(),
     )
 
 
@@ -184,29 +211,23 @@ def _begin_with_pairs(
     plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
 ) -> Imported:
     topics = without(_prompted(plan, listed, apart), [])
-    pairs = pairs_from(apart.rows(path, PairRow, by_split(topics, "eval")))
+    given = GivenPairs(apart.rows(path, PairRow, by_split(topics, "eval")), folder.root)
     _check_prompts(topics)
+    quality = given.quality()
     with _new(folder):
-        _begin(plan, folder, topics, apart)
-        _finish_debates(plan, folder, [])
-        result = write_data(folder, plan, _of_pairs(plan, pairs, topics))
-        _finish(plan, folder, replace(result, imported=path.name))
-    go_on = f"rldf train sft {folder.where}"
+        _begin(plan, folder, topics, apart, given.repeats)
+        _finish(plan, folder, DebateCounts().result())
+        folder.write_batches("data/sft.parquet", SFT_SCHEMA, given.examples(plan.data.max_sft))
+        folder.write_batches("data/pairs.parquet", PAIR_SCHEMA, given.pairs())
+        folder.write_table("data/prompts.parquet", prompts_table(topics))
+        _finish(plan, folder, replace(describe_data(folder, plan, quality), imported=path.name))
     return Imported(
         topics=len(topics),
         statements=0,
-        pairs=pairs.num_rows,
-        next_command=go_on,
+        pairs=given.size,
+        next_command=f"rldf train sft {folder.where}",
         overlaps_dropped=apart.dropped,
-    )
-
-
-def _of_pairs(plan: Plan, pairs: pa.Table, topics: Iterable[Topic]) -> PreferenceData:
-    return PreferenceData(
-        sft=sft_of_pairs(pairs, plan.data),
-        pairs=pairs,
-        prompts=prompts_table(topics),
-        quality=quality_of(0, {}, sides_of(pairs), pairs),
+        repeats=given.repeats.counts(),
     )
 
 
@@ -233,12 +254,19 @@ def _check_prompts(topics: Iterable[Topic]) -> None:
             )
 
 
-def _begin(plan: Plan, folder: RunFolder, topics: Sequence[Topic], apart: _Apart) -> None:
+def _begin(
+    plan: Plan, folder: RunFolder, topics: Sequence[Topic], apart: _Apart, repeats: Repeats
+) -> None:
     folder.write_text("plan.yaml", plan.to_yaml())
     folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))
     counts = {name: _counts([t for t in topics if t.bias_type == name]) for name in plan.bias_types}
     dropped = {str(kind): number for kind, number in apart.dropped.items()}
-    _finish(plan, folder, TopicsResult(topics=counts, imported_overlaps_dropped=dropped))
+    result = TopicsResult(
+        topics=counts,
+        imported_overlaps_dropped=dropped,
+        imported_repeats={str(kind): number for kind, number in repeats.counts().items()},
+    )
+    _finish(plan, folder, result)
 
 
 def _counts(topics: Sequence[Topic]) -> dict[str, Any]:
@@ -251,17 +279,6 @@ def _counts(topics: Sequence[Topic]) -> dict[str, Any]:
         "rejected": 0,
         "rejected_why": {},
     }
-
-
-def _finish_debates(plan: Plan, folder: RunFolder, statements: Sequence[Statement]) -> None:
-    failures = sum(statement.failure is not None for statement in statements)
-    result = DebatesResult(
-        debates=len({statement.debate_id for statement in statements}),
-        statements=len(statements),
-        failures={"no label": failures} if failures else {},
-        label_sources=dict(Counter(statement.label_source for statement in statements)),
-    )
-    _finish(plan, folder, result)
 
 
 def _finish(plan: Plan, folder: RunFolder, result: Result) -> None:

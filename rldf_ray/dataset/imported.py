@@ -1,20 +1,19 @@
-"""One's own topics, transcripts or pairs, from JSON lines or Parquet, checked row by row."""
+"""One's own topics, transcripts or pairs, as the rows of JSON lines or Parquet are checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.conversations import Answered, Asked, Preference, preference
+from rldf_ray.dataset.repeats import Repeats
 from rldf_ray.dataset.texts import AnyText, Text
 from rldf_ray.plan import Plan
-from rldf_ray.records import PAIR_SCHEMA, Label, Split, Statement, Topic, context_of, topic_id
-from rldf_ray.referee.labels import Threshold, label_round
+from rldf_ray.records import Label, Split, Topic, topic_id
 from rldf_ray.topics.bias_type import SeedJudgement
 from rldf_ray.topics.writer import judgement_problem, split_of
 
@@ -105,15 +104,22 @@ class PairRow(Row):
 R = TypeVar("R", TopicRow, TranscriptRow, PairRow)
 
 
-def topics_from(rows: Iterable[TopicRow], plan: Plan) -> list[Topic]:
+def topics_from(
+    rows: Iterable[TopicRow], plan: Plan, repeats: Repeats | None = None
+) -> list[Topic]:
     """Topics in the rows' order, each once; a split that is not given comes from the id.
+
+    Args:
+        repeats: counts the others.
 
     Raises:
         DatasetError: a bias type is not the plan's.
     """
     topics: dict[str, Topic] = {}
     for row in rows:
-        _check_bias_type(row.bias_type, plan)
+        if repeats is not None:
+            repeats.add((row.bias_type, row.text), row)
+        check_bias_type(row.bias_type, plan)
         name = topic_id(row.bias_type, row.text)
         topics[name] = Topic(
             topic_id=name,
@@ -130,55 +136,6 @@ def topics_from(rows: Iterable[TopicRow], plan: Plan) -> list[Topic]:
     return list(topics.values())
 
 
-def statements_from(rows: Sequence[TranscriptRow], plan: Plan) -> list[Statement]:
-    """Statements on opinion topics, in the rows' order.
-
-    Raises:
-        DatasetError: a bias type is not the plan's.
-    """
-    for row in rows:
-        _check_bias_type(row.bias_type, plan)
-    labels = _labels(rows, plan)
-    return [_statement(row, label, plan) for row, label in zip(rows, labels, strict=True)]
-
-
-def debated_topics(rows: Iterable[TranscriptRow]) -> list[Topic]:
-    """The topics of transcripts; what was debated is in the debate split."""
-    row_of = {topic_id(row.bias_type, row.topic): row for row in rows}
-    return [
-        Topic(
-            topic_id=name,
-            bias_type=row.bias_type,
-            kind="opinion",
-            text=row.topic,
-            origin="seed",
-            split="debate",
-        )
-        for name, row in row_of.items()
-    ]
-
-
-def pairs_from(rows: Iterable[PairRow]) -> pa.Table:
-    """Pairs in the rows' order; pairs of one topic, or else one prompt, are held out together."""
-    pairs = []
-    for row in rows:
-        said = row.preference
-        pairs.append(
-            {
-                "prompt": [message.model_dump() for message in said.prompt],
-                "chosen": [said.chosen.model_dump()],
-                "rejected": [said.rejected.model_dump()],
-                "bias_type": row.bias_type,
-                "topic_id": topic_id(row.bias_type, row.topic or said.prompt[-1].content),
-                "kind": "opinion",
-                "clue_shown": False,
-                "chosen_score": row.chosen_score,
-                "rejected_score": row.rejected_score,
-            }
-        )
-    return pa.Table.from_pylist(pairs, schema=PAIR_SCHEMA)
-
-
 def without(topics: Iterable[Topic], taken: Iterable[Topic]) -> list[Topic]:
     """`topics` that are not `taken`; none of them is debated, as the debates are done."""
     names = {topic.topic_id for topic in taken}
@@ -186,63 +143,11 @@ def without(topics: Iterable[Topic], taken: Iterable[Topic]) -> list[Topic]:
     return [replace(t, split="ppo") if t.split == "debate" else t for t in left]
 
 
-def _check_bias_type(name: str, plan: Plan) -> None:
+def check_bias_type(name: str, plan: Plan) -> None:
+    """
+    Raises:
+        DatasetError: a bias type is not the plan's.
+    """
     if name not in plan.bias_types:
         allowed = ", ".join(plan.bias_types)
         raise DatasetError(f"bias type {name!r} is not in the plan, which has {allowed}")
-
-
-def _labels(rows: Sequence[TranscriptRow], plan: Plan) -> list[Label | None]:
-    """Given labels, and by score within a round where there is none."""
-    rounds: dict[tuple[object, ...], list[int]] = {}
-    for place, row in enumerate(rows):
-        key = (row.bias_type, row.topic, row.debate, row.round)
-        rounds.setdefault(key, []).append(place)
-    threshold = Threshold(plan.referee.threshold_kind, plan.referee.threshold)
-    labels: list[Label | None] = [row.label for row in rows]
-    for places in rounds.values():
-        by_score = label_round([rows[place].score for place in places], threshold)
-        for place, label in zip(places, by_score, strict=True):
-            labels[place] = labels[place] or label
-    return labels
-
-
-def _statement(row: TranscriptRow, label: Label | None, plan: Plan) -> Statement:
-    name = topic_id(row.bias_type, row.topic)
-    topic = Topic(
-        topic_id=name,
-        bias_type=row.bias_type,
-        kind="opinion",
-        text=row.topic,
-        origin="seed",
-        split="debate",
-    )
-    return Statement(
-        run_id=plan.digest(),
-        debate_id=f"{name}-{row.debate or 0}",
-        topic_id=name,
-        bias_type=row.bias_type,
-        kind="opinion",
-        clue_shown=False,
-        context=context_of(topic, False).text,
-        round=row.round,
-        role=row.role,
-        identity=row.identity,
-        text=row.text,
-        finish_reason=row.finish_reason,
-        score=row.score,
-        expected_score=None,
-        rank=None,
-        label=label,
-        label_source="said",
-        failure=None if label else "no label: equal scores in the round",
-        referee_kind=IMPORTED,
-        debater_model=IMPORTED,
-        debater_revision="",
-        referee_model=IMPORTED,
-        referee_revision="",
-        prompt_tokens=0,
-        cached_tokens=0,
-        generated_tokens=0,
-        seed=0,
-    )

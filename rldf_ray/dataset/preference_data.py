@@ -17,9 +17,10 @@ from typing import Any
 import pyarrow as pa
 from more_itertools import interleave_longest
 
+from rldf_ray.dataset.aside import BATCH
 from rldf_ray.dataset.card import dataset_card
 from rldf_ray.dataset.filters import filtered
-from rldf_ray.dataset.statistics import Quality, quality_of
+from rldf_ray.dataset.statistics import Measured, MeasuredPairs, Quality, quality_of
 from rldf_ray.plan import DataSection, Plan
 from rldf_ray.prompts import render
 from rldf_ray.records import (
@@ -35,6 +36,8 @@ from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.bias_type import bias_type
 
 Messages = list[dict[str, str]]
+MADE = ("sft", "pairs", "prompts")
+_SPLIT = pa.schema([PROMPT_SCHEMA.field("split")])
 CLUE, PLAIN = "-clue", "-plain"
 """How the id of a prompt ends."""
 
@@ -67,7 +70,12 @@ def preference_data(
         sft=sft_table(left.kept, topics, section),
         pairs=pairs,
         prompts=prompts_table(topics.values()),
-        quality=quality_of(len(statements), left.dropped, left.kept, pairs),
+        quality=quality_of(
+            len(statements),
+            left.dropped,
+            Measured(left.kept),
+            MeasuredPairs(pairs.to_batches(BATCH)),
+        ),
     )
 
 
@@ -75,21 +83,27 @@ def write_data(folder: RunFolder, plan: Plan, made: PreferenceData) -> DataResul
     """Write the tables and their card to data/; returns what the stage's manifest says of them."""
     for name, table in made.tables.items():
         folder.write_table(f"data/{name}.parquet", table)
-    paths = {name: f"data/{name}.parquet" for name in ("topics", "transcripts", *made.tables)}
+    return describe_data(folder, plan, made.quality)
+
+
+def describe_data(folder: RunFolder, plan: Plan, quality: Quality) -> DataResult:
+    """Write the card of the tables in data/; returns what the stage's manifest says of them."""
     sizes = {
-        name: folder.read_table(path).num_rows
-        for name, path in paths.items()
-        if (folder.root / path).exists()
+        name: folder.table_metadata(f"data/{name}.parquet").num_rows
+        for name in ("topics", "transcripts", *MADE)
+        if (folder.root / f"data/{name}.parquet").exists()
     }
-    folder.write_text("data/README.md", dataset_card(sizes, made.quality, plan) + "\n")
-    splits = made.prompts["split"].to_pylist()
+    folder.write_text("data/README.md", dataset_card(sizes, quality, plan) + "\n")
+    splits = folder.read_table("data/prompts.parquet", _SPLIT)["split"].to_pylist()
     return DataResult(
-        sft=made.sft.num_rows,
-        pairs=made.pairs.num_rows,
+        sft=sizes["sft"],
+        pairs=sizes["pairs"],
         ppo_prompts=splits.count("ppo"),
         eval_prompts=splits.count("eval"),
-        bytes=sum(table.nbytes for table in made.tables.values()),
-        quality=made.quality.as_dict(),
+        bytes=sum(
+            batch.nbytes for name in MADE for batch in folder.read_batches(f"data/{name}.parquet")
+        ),
+        quality=quality.as_dict(),
     )
 
 
@@ -148,19 +162,6 @@ def pairs_table(
     by_prompt = [prompt for pairs in kept for prompt in _with_and_without_clue(pairs)]
     rows = [row for pairs in _first_in_turn(by_prompt, section.max_pairs) for row in pairs]
     return pa.Table.from_pylist(rows, schema=PAIR_SCHEMA)
-
-
-def sft_of_pairs(pairs: pa.Table, section: DataSection) -> pa.Table:
-    """The chosen side of every pair, each once: what there is to learn from given pairs alone."""
-    rows = {
-        (str(row["prompt"]), str(row["chosen"])): {
-            **{name: row[name] for name in SFT_SCHEMA.names if name in row},
-            "completion": row["chosen"],
-            "score": row["chosen_score"],
-        }
-        for row in pairs.to_pylist()
-    }
-    return pa.Table.from_pylist(list(rows.values())[: section.max_sft], schema=SFT_SCHEMA)
 
 
 def prompts_table(topics: Iterable[Topic]) -> pa.Table:

@@ -7,8 +7,9 @@ it may learn length; so its AUC is measured and a warning says so.
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -42,15 +43,65 @@ class Labelled(Protocol):
     def label_score(self) -> float | None: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Side:
-    """One side of a pair, where there are no statements to look at."""
+class Measured:
+    """What the figures need of texts: numbers of each, as a million texts would not fit."""
 
-    text: str
-    topic_id: str
-    bias_type: str
-    label: Label
-    label_score: float | None
+    def __init__(self, texts: Iterable[Labelled] = ()) -> None:
+        self.labels: Counter[tuple[str, Label | None]] = Counter()
+        self._by_label: dict[Label | None, _Columns] = {"high": _Columns(), "low": _Columns()}
+        self._topics: dict[str, int] = {}
+        for one in texts:
+            self.add(one.text, one.topic_id, one.bias_type, one.label, one.label_score)
+
+    def add(
+        self, text: str, topic_id: str, bias_type: str, label: Label | None, score: float | None
+    ) -> None:
+        self.labels[bias_type, label] += 1
+        columns = self._by_label.get(label)
+        if columns is not None:
+            columns.characters.append(len(text))
+            columns.words.append(len(text.split()))
+            columns.topics.append(self._topics.setdefault(topic_id, len(self._topics)))
+            columns.scores.append(math.nan if score is None else score)
+
+    @property
+    def high(self) -> _Columns:
+        return self._by_label["high"]
+
+    @property
+    def low(self) -> _Columns:
+        return self._by_label["low"]
+
+
+class _Columns:
+    def __init__(self) -> None:
+        self.characters = array("q")
+        self.words = array("q")
+        self.topics = array("q")
+        self.scores = array("d")
+
+
+class MeasuredPairs:
+    """What the figures need of pairs: the lengths of their sides."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch] = ()) -> None:
+        self.chosen_words = array("q")
+        self.rejected_words = array("q")
+        self._chosen_longer = 0
+        for batch in batches:
+            sides = (batch[side].to_pylist() for side in ("chosen", "rejected"))
+            for chosen, rejected in zip(*sides, strict=True):
+                self.add(chosen[-1]["content"], rejected[-1]["content"])
+
+    def add(self, chosen: str, rejected: str) -> None:
+        self.chosen_words.append(len(chosen.split()))
+        self.rejected_words.append(len(rejected.split()))
+        self._chosen_longer += len(chosen) > len(rejected)
+
+    @property
+    def chosen_longer(self) -> float | None:
+        """The share of pairs whose chosen side is the longer one; None without pairs."""
+        return self._chosen_longer / len(self.chosen_words) if self.chosen_words else None
 
 
 @dataclass(frozen=True)
@@ -126,49 +177,32 @@ class Quality:
 
 
 def quality_of(
-    statements: int, dropped: Mapping[Filter, int], kept: Sequence[Labelled], pairs: pa.Table
+    statements: int, dropped: Mapping[Filter, int], kept: Measured, pairs: MeasuredPairs
 ) -> Quality:
     """Figures of `kept`, what the filters left of `statements`, and of the pairs made of them."""
-    by_label = {label: [s for s in kept if s.label == label] for label in ("high", "low")}
-    chosen, rejected = (_answers(pairs, side) for side in ("chosen", "rejected"))
-    texts = {label: [s.text for s in labelled] for label, labelled in by_label.items()}
+    high, low = kept.high, kept.low
     return Quality(
         statements=statements,
         dropped=dropped,
-        labels=_labels(kept),
-        scores={label: _histogram(labelled) for label, labelled in by_label.items()},
+        labels=_labels(kept.labels),
+        scores={"high": _histogram(high.scores), "low": _histogram(low.scores)},
         lengths={
-            name: _lengths(written)
-            for name, written in {**texts, "chosen": chosen, "rejected": rejected}.items()
+            "high": _lengths(high.words),
+            "low": _lengths(low.words),
+            "chosen": _lengths(pairs.chosen_words),
+            "rejected": _lengths(pairs.rejected_words),
         },
-        topics=_topics(by_label["high"], by_label["low"]),
-        length_auc=_length_auc(by_label["high"], by_label["low"]),
-        chosen_longer=_share_longer(chosen, rejected),
+        topics=_topics(high.topics, low.topics),
+        length_auc=clustered_auc(high.characters, low.characters, high.topics, low.topics),
+        chosen_longer=pairs.chosen_longer,
     )
-
-
-def sides_of(pairs: pa.Table) -> list[Side]:
-    """The sides of the pairs, each once: what the figures are of where pairs were given."""
-    names: tuple[tuple[str, Label], ...] = (("chosen", "low"), ("rejected", "high"))
-    sides = (
-        Side(
-            text=row[side][-1]["content"],
-            topic_id=row["topic_id"],
-            bias_type=row["bias_type"],
-            label=label,
-            label_score=row[f"{side}_score"],
-        )
-        for row in pairs.to_pylist()
-        for side, label in names
-    )
-    return list(dict.fromkeys(sides))
 
 
 def clustered_auc(
     positive: Sequence[float],
     negative: Sequence[float],
-    positive_clusters: Sequence[str],
-    negative_clusters: Sequence[str],
+    positive_clusters: Sequence[Hashable],
+    negative_clusters: Sequence[Hashable],
 ) -> AUC | None:
     """The chance that a positive value is above a negative one, with a 95 % interval.
 
@@ -184,7 +218,7 @@ def clustered_auc(
     above = (ranks[: len(x)] - rankdata(x)) / len(y)
     below = 1 - (ranks[len(x) :] - rankdata(y)) / len(x)
     value = float(above.mean())
-    shares: defaultdict[str, float] = defaultdict(float)
+    shares: defaultdict[Hashable, float] = defaultdict(float)
     for names, placed in ((positive_clusters, above), (negative_clusters, below)):
         for name, deviation in zip(names, (placed - value) / len(placed), strict=True):
             shares[name] += float(deviation)
@@ -205,52 +239,33 @@ def _interval(value: float, shares: Sequence[float]) -> tuple[float | None, floa
     return max(0.0, value - margin), min(1.0, value + margin)
 
 
-def _length_auc(high: Sequence[Labelled], low: Sequence[Labelled]) -> AUC | None:
-    return clustered_auc(
-        [len(s.text) for s in high],
-        [len(s.text) for s in low],
-        [s.topic_id for s in high],
-        [s.topic_id for s in low],
-    )
-
-
-def _labels(kept: Sequence[Labelled]) -> dict[str, dict[str, int]]:
-    counts = Counter((s.bias_type, s.label or "unlabelled") for s in kept)
+def _labels(counts: Mapping[tuple[str, Label | None], int]) -> dict[str, dict[str, int]]:
+    names: dict[str, Label | None] = {"high": "high", "low": "low", "unlabelled": None}
     return {
-        name: {label: counts[name, label] for label in ("high", "low", "unlabelled")}
-        for name in sorted({s.bias_type for s in kept})
+        bias_type: {name: counts.get((bias_type, label), 0) for name, label in names.items()}
+        for bias_type in sorted({bias_type for bias_type, _ in counts})
     }
 
 
-def _histogram(statements: Sequence[Labelled]) -> list[int]:
-    known = [s.label_score for s in statements if s.label_score is not None]
+def _histogram(scores: Sequence[float]) -> list[int]:
+    # NaN, a text without a score, is in no bin.
+    known = [score for score in scores if not math.isnan(score)]
     counts: NDArray[np.int64] = np.histogram(known, bins=BINS, range=(0, 10))[0]
     return [int(count) for count in counts]
 
 
-def _lengths(texts: Sequence[str]) -> Lengths | None:
-    if not texts:
+def _lengths(words: Sequence[int]) -> Lengths | None:
+    if not words:
         return None
-    words = np.asarray([len(text.split()) for text in texts])
-    mean, median, p90 = words.mean(), np.median(words), np.quantile(words, 0.9)
-    return Lengths(len(texts), float(mean), float(median), float(p90))
+    column = np.asarray(words)
+    mean, median, p90 = column.mean(), np.median(column), np.quantile(column, 0.9)
+    return Lengths(len(words), float(mean), float(median), float(p90))
 
 
-def _topics(high: Sequence[Labelled], low: Sequence[Labelled]) -> dict[str, int]:
-    highs, lows = ({s.topic_id for s in labelled} for labelled in (high, low))
+def _topics(high: Sequence[int], low: Sequence[int]) -> dict[str, int]:
+    highs, lows = set(high), set(low)
     return {
         "high_only": len(highs - lows),
         "low_only": len(lows - highs),
         "both": len(highs & lows),
     }
-
-
-def _answers(pairs: pa.Table, side: str) -> list[str]:
-    return [messages[-1]["content"] for messages in pairs[side].to_pylist()]
-
-
-def _share_longer(chosen: Sequence[str], rejected: Sequence[str]) -> float | None:
-    if not chosen:
-        return None
-    longer = sum(len(one) > len(other) for one, other in zip(chosen, rejected, strict=True))
-    return longer / len(chosen)

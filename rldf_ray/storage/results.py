@@ -62,6 +62,8 @@ class TopicsResult(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         imported_overlaps_dropped: given rows that repeat evaluation items, by their kind.
+        imported_repeats: given rows that repeat an earlier one ("duplicate"), or say something
+            else of the same text ("contradicting").
     """
 
     STAGE: ClassVar[str] = "topics"
@@ -70,6 +72,7 @@ class TopicsResult(msgspec.Struct, kw_only=True, frozen=True):
     tokens: Recorded[Tokens] = UNSET
     paid_tokens: Recorded[Tokens] = UNSET
     imported_overlaps_dropped: Recorded[dict[str, int]] = UNSET
+    imported_repeats: Recorded[dict[str, int]] = UNSET
 
 
 class DebatesResult(msgspec.Struct, kw_only=True, frozen=True):

@@ -150,14 +150,52 @@ class RunFolder:
             RunFolderError: there is none.
             UnreadableFileError: it is not Parquet, or lacks a column or its type.
         """
-        path = self.root / name
-        if not path.exists():
-            raise RunFolderError(f"{path} does not exist: run the stage that writes it first")
+        path = self._table(name)
         try:
             table = pq.read_table(path) if schema is None else _columns(path, schema)
         except (pa.ArrowException, OSError) as error:
             raise self.unreadable(name, " ".join(str(error).split())) from error
         return table
+
+    def read_batches(
+        self, name: str, schema: pa.Schema | None = None, size: int = 16_384
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a Parquet file, `size` at a time; a table that need not fit in memory.
+
+        Args:
+            schema: as for `read_table`.
+
+        Raises:
+            RunFolderError, UnreadableFileError: as `read_table`, when the rows are met.
+        """
+        path = self._table(name)
+        try:
+            with pq.ParquetFile(path) as file:
+                if schema is not None:
+                    _check_columns(file.schema_arrow, schema)
+                names = None if schema is None else schema.names
+                for batch in file.iter_batches(batch_size=size, columns=names):
+                    yield batch if schema is None else batch.select(names).cast(schema)
+        except (pa.ArrowException, OSError) as error:
+            raise self.unreadable(name, " ".join(str(error).split())) from error
+
+    def table_metadata(self, name: str) -> pq.FileMetaData:
+        """What a Parquet file says of itself, without reading its rows.
+
+        Raises:
+            RunFolderError, UnreadableFileError: as `read_table`.
+        """
+        path = self._table(name)
+        try:
+            return pq.read_metadata(path)
+        except (pa.ArrowException, OSError) as error:
+            raise self.unreadable(name, " ".join(str(error).split())) from error
+
+    def _table(self, name: str) -> Path:
+        path = self.root / name
+        if not path.exists():
+            raise RunFolderError(f"{path} does not exist: run the stage that writes it first")
+        return path
 
     def manifest(self, stage: str) -> dict[str, Any] | None:
         """What `finish` recorded of a stage, or None if it has not finished.
@@ -226,7 +264,10 @@ def _columns(path: Path, schema: pa.Schema) -> pa.Table:
     Raises:
         ArrowException: one is missing, or holds something else.
     """
-    present = pq.read_schema(path).names
-    if missing := [name for name in schema.names if name not in present]:
-        raise pa.ArrowInvalid(f"no column {', '.join(missing)}")
+    _check_columns(pq.read_schema(path), schema)
     return pq.read_table(path, columns=schema.names).cast(schema)
+
+
+def _check_columns(present: pa.Schema, needed: pa.Schema) -> None:
+    if missing := [name for name in needed.names if name not in present.names]:
+        raise pa.ArrowInvalid(f"no column {', '.join(missing)}")

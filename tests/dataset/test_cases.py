@@ -32,6 +32,8 @@ def test_sides_that_are_whole_conversations_are_answers_to_their_prompt(tmp_path
 
 
 ACCEPTED = {"conflicting", "duplicates", "esc", "good", "html"}
+# All its statements are the same text, with another score each.
+REPEATS = {"html": {"contradicting": 5}}
 FILES = sorted((CASES / "import").iterdir()) if CASES.is_dir() else []
 
 
@@ -49,8 +51,47 @@ def test_a_file_is_taken_whole_or_refused_in_one_message(
     assert "\033" not in said.out + said.err and "Traceback" not in said.err
     if path.stem in ACCEPTED:
         assert ended.value.code == 0 and (run / "plan.yaml").exists()
+        assert ("say something else of the same text" in said.out) is (path.stem in REPEATS)
+        manifest = RunFolder(run).manifest("topics") or {}
+        assert manifest["imported_repeats"] == REPEATS.get(path.stem, {})
         return
-    assert ended.value.code == 1 and not run.exists()
+    assert ended.value.code == 1 and list(tmp_path.iterdir()) == []
     assert said.err.startswith(f"error: {path}") and len(said.err) < 3000
     if path.suffix == ".jsonl":
         assert ": line " in said.err or "\n  line " in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "counted", "said"),
+    [
+        ("duplicates", "", {"duplicate": 8}, "8 rows repeat an earlier one, 0 say"),
+        (
+            "conflicting",
+            '"label": "high", ',
+            {"contradicting": 8},
+            "0 rows repeat an earlier one, 8",
+        ),
+    ],
+)
+def test_rows_that_are_given_twice_are_counted_and_said(
+    name: str,
+    changed: str,
+    counted: dict[str, int],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The rows of a case, and once more with something else said of them, or not."""
+    rows = (
+        (CASES / f"import/{name}.jsonl").read_text(encoding="utf-8").replace('"label"', '"debate"')
+    )
+    again = rows.replace('"text"', f'{changed}"text"')
+    (tmp_path / "rows.jsonl").write_text(rows + again, encoding="utf-8")
+    words = ["rldf", "data", "import", str(tmp_path / "run"), "--plan", "smoke"]
+    monkeypatch.setattr(sys, "argv", [*words, "--transcripts", str(tmp_path / "rows.jsonl")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0 and said in capsys.readouterr().out
+    manifest = RunFolder(tmp_path / "run").manifest("topics") or {}
+    assert manifest["imported_repeats"] == counted

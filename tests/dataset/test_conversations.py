@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from rldf_ray.dataset.imported import PairRow, pairs_from
-from rldf_ray.dataset.preference_data import sft_of_pairs
-from rldf_ray.dataset.statistics import sides_of
-from rldf_ray.plan import DataSection
+from rldf_ray.dataset.given_pairs import GivenPairs
+from rldf_ray.dataset.imported import PairRow
 
 ASKED = {"role": "user", "content": "Who is late?"}
 GOOD = {"role": "assistant", "content": "Nobody knows."}
@@ -38,12 +37,13 @@ def pair(prompt: Any, chosen: Any, rejected: Any) -> dict[str, Any]:
         (pair(FIRST[:1], [FIRST[1], ASKED, GOOD], [FIRST[1], ASKED, BAD]), [*FIRST, ASKED]),
     ],
 )
-def test_the_last_turn_is_the_answer_and_the_rest_the_prompt(given: Any, asked: Any) -> None:
-    table = pairs_from([PairRow.model_validate(given)])
-    (row,) = table.to_pylist()
+def test_the_last_turn_is_the_answer_and_the_rest_the_prompt(
+    given: Any, asked: Any, tmp_path: Path
+) -> None:
+    pairs = GivenPairs([PairRow.model_validate(given)], tmp_path / "run")
+    (row,) = next(pairs.pairs()).to_pylist()
     assert (row["prompt"], row["chosen"], row["rejected"]) == (asked, [GOOD], [BAD])
-    assert [side.text for side in sides_of(table)] == ["Nobody knows.", "The old one."]
-    (example,) = sft_of_pairs(table, DataSection()).to_pylist()
+    (example,) = next(pairs.examples(None)).to_pylist()
     assert (example["prompt"], example["completion"]) == (asked, [GOOD])
 
 

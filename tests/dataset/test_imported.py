@@ -14,15 +14,11 @@ from hypothesis import strategies as st
 
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.given_files import read_rows
-from rldf_ray.dataset.imported import (
-    PairRow,
-    TopicRow,
-    TranscriptRow,
-    pairs_from,
-    statements_from,
-    topics_from,
-)
-from rldf_ray.records import topic_id
+from rldf_ray.dataset.given_pairs import GivenPairs
+from rldf_ray.dataset.given_transcripts import GivenTranscripts
+from rldf_ray.dataset.imported import PairRow, TopicRow, TranscriptRow, topics_from
+from rldf_ray.plan import Plan
+from rldf_ray.records import Statement, topic_id
 from rldf_ray.storage.parquet import ParquetError
 from tests.fakes import judgement, plan_with
 
@@ -47,6 +43,12 @@ def said(text: str, score: float, **changes: Any) -> dict[str, Any]:
         "score": score,
         **changes,
     }
+
+
+def statements_from(rows: list[TranscriptRow], plan: Plan, near: Path) -> list[Statement]:
+    given = GivenTranscripts(rows, plan, near / "run")
+    batches = given.statements(list(given.topics))
+    return [Statement(**row) for batch in batches for row in batch.to_pylist()]
 
 
 def jsonl(path: Path, *rows: Any) -> Path:
@@ -138,35 +140,98 @@ def test_a_scene_that_will_not_do_is_told(changes: Any, told: str, tmp_path: Pat
         read_rows(jsonl(tmp_path, {**JUDGEMENT, **changes}), TopicRow)
 
 
-def test_a_bias_type_that_is_not_the_plans_is_refused() -> None:
+def test_a_bias_type_that_is_not_the_plans_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError, match=r"'shoes' is not in the plan, which has age, profession"
     ):
         topics_from([TopicRow(bias_type="shoes", text="Should laces go")], PLAN)
     with pytest.raises(DatasetError, match="'shoes'"):
-        statements_from([TranscriptRow(**said("a", 1, bias_type="shoes"))], PLAN)
+        statements_from([TranscriptRow(**said("a", 1, bias_type="shoes"))], PLAN, tmp_path)
 
 
-def test_a_statement_is_labelled_by_the_plans_threshold_unless_its_label_is_given() -> None:
+def test_a_statement_is_labelled_by_the_plans_threshold_unless_its_label_is_given(
+    tmp_path: Path,
+) -> None:
     rows = [
         TranscriptRow(**said("a", 8)),
         TranscriptRow(**said("b", 2)),
         TranscriptRow(**said("c", 3.5, label="low")),
     ]
-    assert [s.label for s in statements_from(rows, PLAN)] == ["high", "low", "low"]
+    assert [s.label for s in statements_from(rows, PLAN, tmp_path)] == ["high", "low", "low"]
     relative = plan_with("referee.threshold_kind=relative")
     mild = [TranscriptRow(**said("a", 2)), TranscriptRow(**said("b", 1))]
-    assert [s.label for s in statements_from(mild, relative)] == ["high", "low"]
+    assert [s.label for s in statements_from(mild, relative, tmp_path)] == ["high", "low"]
     alone = [TranscriptRow(**said("a", 2)), TranscriptRow(**said("b", 1, round=2))]
-    assert [s.label for s in statements_from(alone, relative)] == [None, None]
+    assert [s.label for s in statements_from(alone, relative, tmp_path)] == [None, None]
 
 
-def test_pairs_may_be_plain_or_conversational() -> None:
+def test_labels_are_by_round_wherever_its_rows_stand_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relative = plan_with("referee.threshold_kind=relative")
+    rows = [
+        TranscriptRow(**said(f"{score} of {number}", score, round=number, topic=topic))
+        for score in (1, 2, 4)
+        for number in (1, 2)
+        for topic in ("Should we retire", "Should we not")
+    ]
+    rows.append(TranscriptRow(**said("given", 9, label="low")))
+    for size in (1, 3, 100):
+        monkeypatch.setattr("rldf_ray.dataset.given_transcripts.BATCH", size)
+        found = statements_from(rows, relative, tmp_path)
+        assert [s.text for s in found] == [row.text for row in rows]
+        # 9 is in the first round on one of the topics, above whose mean nothing else is.
+        assert [s.label for s in found if s.topic_id == topic_id("age", "Should we not")] == [
+            *("low", "low"), *("low", "low"), *("high", "high")
+        ]  # fmt: skip
+        assert found[-1].label == "low" and found[8].label is None
+        assert {s.failure for s in found if s.label is None} == {
+            "no label: equal scores in the round"
+        }
+    chosen = GivenTranscripts(rows, relative, tmp_path / "run").statements(
+        [topic_id("age", "Should we not")]
+    )
+    assert sum(batch.num_rows for batch in chosen) == 6
+
+
+def test_rows_that_repeat_or_contradict_an_earlier_one_are_counted(tmp_path: Path) -> None:
+    rows = [
+        TranscriptRow(**said("a", 1)),
+        TranscriptRow(**said("a", 1, round=2)),
+        TranscriptRow(**said("a", 9)),
+        TranscriptRow(**said("a", 9)),
+        TranscriptRow(**said("a", 1, label="high")),
+        TranscriptRow(**said("a", 1, topic="Another topic")),
+    ]
+    given = GivenTranscripts(rows, PLAN, tmp_path / "run")
+    assert given.repeats.counts() == {"duplicate": 2, "contradicting": 2}
+    turned = {**PAIR, "chosen": PAIR["rejected"], "rejected": PAIR["chosen"]}
+    others = [PAIR, PAIR, turned, {**PAIR, "prompt": "Who won?"}]
+    pairs = GivenPairs([PairRow.model_validate(row) for row in others], tmp_path / "run")
+    assert pairs.repeats.counts() == {"duplicate": 1, "contradicting": 1}
+
+
+def test_chosen_sides_become_examples_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rldf_ray.dataset.given_pairs.BATCH", 2)
+    rows = [{**PAIR, "rejected": f"Number {i % 4}.", "prompt": f"Who? {i // 3}"} for i in range(9)]
+    given = GivenPairs([PairRow.model_validate(row) for row in rows], tmp_path / "run")
+    for most, expected in ((None, 3), (2, 2), (9, 3)):
+        found = [row for batch in given.examples(most) for row in batch.to_pylist()]
+        assert [row["prompt"][0]["content"][-1] for row in found] == [*"012"][:expected]
+    assert sum(batch.num_rows for batch in given.pairs()) == 9
+    quality = given.quality()
+    assert quality.labels == {"imported": {"high": 9, "low": 3, "unlabelled": 0}}
+    assert quality.lengths["chosen"].n == 9  # type: ignore[union-attr]
+
+
+def test_pairs_may_be_plain_or_conversational(tmp_path: Path) -> None:
     messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "Who is late?"}]
     answer = [{"role": "assistant", "content": "Nobody knows."}]
-    plain, talk = pairs_from(
-        [PairRow(**PAIR), PairRow.model_validate({**PAIR, "prompt": messages, "chosen": answer})]
-    ).to_pylist()
+    rows = [PAIR, {**PAIR, "prompt": messages, "chosen": answer}]
+    given = GivenPairs([PairRow.model_validate(row) for row in rows], tmp_path / "run")
+    plain, talk = next(given.pairs()).to_pylist()
     assert plain["prompt"] == messages[1:] and talk["prompt"] == messages
     assert plain["chosen"] == talk["chosen"] == answer
     assert plain["topic_id"] == talk["topic_id"]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rldf_ray.dataset.card import dataset_card
 from rldf_ray.dataset.preference_data import pairs_table
-from rldf_ray.dataset.statistics import AUC, clustered_auc, quality_of, sides_of
+from rldf_ray.dataset.statistics import AUC, Measured, MeasuredPairs, clustered_auc, quality_of
 from rldf_ray.plan import DataSection
-from rldf_ray.records import PAIR_SCHEMA, Statement
+from rldf_ray.records import Statement
 from tests.fakes import opinion, plan_with, statement
 
 TOPICS = {topic.topic_id: topic for topic in (*(opinion(i) for i in range(40)),)}
@@ -28,7 +28,9 @@ def said(label: str | None, words: int, topic: int = 0, **changes: Any) -> State
 
 def quality(kept: list[Statement], **dropped: int) -> Any:
     pairs = pairs_table(kept, TOPICS, DataSection())
-    return quality_of(len(kept) + sum(dropped.values()), dropped, kept, pairs)  # type: ignore[arg-type]
+    number = len(kept) + sum(dropped.values())
+    measured = MeasuredPairs(pairs.to_batches())
+    return quality_of(number, dropped, Measured(kept), measured)  # type: ignore[arg-type]
 
 
 def test_labels_scores_lengths_and_topics_are_counted() -> None:
@@ -140,17 +142,6 @@ def test_data_whose_label_is_in_the_length_come_with_a_warning() -> None:
     assert (
         quality(long_high + [said("low", 20 + i % 7, topic=i) for i in range(30)]).warnings() == []
     )
-
-
-def test_the_sides_of_pairs_stand_for_statements_each_once() -> None:
-    kept = [said("low", 2), said("low", 3), said("high", 5)]
-    sides = sides_of(pairs_table(kept, TOPICS, DataSection()))
-    assert sorted((s.label, len(s.text.split())) for s in sides) == [
-        ("high", 5),
-        ("low", 2),
-        ("low", 3),
-    ]
-    assert quality_of(0, {}, sides, PAIR_SCHEMA.empty_table()).labels["age"]["low"] == 2
 
 
 def test_the_card_has_every_table_figure_and_warning_and_loads_as_configs() -> None:
