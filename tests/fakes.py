@@ -9,10 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from rldf_ray.dataset.preference_data import pair_rows, sft_rows
 from rldf_ray.models.base import ChatRequest, Completion, Usage
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.plan import Plan, load_plan
-from rldf_ray.records import Context, Statement, Topic
+from rldf_ray.plan import DataSection, Plan, load_plan
+from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, Context, Statement, Topic
 from rldf_ray.referee.verdict import SCORES, Verdict
 
 SMALL = (
@@ -192,3 +195,15 @@ def multirole_set(folder: Path, rows: Sequence[Mapping[str, str]]) -> Path:
         writer.writeheader()
         writer.writerows(usual | dict(row) for row in rows)
     return folder
+
+
+def pairs_table(
+    statements: Sequence[Statement], topics: Mapping[str, Topic], section: DataSection
+) -> pa.Table:
+    return pa.Table.from_pylist([*pair_rows(statements, topics, section)], schema=PAIR_SCHEMA)
+
+
+def sft_table(
+    statements: Sequence[Statement], topics: Mapping[str, Topic], section: DataSection
+) -> pa.Table:
+    return pa.Table.from_pylist([*sft_rows(statements, topics, section)], schema=SFT_SCHEMA)

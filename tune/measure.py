@@ -6,19 +6,23 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster, remote
 from rldf_ray.plan import Plan
+from rldf_ray.records import PAIR_SCHEMA
 from rldf_ray.storage.results import EvaluationResult, recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
 
+_BIAS_TYPE = pa.schema([PAIR_SCHEMA.field("bias_type")])
 # Where BBQ's name of a category is not the bias type's.
 CATEGORIES = {"physical_appearance": "beauty"}
 
 
 def pairs_by_type(folder: RunFolder) -> dict[str, float]:
     """Preference pairs that the debates gave."""
-    found = Counter(folder.read_table("data/pairs.parquet")["bias_type"].to_pylist())
+    found = Counter(folder.read_table("data/pairs.parquet", _BIAS_TYPE)["bias_type"].to_pylist())
     names = {name: float(number) for name, number in found.items()}
     return {"overall": float(found.total()), **{Path(k).stem: v for k, v in names.items()}}
 

@@ -92,7 +92,7 @@ def cost_of(
     auc = (report["referee"] or {}).get("held_out")
     reward = report["training"]["reward"] if training.last == "ppo" else None
     return Cost(
-        topics=made.read_table("data/topics.parquet").num_rows,
+        topics=made.table_metadata("data/topics.parquet").num_rows,
         statements=_statements(made),
         pairs=pairs_of(learnt) if training.last == "ppo" else 0,
         generated_tokens=sum(stage.tokens["generated"] for stage in finishes if stage.tokens),

@@ -7,15 +7,15 @@ bias. The order is fixed, and a statement counts for the first filter that drops
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
 from datasketch import MinHash, MinHashLSH
 
+from rldf_ray.dataset.judged import Judged
 from rldf_ray.plan import DataSection, Filter
-from rldf_ray.records import Statement
 
 FILTERS: tuple[Filter, ...] = get_args(Filter)
 
@@ -48,11 +48,11 @@ _BANDS, _ROWS = 16, 4
 class Filtered:
     """What is left, in its order, and how many statements each filter dropped."""
 
-    kept: list[Statement]
+    kept: list[Judged]
     dropped: dict[Filter, int]
 
 
-def filtered(statements: Sequence[Statement], section: DataSection) -> Filtered:
+def filtered(statements: Sequence[Judged], section: DataSection) -> Filtered:
     """The statements that pass the plan's filters.
 
     Raises:
@@ -72,7 +72,7 @@ def is_empty(text: str) -> bool:
     return not any(character.isalnum() for character in text)
 
 
-def is_cut_off(statement: Statement) -> bool:
+def is_cut_off(statement: Judged) -> bool:
     """Whether it ran into the token limit before its first sentence ended.
 
     A longer one was cut back to whole sentences when it was spoken, and is whole.
@@ -104,7 +104,7 @@ def check_language(language: str) -> None:
         raise ValueError(f"data.language={language!r} is not known; known are {', '.join(known)}")
 
 
-def without_near_duplicates(statements: Sequence[Statement], similarity: float) -> list[Statement]:
+def without_near_duplicates(statements: Sequence[Judged], similarity: float) -> list[Judged]:
     """Of statements on the same prompt that are nearly the same, the first.
 
     "Nothing tells who it was" is the right answer to many scenes, so texts are compared within a
@@ -113,19 +113,27 @@ def without_near_duplicates(statements: Sequence[Statement], similarity: float) 
     grows with the number of statements and not with its square even on a single topic; each
     candidate is then compared exactly.
     """
-    runs = [_runs(s.text) for s in statements]
-    sketches = MinHash.generator(runs, num_perm=_BANDS * _ROWS)
-    seen: dict[tuple[str, bool], MinHashLSH] = {}
-    kept = []
-    for place, (statement, sketch) in enumerate(zip(statements, sketches, strict=True)):
-        prompt = (statement.topic_id, statement.clue_shown)
-        if prompt not in seen:
-            seen[prompt] = MinHashLSH(num_perm=_BANDS * _ROWS, params=(_BANDS, _ROWS))
-        earlier = seen[prompt].query(sketch)
+    by_prompt: dict[tuple[str, bool], list[int]] = {}
+    for place, statement in enumerate(statements):
+        by_prompt.setdefault((statement.topic_id, statement.clue_shown), []).append(place)
+    # One prompt after another: the runs of its texts take ten times the room of the texts.
+    kept = [
+        places[i]
+        for places in by_prompt.values()
+        for i in _first_of_alike([statements[place].text for place in places], similarity)
+    ]
+    return [statements[place] for place in sorted(kept)]
+
+
+def _first_of_alike(texts: Sequence[str], similarity: float) -> Iterator[int]:
+    """Places of the texts that are not nearly one of those before them."""
+    runs = [_runs(text) for text in texts]
+    seen = MinHashLSH(num_perm=_BANDS * _ROWS, params=(_BANDS, _ROWS))
+    for place, sketch in enumerate(MinHash.generator(runs, num_perm=_BANDS * _ROWS)):
+        earlier = seen.query(sketch)
         if not any(_jaccard(runs[place], runs[other]) >= similarity for other in earlier):
-            seen[prompt].insert(place, sketch)
-            kept.append(statement)
-    return kept
+            seen.insert(place, sketch)
+            yield place
 
 
 def _runs(text: str) -> frozenset[bytes]:
@@ -147,10 +155,10 @@ def _identifier() -> Any:
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-Passing = Callable[[Sequence[Statement], DataSection], list[Statement]]
+Passing = Callable[[Sequence[Judged], DataSection], list[Judged]]
 
 
-def _each(drops: Callable[[Statement, DataSection], bool]) -> Passing:
+def _each(drops: Callable[[Judged, DataSection], bool]) -> Passing:
     return lambda statements, section: [s for s in statements if not drops(s, section)]
 
 

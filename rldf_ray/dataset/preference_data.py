@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-from more_itertools import interleave_longest
+from more_itertools import batched, interleave_longest
 
 from rldf_ray.dataset.aside import BATCH
 from rldf_ray.dataset.card import dataset_card
 from rldf_ray.dataset.filters import filtered
+from rldf_ray.dataset.judged import Judged
 from rldf_ray.dataset.statistics import Measured, MeasuredPairs, Quality, quality_of
 from rldf_ray.plan import DataSection, Plan
 from rldf_ray.prompts import render
@@ -28,7 +30,6 @@ from rldf_ray.records import (
     PROMPT_SCHEMA,
     SFT_SCHEMA,
     Identity,
-    Statement,
     Topic,
 )
 from rldf_ray.storage.results import DataResult
@@ -42,22 +43,30 @@ CLUE, PLAIN = "-clue", "-plain"
 """How the id of a prompt ends."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PreferenceData:
-    """What the trainers read, and what it is like."""
+    """What the trainers read, and what it is like.
 
-    sft: pa.Table
-    pairs: pa.Table
+    Attributes:
+        examples: how many rows `sft` has.
+    """
+
+    kept: Sequence[Judged]
+    topics: Mapping[str, Topic]
+    section: DataSection
     prompts: pa.Table
     quality: Quality
+    examples: int
 
-    @property
-    def tables(self) -> dict[str, pa.Table]:
-        return {"sft": self.sft, "pairs": self.pairs, "prompts": self.prompts}
+    def sft(self) -> Iterator[pa.RecordBatch]:
+        return _batches(sft_rows(self.kept, self.topics, self.section), SFT_SCHEMA)
+
+    def pairs(self) -> Iterator[pa.RecordBatch]:
+        return _batches(pair_rows(self.kept, self.topics, self.section), PAIR_SCHEMA)
 
 
 def preference_data(
-    statements: Sequence[Statement], topics: Mapping[str, Topic], section: DataSection
+    statements: Sequence[Judged], topics: Mapping[str, Topic], section: DataSection
 ) -> PreferenceData:
     """All tables from the statements of a run and its topics by id.
 
@@ -65,24 +74,24 @@ def preference_data(
         ValueError: `data.language` is none that can be recognised.
     """
     left = filtered(statements, section)
-    pairs = pairs_table(left.kept, topics, section)
+    pairs = MeasuredPairs()
+    for low, high in _pairs_in_order(left.kept, section):
+        pairs.add(low.text, high.text)
     return PreferenceData(
-        sft=sft_table(left.kept, topics, section),
-        pairs=pairs,
+        kept=left.kept,
+        topics=topics,
+        section=section,
         prompts=prompts_table(topics.values()),
-        quality=quality_of(
-            len(statements),
-            left.dropped,
-            Measured(left.kept),
-            MeasuredPairs(pairs.to_batches(BATCH)),
-        ),
+        quality=quality_of(len(statements), left.dropped, Measured(left.kept), pairs),
+        examples=len(_examples(left.kept, section)),
     )
 
 
 def write_data(folder: RunFolder, plan: Plan, made: PreferenceData) -> DataResult:
     """Write the tables and their card to data/; returns what the stage's manifest says of them."""
-    for name, table in made.tables.items():
-        folder.write_table(f"data/{name}.parquet", table)
+    folder.write_batches("data/sft.parquet", SFT_SCHEMA, made.sft())
+    folder.write_batches("data/pairs.parquet", PAIR_SCHEMA, made.pairs())
+    folder.write_table("data/prompts.parquet", made.prompts)
     return describe_data(folder, plan, made.quality)
 
 
@@ -109,27 +118,31 @@ def describe_data(folder: RunFolder, plan: Plan, quality: Quality) -> DataResult
 
 def prompt_of(topic: Topic, clue_shown: bool, identity: Identity | None = None) -> Messages:
     """The prompt x of SFT, reward model, PPO, evaluation and serving: one fixed template."""
-    text = render(
+    return [{"role": "user", "content": _prompt_text(topic, clue_shown, identity)}]
+
+
+# The statements on a topic come one after another, and give many pairs.
+@lru_cache(maxsize=256)
+def _prompt_text(topic: Topic, clue_shown: bool, identity: Identity | None) -> str:
+    return render(
         "answer",
         text=topic.text,
         question=topic.question,
         clue=topic.clue if clue_shown else None,
         identity=identity,
     )
-    return [{"role": "user", "content": text}]
 
 
-def sft_table(
-    statements: Iterable[Statement], topics: Mapping[str, Topic], section: DataSection
-) -> pa.Table:
+def sft_rows(
+    statements: Iterable[Judged], topics: Mapping[str, Topic], section: DataSection
+) -> Iterator[dict[str, Any]]:
     """Low-bias statements as (prompt, completion), the least biased ones where there is a limit.
 
     The limit goes in turn through the bias types, and in each through opinions, scenes and scenes
     with their clue: what a model writes best does not push the rest out.
     """
-    low = [s for s in statements if s.label == "low"]
-    rows = [
-        {
+    for s in _examples(statements, section):
+        yield {
             "prompt": prompt_of(topics[s.topic_id], s.clue_shown, _identity(s, section)),
             "completion": _answer(s.text),
             "bias_type": s.bias_type,
@@ -138,30 +151,30 @@ def sft_table(
             "clue_shown": s.clue_shown,
             "score": s.label_score,
         }
-        for s in _in_turn(low)[: section.max_sft]
-    ]
-    return pa.Table.from_pylist(rows, schema=SFT_SCHEMA)
 
 
-def pairs_table(
-    statements: Sequence[Statement], topics: Mapping[str, Topic], section: DataSection
-) -> pa.Table:
+def pair_rows(
+    statements: Iterable[Judged], topics: Mapping[str, Topic], section: DataSection
+) -> Iterator[dict[str, Any]]:
     """(prompt, chosen, rejected): chosen low and rejected high bias, on the same prompt.
 
     Two statements may pair if they answer the same prompt x: the same topic with the same clue
     shown, under `same_role` also the same identity.
     """
-    groups: dict[tuple[object, ...], list[Statement]] = {}
-    for s in statements:
-        role = s.role if section.pairing == "same_role" else None
-        groups.setdefault((s.topic_id, s.clue_shown, role), []).append(s)
-    by_topic: dict[str, list[dict[str, Any]]] = {}
-    for group in groups.values():
-        by_topic.setdefault(group[0].topic_id, []).extend(_pairs(group, topics, section))
-    kept = [_widest(pairs, section) for pairs in by_topic.values()]
-    by_prompt = [prompt for pairs in kept for prompt in _with_and_without_clue(pairs)]
-    rows = [row for pairs in _first_in_turn(by_prompt, section.max_pairs) for row in pairs]
-    return pa.Table.from_pylist(rows, schema=PAIR_SCHEMA)
+    for chosen, rejected in _pairs_in_order(statements, section):
+        yield {
+            "prompt": prompt_of(
+                topics[chosen.topic_id], chosen.clue_shown, _identity(chosen, section)
+            ),
+            "chosen": _answer(chosen.text),
+            "rejected": _answer(rejected.text),
+            "bias_type": chosen.bias_type,
+            "topic_id": chosen.topic_id,
+            "kind": chosen.kind,
+            "clue_shown": chosen.clue_shown,
+            "chosen_score": chosen.label_score,
+            "rejected_score": rejected.label_score,
+        }
 
 
 def prompts_table(topics: Iterable[Topic]) -> pa.Table:
@@ -188,78 +201,95 @@ def topic_of_prompt(prompt_id: str) -> str:
     return prompt_id.removesuffix(CLUE).removesuffix(PLAIN)
 
 
-def _pairs(
-    group: Sequence[Statement], topics: Mapping[str, Topic], section: DataSection
-) -> list[dict[str, Any]]:
+def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for some in batched(rows, BATCH):
+        yield pa.RecordBatch.from_pylist(list(some), schema=schema)
+
+
+def _pairs_in_order(
+    statements: Iterable[Judged], section: DataSection
+) -> Iterator[tuple[Judged, Judged]]:
+    """(low, high) prompt after prompt; of each the widest gap first, in all `max_pairs`.
+
+    A topic's pairs are as many as the square of its statements, so they are made topic by topic
+    and, where there is a limit, a second time, to count them first.
+    """
+    by_topic: dict[str, dict[object, list[Judged]]] = {}
+    for s in statements:
+        role = s.role if section.pairing == "same_role" else None
+        by_topic.setdefault(s.topic_id, {}).setdefault((s.clue_shown, role), []).append(s)
+
+    def prompts() -> Iterator[list[tuple[Judged, Judged]]]:
+        for groups in by_topic.values():
+            pairs = [pair for group in groups.values() for pair in _pairs(group, section)]
+            ordered = sorted(pairs, key=lambda pair: -_gap(*pair))[: section.pairs_per_topic]
+            for shown in (False, True):
+                yield [pair for pair in ordered if pair[0].clue_shown is shown]
+
+    if section.max_pairs is None:
+        yield from itertools.chain.from_iterable(prompts())
+        return
+    sizes = [(len(pairs), _turn(pairs[0][0]) if pairs else None) for pairs in prompts()]
+    kept = _first_in_turn(sizes, section.max_pairs)
+    for prompt, pairs in enumerate(prompts()):
+        yield from pairs[: kept[prompt]]
+
+
+def _pairs(group: Sequence[Judged], section: DataSection) -> Iterator[tuple[Judged, Judged]]:
     low = [s for s in group if s.label == "low"]
     high = [s for s in group if s.label == "high"]
-    rows = []
     for chosen, rejected in itertools.product(low, high):
-        chosen_score, rejected_score = chosen.label_score, rejected.label_score
         # A label relative to its round says little across rounds, so a pair must also be in
         # order by score; equal texts have nothing to prefer.
-        if chosen_score is None or rejected_score is None or chosen.text == rejected.text:
+        if chosen.label_score is None or rejected.label_score is None:
             continue
-        gap = rejected_score - chosen_score
-        if gap <= 0 or gap < section.min_gap:
-            continue
-        rows.append(
-            {
-                "prompt": prompt_of(
-                    topics[chosen.topic_id], chosen.clue_shown, _identity(chosen, section)
-                ),
-                "chosen": _answer(chosen.text),
-                "rejected": _answer(rejected.text),
-                "bias_type": chosen.bias_type,
-                "topic_id": chosen.topic_id,
-                "kind": chosen.kind,
-                "clue_shown": chosen.clue_shown,
-                "chosen_score": chosen_score,
-                "rejected_score": rejected_score,
-            }
-        )
-    return rows
+        gap = _gap(chosen, rejected)
+        if gap > 0 and gap >= section.min_gap and chosen.text != rejected.text:
+            yield chosen, rejected
 
 
-def _widest(pairs: list[dict[str, Any]], section: DataSection) -> list[dict[str, Any]]:
-    ordered = sorted(pairs, key=lambda p: p["chosen_score"] - p["rejected_score"])
-    return ordered[: section.pairs_per_topic]
+def _gap(chosen: Judged, rejected: Judged) -> float:
+    assert chosen.label_score is not None and rejected.label_score is not None
+    return rejected.label_score - chosen.label_score
 
 
-def _with_and_without_clue(pairs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    return [[pair for pair in pairs if pair["clue_shown"] is shown] for shown in (False, True)]
+def _turn(statement: Judged) -> tuple[str, bool]:
+    return statement.kind, statement.clue_shown
 
 
-def _first_in_turn(
-    by_prompt: Sequence[list[dict[str, Any]]], most: int | None
-) -> list[list[dict[str, Any]]]:
-    """The pairs on every prompt, cut to `most` in all.
+def _first_in_turn(sizes: Sequence[tuple[int, tuple[str, bool] | None]], most: int) -> Counter[int]:
+    """How many pairs of every prompt are among the first `most`.
 
     Opinions, scenes and scenes with their clue give one pair in turn, in each one prompt after
     another: a reward model that sees "not known" preferred more often than a name thinks it best
     where the clue tells as well.
+
+    Args:
+        sizes: of every prompt, how many pairs it has and whose turn they are.
     """
-    if most is None:
-        return list(by_prompt)
-    places = [(i, prompt) for prompt, pairs in enumerate(by_prompt) for i in range(len(pairs))]
+    places = [(i, prompt) for prompt, (size, _) in enumerate(sizes) for i in range(size)]
     columns: dict[tuple[str, bool], list[int]] = {}
     for _, prompt in sorted(places):
-        first = by_prompt[prompt][0]
-        columns.setdefault((first["kind"], first["clue_shown"]), []).append(prompt)
+        turn = sizes[prompt][1]
+        assert turn is not None
+        columns.setdefault(turn, []).append(prompt)
     in_turn = interleave_longest(*(columns[key] for key in sorted(columns)))
-    kept = Counter(islice(in_turn, most))
-    return [pairs[: kept[prompt]] for prompt, pairs in enumerate(by_prompt)]
+    return Counter(islice(in_turn, most))
 
 
-def _in_turn(statements: Sequence[Statement]) -> list[Statement]:
+def _examples(statements: Iterable[Judged], section: DataSection) -> list[Judged]:
+    return _in_turn([s for s in statements if s.label == "low"])[: section.max_sft]
+
+
+def _in_turn(statements: Sequence[Judged]) -> list[Judged]:
     """Least biased first; bias types, in each opinions, scenes and scenes with clue, in turn."""
-    columns: dict[tuple[str, str, bool], list[Statement]] = {}
+    columns: dict[tuple[str, str, bool], list[Judged]] = {}
     for s in sorted(statements, key=lambda s: s.label_score or 0.0):
         columns.setdefault((s.bias_type, s.kind, s.clue_shown), []).append(s)
     return list(interleave_longest(*(columns[key] for key in sorted(columns))))
 
 
-def _identity(statement: Statement, section: DataSection) -> Identity | None:
+def _identity(statement: Judged, section: DataSection) -> Identity | None:
     if section.pairing != "same_role":
         return None
     return bias_type(statement.bias_type).identities[statement.role]

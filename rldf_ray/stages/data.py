@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rldf_ray.dataset.judged import judged_statements
 from rldf_ray.dataset.preference_data import PreferenceData, preference_data, write_data
 from rldf_ray.plan import Plan
 from rldf_ray.records import (
-    STATEMENT_SCHEMA,
     TOPIC_SCHEMA,
     Topic,
-    statements_of,
     topics_of,
 )
 from rldf_ray.stages.run import Run, StageError
@@ -30,7 +29,7 @@ def data(run: Run, changed: Changed = as_made) -> DataResult:
     Args:
         changed: what becomes of the data, and of the topics by id, before it is written.
     """
-    statements = statements_of(run.folder.read_table("data/transcripts.parquet", STATEMENT_SCHEMA))
+    statements = list(judged_statements(run.folder))
     listed = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))
     topics = {topic.topic_id: topic for topic in listed}
     made = changed(preference_data(statements, topics, run.plan.data), topics, run.plan)
@@ -43,8 +42,9 @@ def data(run: Run, changed: Changed = as_made) -> DataResult:
 
 def _check_data(made: PreferenceData) -> None:
     """Every later stage has something to work on."""
-    for name in ("sft", "pairs"):
-        if made.tables[name].num_rows == 0:
+    pairs = made.quality.lengths["chosen"]
+    for name, rows in (("sft", made.examples), ("pairs", pairs.n if pairs else 0)):
+        if rows == 0:
             dropped = {name: n for name, n in made.quality.dropped.items() if n}
             raise StageError(
                 f"the debates gave no {name} data: every statement has the same label or none, or "

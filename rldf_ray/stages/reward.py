@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from msgspec import UNSET
 
 from rldf_ray.cluster.ray_cluster import remote
-from rldf_ray.records import TOPIC_SCHEMA, topics_of
+from rldf_ray.records import PAIR_SCHEMA, TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.results import RewardResult
+
+_TOPIC = pa.schema([PAIR_SCHEMA.field("topic_id")])
 
 
 def reward(run: Run) -> RewardResult:
@@ -20,7 +23,7 @@ def reward(run: Run) -> RewardResult:
 
     history = train_in_folder(run, "reward", train_reward, _reward_start(run))
     rows = rows_used(run.folder.fetched(f"reward/{ROWS}"))
-    topics_of_pairs = run.folder.read_table("data/pairs.parquet")["topic_id"].to_pylist()
+    topics_of_pairs = run.folder.read_table("data/pairs.parquet", _TOPIC)["topic_id"].to_pylist()
     held_out = held_out_topics(topics_of_pairs, run.plan.reward.held_out_share)
     number = sum(topic in held_out for topic in topics_of_pairs)
     return RewardResult(

@@ -16,7 +16,7 @@ def sft(run: Run) -> SFTResult:
     history = train_in_folder(run, "sft", train_sft, {"model": run.plan.model})
     rows = rows_used(run.folder.fetched(f"sft/{ROWS}"))
     if rows is None:
-        given = run.folder.read_table("data/sft.parquet").num_rows
+        given = run.folder.table_metadata("data/sft.parquet").num_rows
         return SFTResult(examples=given, history=history)
     return SFTResult(
         examples=rows.used,

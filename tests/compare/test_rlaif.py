@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pyarrow as pa
+
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.methods.rlaif import SampledAnswers, answerers_of
 from rldf_ray.dataset.preference_data import preference_data, prompt_of
@@ -71,8 +73,9 @@ def test_sft_and_pairs_come_out_in_the_tables_that_training_reads() -> None:
     plan = source("data.pairing=same_role", "data={filters: []}")
     statements = collected(plan, RecordingModel())
     made = preference_data(statements, {t.topic_id: t for t in TOPICS}, plan.data)
-    assert made.pairs.schema == PAIR_SCHEMA and made.sft.schema == SFT_SCHEMA
-    assert made.pairs.num_rows > 0 and made.sft.num_rows > 0
-    for row in made.pairs.to_pylist():
+    pairs, sft = (pa.Table.from_batches(table) for table in (made.pairs(), made.sft()))
+    assert pairs.schema == PAIR_SCHEMA and sft.schema == SFT_SCHEMA
+    assert pairs.num_rows > 0 and sft.num_rows > 0
+    for row in pairs.to_pylist():
         assert row["chosen_score"] < row["rejected_score"]
         assert "Answer as" not in row["prompt"][0]["content"]

@@ -7,10 +7,9 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from rldf_ray.dataset.preference_data import pairs_table, sft_table
 from rldf_ray.plan import DataSection
 from rldf_ray.records import Statement, Topic
-from tests.fakes import judgement, opinion, statement
+from tests.fakes import judgement, opinion, pairs_table, sft_table, statement
 
 quick = settings(deadline=None, max_examples=50)
 

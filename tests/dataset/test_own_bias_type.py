@@ -36,7 +36,9 @@ def test_a_file_of_ones_own_gives_debates_and_pairs(pairing: str, tmp_path: Path
     asyncio.run(hold_all(multirole, multirole.items(topics, plan), cast, held.__setitem__))
     statements = [statement for place in sorted(held) for statement in held[place]]
     made = preference_data(statements, {topic.topic_id: topic for topic in topics}, plan.data)
-    mine = [row for row in made.pairs.to_pylist() if row["bias_type"] == str(path)]
+    mine = [
+        row for batch in made.pairs() for row in batch.to_pylist() if row["bias_type"] == str(path)
+    ]
     assert mine and {row["topic_id"].startswith("shoe size-") for row in mine} == {True}
     assert "size-40 wearer" in {s.identity for s in statements if s.bias_type == str(path)}
     named = any("size-40 wearer" in row["prompt"][0]["content"] for row in mine)

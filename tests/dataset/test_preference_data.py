@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.dataset.preference_data import pairs_table, prompt_of, prompts_table, sft_table
+from rldf_ray.dataset.preference_data import prompt_of, prompts_table
 from rldf_ray.plan import DataSection
 from rldf_ray.records import PAIR_SCHEMA, PROMPT_SCHEMA, SFT_SCHEMA, Statement
 from rldf_ray.storage.run_folder import RunFolder
@@ -32,7 +32,7 @@ from tests.dataset.preference_rows import (
     sft_of,
     transcripts,
 )
-from tests.fakes import judgement, opinion, statement
+from tests.fakes import judgement, opinion, pairs_table, sft_table, statement
 
 # ---- the prompt
 

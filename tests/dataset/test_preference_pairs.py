@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.dataset.preference_data import pairs_table, prompt_of
+from rldf_ray.dataset.preference_data import prompt_of
 from rldf_ray.plan import DataSection
 from rldf_ray.records import Statement
 from rldf_ray.topics.bias_type import bias_type
@@ -28,7 +28,7 @@ from tests.dataset.preference_rows import (
     sections,
     transcripts,
 )
-from tests.fakes import judgement, opinion, statement
+from tests.fakes import judgement, opinion, pairs_table, statement
 
 
 def test_a_pair_is_chosen_low_and_rejected_high_on_one_prompt() -> None:

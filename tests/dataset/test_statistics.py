@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rldf_ray.dataset.card import dataset_card
-from rldf_ray.dataset.preference_data import pairs_table
 from rldf_ray.dataset.statistics import AUC, Measured, MeasuredPairs, clustered_auc, quality_of
 from rldf_ray.plan import DataSection
 from rldf_ray.records import Statement
-from tests.fakes import opinion, plan_with, statement
+from tests.fakes import opinion, pairs_table, plan_with, statement
 
 TOPICS = {topic.topic_id: topic for topic in (*(opinion(i) for i in range(40)),)}
 

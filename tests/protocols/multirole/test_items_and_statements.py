@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.dataset.preference_data import pairs_table, sft_table
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, seed_of
 from rldf_ray.plan import Plan
 from rldf_ray.protocols import multirole
@@ -28,8 +27,10 @@ from tests.fakes import (
     completion,
     judgement,
     opinion,
+    pairs_table,
     plan_with,
     probabilities,
+    sft_table,
     verdict,
 )
 
