@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,8 @@ from rldf_ray.storage.stages import redo_advice
 from serve.guard import RefusedError
 
 PAGE = 50
+TRANSCRIPTS = "data/transcripts.parquet"
+ANSWERS = "eval/answers.parquet"
 
 log = logging.getLogger("rldf.serve")
 
@@ -67,27 +70,38 @@ def router(folders: tuple[str, ...]) -> APIRouter:
         most: Annotated[float | None, Query(ge=0, le=10, allow_inf_nan=False)] = None,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> dict[str, Any]:
-        table = _table(run(name), "data/transcripts.parquet", STATEMENT_SCHEMA)
-        facets = {
-            column: sorted(table[column].unique().to_pylist())
-            for column in ("bias_type", "identity", "round")
-        }
+        folder = run(name)
         equal = {"bias_type": bias_type, "identity": identity, "round": round_, "label": label}
-        kept = _filtered(table, {k: v for k, v in equal.items() if v is not None}, least, most)
-        page = kept.select(_SHOWN).slice(offset, PAGE)
+        wanted = {k: v for k, v in equal.items() if v is not None}
+        facets: dict[str, set[Any]] = {column: set() for column in _FACETS}
+        places: list[int] = []
+        rows, score = 0, "expected_score"
+        for batch in _batches(folder, TRANSCRIPTS, _FILTERED):
+            if not rows and batch.num_rows:
+                score = _label_source(batch)
+            for column, values in facets.items():
+                values.update(batch[column].unique().to_pylist())
+            places += _places(_mask(batch, wanted, score, least, most), rows)
+            rows += batch.num_rows
+        page = folder.read_rows(TRANSCRIPTS, places[offset : offset + PAGE], _SHOWN)
         return {
-            "total": kept.num_rows,
+            "total": len(places),
             "offset": offset,
             "page": PAGE,
-            "score": _label_source(table),
-            "facets": facets,
+            "score": score,
+            "facets": {column: sorted(values) for column, values in facets.items()},
             "data": page.to_pylist(),
         }
 
     @api.get("/{name}/debates/{debate_id}")
     def debate(name: str, debate_id: str) -> dict[str, Any]:
-        table = _table(run(name), "data/transcripts.parquet", STATEMENT_SCHEMA)
-        found = _filtered(table, {"debate_id": debate_id}, None, None).select(_SHOWN)
+        folder = run(name)
+        places: list[int] = []
+        rows = 0
+        for batch in _batches(folder, TRANSCRIPTS, _DEBATE):
+            places += _places(pc.equal(batch["debate_id"], debate_id), rows)
+            rows += batch.num_rows
+        found = folder.read_rows(TRANSCRIPTS, places, _SHOWN)
         if not found.num_rows:
             raise RefusedError(404, "no such debate in this run")
         order = [("round", "ascending"), ("role", "ascending")]
@@ -100,22 +114,36 @@ def router(folders: tuple[str, ...]) -> APIRouter:
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> dict[str, Any]:
         """The models' answers to the same held-out prompts: before and after."""
-        table = _table(run(name), "eval/answers.parquet", _ANSWERS)
-        equal = {} if bias_type is None else {"bias_type": bias_type}
+        folder = run(name)
+        places: dict[str, list[int]] = {}
+        rows = 0
+        for batch in _batches(folder, ANSWERS, _ASKED):
+            columns = (batch[column].to_pylist() for column in _ASKED.names)
+            for place, (prompt, about) in enumerate(zip(*columns, strict=True), start=rows):
+                if bias_type in (None, about):
+                    places.setdefault(prompt, []).append(place)
+            rows += batch.num_rows
+        shown = [place for prompt in [*places][offset : offset + PAGE] for place in places[prompt]]
         by_prompt: dict[str, dict[str, Any]] = {}
-        for row in _filtered(table, equal, None, None).to_pylist():
+        for row in folder.read_rows(ANSWERS, sorted(shown), _ANSWERED).to_pylist():
             entry = by_prompt.setdefault(
                 row["prompt_id"],
                 {"prompt": row["prompt"], "bias_type": row["bias_type"], "models": {}},
             )
             entry["models"][row["model"]] = {"answer": row["answer"], "reward": row["reward"]}
-        found = list(by_prompt.values())
-        return {"total": len(found), "offset": offset, "data": found[offset : offset + PAGE]}
+        return {"total": len(places), "offset": offset, "data": list(by_prompt.values())}
 
     return api
 
 
-_SHOWN = [
+def _statement(*columns: str) -> pa.Schema:
+    return pa.schema([STATEMENT_SCHEMA.field(column) for column in columns])
+
+
+_FACETS = ("bias_type", "identity", "round")
+_FILTERED = _statement(*_FACETS, "label", "score", "expected_score", "label_source")
+_DEBATE = _statement("debate_id")
+_SHOWN = _statement(
     "debate_id",
     "bias_type",
     "context",
@@ -128,25 +156,23 @@ _SHOWN = [
     "rank",
     "label",
     "failure",
-]
-
-
-# The columns that are shown; a run's file has others besides.
-_ANSWERS = pa.schema(
+)
+_ASKED = pa.schema([("prompt_id", pa.string()), ("bias_type", pa.string())])
+_ANSWERED = pa.schema(
     [
-        ("model", pa.string()),
-        ("prompt_id", pa.string()),
-        ("bias_type", pa.string()),
+        *_ASKED,
         ("prompt", pa.string()),
+        ("model", pa.string()),
         ("answer", pa.string()),
         ("reward", pa.float64()),
     ]
 )
 
 
-def _table(folder: RunFolder, name: str, schema: pa.Schema) -> pa.Table:
+def _batches(folder: RunFolder, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The columns of a table, some rows at a time: a run may have more than the memory holds."""
     try:
-        return folder.read_table(name, schema)
+        yield from folder.read_batches(name, schema)
     except UnreadableFileError as error:
         raise _unreadable(name, error) from error
     except RunFolderError:
@@ -160,20 +186,27 @@ def _unreadable(name: str, error: Exception) -> RefusedError:
     return RefusedError(500, message, kind="server_error")
 
 
-def _label_source(table: pa.Table) -> str:
+def _label_source(batch: pa.RecordBatch) -> str:
     """The column that made the labels."""
-    said = table.num_rows and table["label_source"][0].as_py() == "said"
-    return "score" if said else "expected_score"
+    return "score" if batch["label_source"][0].as_py() == "said" else "expected_score"
 
 
-def _filtered(
-    table: pa.Table, equal: dict[str, Any], least: float | None, most: float | None
-) -> pa.Table:
+def _mask(
+    batch: pa.RecordBatch,
+    equal: dict[str, Any],
+    score: str,
+    least: float | None,
+    most: float | None,
+) -> pa.BooleanArray:
+    """Which rows are wanted; null where a row lacks what is asked about."""
+    mask = pa.array([True] * batch.num_rows)
     for column, value in equal.items():
-        table = table.filter(pc.field(column) == value)
-    if least is None and most is None:
-        return table
-    score = pc.field(_label_source(table))
+        mask = pc.and_(mask, pc.equal(batch[column], value))
     if least is not None:
-        table = table.filter(score >= least)
-    return table if most is None else table.filter(score <= most)
+        mask = pc.and_(mask, pc.greater_equal(batch[score], least))
+    return mask if most is None else pc.and_(mask, pc.less_equal(batch[score], most))
+
+
+def _places(mask: pa.BooleanArray, begin: int) -> list[int]:
+    places: list[int] = pc.add(pc.indices_nonzero(mask), pa.scalar(begin, pa.uint64())).to_pylist()
+    return places

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
+from more_itertools import chunked
 from rich.console import Console
 from rich.text import Text
 
@@ -20,7 +22,27 @@ from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 TRANSCRIPTS = "data/transcripts.parquet"
+DEBATES_AT_ONCE = 100
 STYLES = {"high": "dark_orange", "low": "green", None: "dim"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """What a statement is chosen by."""
+
+    bias_type: str
+    round: int
+    role: int
+    identity: str
+    label: Label | None
+
+
+_INDEX = pa.schema(
+    [
+        STATEMENT_SCHEMA.field(name)
+        for name in ("debate_id", "bias_type", "round", "role", "identity", "label")
+    ]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +55,21 @@ class Wanted:
     role: str | None = None
     label: Label | None = None
 
-    def admits(self, statement: Statement) -> bool:
+    def admits(self, statement: _Entry) -> bool:
         return (
             self.bias_type in (None, statement.bias_type)
             and self.round in (None, statement.round)
             and self.role in (None, str(statement.role), statement.identity)
             and self.label in (None, statement.label)
         )
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A debate's place in the run, from 1, and the rows of its wanted statements."""
+
+    number: int
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -70,46 +100,88 @@ def show(
     folder = RunFolder.at(out)
     if folder.fetched(PLAN).exists():
         saved_plan(folder)
-    statements = _statements(folder)
     wanted = Wanted(debate=debate, bias_type=bias_type, round=number, role=role, label=label)
-    debates = chosen_debates(statements, wanted)
+    contents = Contents(folder)
+    debates = contents.chosen(wanted)
     if not debates:
-        raise RunFolderError(
-            f"{out}: no statement is {wanted}; there are {_what_there_is(statements)}"
-        )
+        raise RunFolderError(f"{out}: no statement is {wanted}; there are {contents}")
     if as_json:
-        print(json_text([_as_dict(shown) for shown in debates], indent=2))
+        print(json_text([_as_dict(shown) for shown in contents.read(debates)], indent=2))
         return
-    page(debates, Console(highlight=False, soft_wrap=False))
+    page(contents.read(debates), Console(highlight=False, soft_wrap=False))
 
 
-def _statements(folder: RunFolder) -> list[Statement]:
-    """Those of all debates; while debates are held, of those that have ended so far."""
-    transcripts, ended = folder.fetched(TRANSCRIPTS), folder.root / ENDED_DEBATES
-    if not transcripts.exists() and ended.exists():
-        statements = ended_so_far(ended)
-        print(
-            f"{folder.where}: its debates have not finished; these have, in the order of their end",
-            file=sys.stderr,
+class Contents:
+    """What is where in a run's transcripts, without their texts: these are read as they are shown.
+
+    While debates are held, they are those that have ended so far.
+
+    Raises:
+        RunFolderError, UnreadableFileError: there are none, or not as the debates write them.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._ended = _ended_debates(folder)
+        self._debates: dict[str, list[tuple[int, _Entry]]] = {}
+        known: dict[_Entry, _Entry] = {}
+        for place, row in enumerate(self._rows()):
+            entry = _Entry(**{name: row[name] for name in _Entry.__slots__})
+            of_debate = self._debates.setdefault(row["debate_id"], [])
+            of_debate.append((place, known.setdefault(entry, entry)))
+
+    def chosen(self, wanted: Wanted) -> list[Chosen]:
+        """The debates with a wanted statement, in the run's order."""
+        return [
+            Chosen(number, places)
+            for number, (name, entries) in enumerate(self._debates.items(), start=1)
+            if wanted.debate in (None, str(number), name)
+            and (places := tuple(place for place, entry in entries if wanted.admits(entry)))
+        ]
+
+    def read(self, debates: Sequence[Chosen]) -> Iterator[ShownDebate]:
+        for some in chunked(debates, DEBATES_AT_ONCE):
+            places = sorted(place for debate in some for place in debate.places)
+            of_place = dict(zip(places, self._statements(places), strict=True))
+            for debate in some:
+                yield ShownDebate(debate.number, tuple(of_place[p] for p in debate.places))
+
+    def __str__(self) -> str:
+        entries = [entry for debate in self._debates.values() for _, entry in debate]
+        types = sorted({entry.bias_type for entry in entries})
+        identities = sorted({entry.identity for entry in entries})
+        rounds = max((entry.round for entry in entries), default=0)
+        return (
+            f"{len(self._debates)} debates about {', '.join(types)}, {rounds} rounds, "
+            f"debaters {', '.join(identities)}"
         )
-        return statements
-    return statements_of(folder.read_table(TRANSCRIPTS, STATEMENT_SCHEMA))
+
+    def _rows(self) -> Iterator[Mapping[str, Any]]:
+        if self._ended is not None:
+            yield from map(asdict, self._ended)
+            return
+        for batch in self._folder.read_batches(TRANSCRIPTS, _INDEX):
+            yield from batch.to_pylist()
+
+    def _statements(self, places: Sequence[int]) -> list[Statement]:
+        if self._ended is not None:
+            return [self._ended[place] for place in places]
+        return statements_of(self._folder.read_rows(TRANSCRIPTS, places, STATEMENT_SCHEMA))
 
 
-def chosen_debates(statements: Sequence[Statement], wanted: Wanted) -> list[ShownDebate]:
-    """The debates with a wanted statement, in the run's order."""
-    debates: dict[str, list[Statement]] = {}
-    for statement in statements:
-        debates.setdefault(statement.debate_id, []).append(statement)
-    return [
-        ShownDebate(place, shown)
-        for place, (name, of_debate) in enumerate(debates.items(), start=1)
-        if wanted.debate in (None, str(place), name)
-        and (shown := tuple(s for s in of_debate if wanted.admits(s)))
-    ]
+def _ended_debates(folder: RunFolder) -> list[Statement] | None:
+    """The statements of a run whose debates have not all ended; None where they have."""
+    transcripts, ended = folder.fetched(TRANSCRIPTS), folder.root / ENDED_DEBATES
+    if transcripts.exists() or not ended.exists():
+        return None
+    print(
+        f"{folder.where}: its debates have not finished; these have, in the order of their end",
+        file=sys.stderr,
+    )
+    return ended_so_far(ended)
 
 
-def page(debates: Sequence[ShownDebate], console: Console) -> None:
+def page(debates: Iterable[ShownDebate], console: Console) -> None:
     """Through the reader's pager on a terminal, plain text elsewhere."""
     lines = (line for debate in debates for line in written(debate))
     if not console.is_terminal:
@@ -158,14 +230,3 @@ def _as_dict(debate: ShownDebate) -> dict[str, Any]:
         **{name: rows[0][name] for name in shared},
         "statements": [{k: v for k, v in row.items() if k not in shared} for row in rows],
     }
-
-
-def _what_there_is(statements: Sequence[Statement]) -> str:
-    debates = len({s.debate_id for s in statements})
-    types = sorted({s.bias_type for s in statements})
-    identities = sorted({s.identity for s in statements})
-    rounds = max((s.round for s in statements), default=0)
-    return (
-        f"{debates} debates about {', '.join(types)}, {rounds} rounds, "
-        f"debaters {', '.join(identities)}"
-    )

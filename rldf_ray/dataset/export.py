@@ -6,8 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import pyarrow as pa
-
 from rldf_ray.dataset import DatasetError
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
@@ -30,19 +28,15 @@ class Hub(Protocol):
     ) -> Any: ...  # fmt: skip
 
 
-def tables_of(folder: RunFolder) -> dict[str, pa.Table]:
-    """The data of a run, by name; an imported run need not have all of them.
+def tables_of(folder: RunFolder) -> list[str]:
+    """Names of a run's tables; an imported run need not have all of them.
 
     Raises:
         DatasetError: the data stage has not finished.
     """
     if folder.manifest("data") is None:
         raise DatasetError(f"{folder.root} has no finished data: run `rldf data {folder.root}`")
-    return {
-        name: folder.read_table(f"data/{name}.parquet")
-        for name in TABLES
-        if (folder.root / f"data/{name}.parquet").exists()
-    }
+    return [name for name in TABLES if (folder.root / f"data/{name}.parquet").exists()]
 
 
 def export_files(folder: RunFolder, target: Path, form: Literal["jsonl", "parquet"]) -> list[Path]:
@@ -55,7 +49,7 @@ def export_files(folder: RunFolder, target: Path, form: Literal["jsonl", "parque
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DatasetError(f"{target} exists and is no empty folder: give another destination")
     target.mkdir(parents=True, exist_ok=True)
-    files = [_export_table(folder, name, table, target, form) for name, table in tables.items()]
+    files = [_export_table(folder, name, target, form) for name in tables]
     card = (folder.root / "data/README.md").read_text(encoding="utf-8")
     if form == "jsonl":
         card = card.replace('"parquet"', '"json"').replace(".parquet", ".jsonl")
@@ -85,13 +79,13 @@ def export_to_hub(folder: RunFolder, name: str, hub: Hub, public: bool) -> None:
 
 
 def _export_table(
-    folder: RunFolder, name: str, table: pa.Table, target: Path, form: Literal["jsonl", "parquet"]
+    folder: RunFolder, name: str, target: Path, form: Literal["jsonl", "parquet"]
 ) -> Path:
     path = target / f"{name}.{form}"
     if form == "parquet":
         shutil.copyfile(folder.root / f"data/{name}.parquet", path)
         return path
     with path.open("w", encoding="utf-8") as file:
-        for batch in table.to_batches():
+        for batch in folder.read_batches(f"data/{name}.parquet"):
             file.writelines(json_text(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
     return path

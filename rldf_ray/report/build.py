@@ -18,13 +18,21 @@ from rldf_ray.evaluate.held_out.answers import ANSWER_SCHEMA
 from rldf_ray.plan import Plan
 from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.report.notes import notes_of
-from rldf_ray.report.page import render_page
+from rldf_ray.report.page import render_page, sampled
 from rldf_ray.report.parts import Manifests, read_parts
 from rldf_ray.storage.results import Finish, ResultError, Tokens, finish_of
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, TRAINING
 
 SCHEMA = 1
+TRANSCRIPTS = "data/transcripts.parquet"
+# All that is counted of statements; of a few debates the page shows the rest, too.
+COUNTED = pa.schema(
+    [
+        STATEMENT_SCHEMA.field(name)
+        for name in ("debate_id", "bias_type", "kind", "round", "score", "expected_score", "label")
+    ]
+)
 METRIC_SCHEMA = pa.schema(
     [("stage", pa.string()), ("step", pa.int64()), ("metric", pa.string()), ("value", pa.float64())]
 )
@@ -33,22 +41,25 @@ METRIC_SCHEMA = pa.schema(
 def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """Write report.json, metrics.parquet and report.html; returns the report."""
     manifests = _manifests(folder)
-    statements = _table(folder, "data/transcripts.parquet", STATEMENT_SCHEMA)
+    statements = _table(folder, TRANSCRIPTS, COUNTED, COUNTED)
+    sample = STATEMENT_SCHEMA.empty_table()
+    if statements.num_rows:
+        sample = folder.read_rows(TRANSCRIPTS, sampled(statements))
     answers = _table(folder, "eval/answers.parquet", ANSWER_SCHEMA)
     items = _table(folder, "eval/items.parquet", ITEM_SCHEMA)
     metrics = metrics_table(manifests)
     report = build_report(plan, manifests, statements)
     folder.write_table("metrics.parquet", metrics)
     folder.write_json("report.json", report)
-    folder.write_text("report.html", render_page(report, statements, answers, metrics, items))
+    folder.write_text("report.html", render_page(report, sample, answers, metrics, items))
     return report
 
 
 def report_so_far(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """The content of report.json by what has finished; nothing is written."""
-    for name in ("stages", "data/transcripts.parquet"):
+    for name in ("stages", TRANSCRIPTS):
         folder.fetched(name)
-    statements = _table(folder, "data/transcripts.parquet", STATEMENT_SCHEMA)
+    statements = _table(folder, TRANSCRIPTS, COUNTED, COUNTED)
     return build_report(plan, _manifests(folder), statements)
 
 
@@ -105,9 +116,11 @@ def _history(manifest: Mapping[str, Any], stage: str) -> list[dict[str, float | 
     )
 
 
-def _table(folder: RunFolder, name: str, schema: pa.Schema) -> pa.Table:
+def _table(
+    folder: RunFolder, name: str, schema: pa.Schema, columns: pa.Schema | None = None
+) -> pa.Table:
     exists = (folder.root / name).exists()
-    return folder.read_table(name) if exists else schema.empty_table()
+    return folder.read_table(name, columns) if exists else schema.empty_table()
 
 
 def _stage(plan: Plan, name: str, finish: Finish) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jinja2
 import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 from markupsafe import Markup
 
@@ -15,6 +16,7 @@ from rldf_ray.report.figures import Axis, Curve, Dot, Dots, dot_plot, line_plot
 
 SAMPLE_DEBATES = 4
 SAMPLE_ANSWERS = 8
+BATCH = 16_384
 PPO_CURVES = ("reward", "kl", "clip_fraction", "entropy", "policy_loss", "value_loss")
 
 _templates = jinja2.Environment(
@@ -42,6 +44,17 @@ def render_page(
         ranked=items.num_rows,
         plan=yaml.safe_dump(report["plan"], sort_keys=False),
     )
+
+
+def sampled(statements: pa.Table) -> list[int]:
+    """Places of the statements that `sample_debates` takes."""
+    first: dict[tuple[str, str], str] = {}
+    names = ("bias_type", "kind", "debate_id")
+    for batch in statements.select(names).to_batches(BATCH):
+        for bias_type, kind, debate in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            first.setdefault((bias_type, kind), debate)
+    chosen = pa.array(list(first.values())[:SAMPLE_DEBATES], pa.string())
+    return list(pc.indices_nonzero(pc.is_in(statements["debate_id"], chosen)).to_pylist())
 
 
 def sample_debates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

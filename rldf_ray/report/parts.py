@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
+from array import array
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +32,7 @@ from rldf_ray.storage.results import (
 
 Manifests = Mapping[str, dict[str, Any]]
 Part = dict[str, Any]
+BATCH = 16_384
 
 
 def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
@@ -89,36 +92,54 @@ def _referee(result: AuditResult) -> Part:
 
 
 def _debates(statements: pa.Table, result: DebatesResult) -> Part:
-    rows = statements.to_pylist()
-    labels = [row["label"] for row in rows]
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["bias_type"], row["round"]), []).append(row)
-    scored = [r for r in rows if r["score"] is not None or r["expected_score"] is not None]
+    labels: Counter[str | None] = Counter()
+    rounds: dict[tuple[str, int], _Round] = {}
+    refereed = 0
+    names = ("bias_type", "round", "label", "score", "expected_score")
+    for batch in statements.select(names).to_batches(BATCH):
+        columns = (column.to_pylist() for column in batch.columns)
+        for bias_type, number, label, score, expected in zip(*columns, strict=True):
+            labels[label] += 1
+            refereed += score is not None or expected is not None
+            rounds.setdefault((bias_type, number), _Round()).add(score, expected)
     return {
         "debates": recorded(result.debates, "debates", "debates"),
-        "statements": len(rows),
-        "refereed": len(scored),
-        "high": labels.count("high"),
-        "low": labels.count("low"),
-        "unlabelled": labels.count(None),
+        "statements": statements.num_rows,
+        "refereed": refereed,
+        "high": labels["high"],
+        "low": labels["low"],
+        "unlabelled": labels[None],
         "failures": recorded(result.failures, "debates", "failures"),
         "label_sources": recorded(result.label_sources, "debates", "label_sources"),
         "by_round": [
             {
                 "bias_type": name,
                 "round": number,
-                "mean_score": _mean([r["score"] for r in group]),
-                "mean_expected": _mean([r["expected_score"] for r in group]),
-                "statements": len(group),
+                "mean_score": _mean(found.scores),
+                "mean_expected": _mean(found.expected),
+                "statements": found.statements,
             }
-            for (name, number), group in sorted(groups.items())
+            for (name, number), found in sorted(rounds.items())
         ],
     }
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+class _Round:
+    """Scores of the statements of one round, without those that have none."""
+
+    def __init__(self) -> None:
+        self.statements = 0
+        self.scores = array("d")
+        self.expected = array("d")
+
+    def add(self, score: float | None, expected: float | None) -> None:
+        self.statements += 1
+        for known, value in ((self.scores, score), (self.expected, expected)):
+            if value is not None:
+                known.append(value)
+
+
+def _mean(known: Sequence[float]) -> float | None:
     return sum(known) / len(known) if known else None
 
 

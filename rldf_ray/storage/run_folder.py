@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -178,6 +179,32 @@ class RunFolder:
                     yield batch if schema is None else batch.select(names).cast(schema)
         except (pa.ArrowException, OSError) as error:
             raise self.unreadable(name, " ".join(str(error).split())) from error
+
+    def read_rows(
+        self, name: str, places: Sequence[int], schema: pa.Schema | None = None
+    ) -> pa.Table:
+        """Some rows of a Parquet file, of which the rest is not kept in memory.
+
+        Args:
+            places: of the rows, from 0, ascending.
+            schema: as for `read_table`.
+
+        Raises:
+            RunFolderError, UnreadableFileError: as `read_table`.
+        """
+        wanted = np.asarray(places, dtype=np.int64)
+        last = places[-1] if len(places) else -1
+        taken: list[pa.Table] = []
+        begin = 0
+        for batch in self.read_batches(name, schema):
+            if taken and begin > last:
+                break
+            end = begin + batch.num_rows
+            here = wanted[np.searchsorted(wanted, begin) : np.searchsorted(wanted, end)]
+            if len(here) or not taken:
+                taken.append(pa.Table.from_batches([batch]).take(here - begin))
+            begin = end
+        return pa.concat_tables(taken) if taken else self.read_table(name, schema)
 
     def table_metadata(self, name: str) -> pq.FileMetaData:
         """What a Parquet file says of itself, without reading its rows.

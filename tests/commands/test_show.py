@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from rldf_ray import cli
-from rldf_ray.commands.show import Wanted, chosen_debates, page
+from rldf_ray.commands.show import Contents, ShownDebate, Wanted, page
 from rldf_ray.protocols.transcripts import ENDED_DEBATES, Transcripts
 from rldf_ray.records import STATEMENT_SCHEMA, Statement, table_of
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
@@ -48,8 +48,9 @@ def show(*arguments: str) -> str:
     return result.output
 
 
-def texts(wanted: Wanted) -> list[str]:
-    return [s.text for debate in chosen_debates(STATEMENTS, wanted) for s in debate.statements]
+def chosen_debates(run: Path, wanted: Wanted) -> list[ShownDebate]:
+    contents = Contents(RunFolder(run))
+    return list(contents.read(contents.chosen(wanted)))
 
 
 @pytest.mark.parametrize(
@@ -67,12 +68,12 @@ def texts(wanted: Wanted) -> list[str]:
         (Wanted(debate="7"), []),
     ],
 )
-def test_what_is_wanted_is_shown(wanted: Wanted, found: list[str]) -> None:
-    assert texts(wanted) == found
+def test_what_is_wanted_is_shown(wanted: Wanted, found: list[str], run: Path) -> None:
+    assert [s.text for d in chosen_debates(run, wanted) for s in d.statements] == found
 
 
-def test_debates_keep_their_number_whatever_is_left_out() -> None:
-    (debate,) = chosen_debates(STATEMENTS, Wanted(bias_type="beauty"))
+def test_debates_keep_their_number_whatever_is_left_out(run: Path) -> None:
+    (debate,) = chosen_debates(run, Wanted(bias_type="beauty"))
     assert debate.number == 3
 
 
@@ -94,13 +95,14 @@ def test_control_characters_of_a_model_do_not_reach_the_terminal(run: Path) -> N
 
 
 def test_on_a_terminal_the_pager_gets_the_whole_text_in_colour(
+    run: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     paged: list[str] = []
     monkeypatch.setattr("rich.pager.SystemPager.show", lambda self, content: paged.append(content))
     monkeypatch.delenv("NO_COLOR", raising=False)
     console = Console(file=io.StringIO(), force_terminal=True, color_system="256", width=60)
-    page(chosen_debates(STATEMENTS, Wanted()), console)
+    page(chosen_debates(run, Wanted()), console)
     (content,) = paged
     assert "\x1b[" in content and "A says it again." in content and "\x07" not in content
 

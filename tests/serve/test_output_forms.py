@@ -71,7 +71,9 @@ def test_a_reference_may_be_used_twice_and_lead_nowhere() -> None:
     check_form({"json": {"$ref": "#/$defs/none/0"}}, Limits())
 
 
-@pytest.mark.parametrize("pattern", ["((a?){100}){10}", "((a|b|c|d){90}){10}", "([a-z]{0,100}){10}"])
+@pytest.mark.parametrize(
+    "pattern", ["((a?){100}){10}", "((a|b|c|d){90}){10}", "([a-z]{0,100}){10}"]
+)
 def test_patterns_are_counted_over_the_whole_schema(pattern: str) -> None:
     def schema(number: int) -> dict[str, Any]:
         properties = {f"p{i}": {"type": "string", "pattern": pattern} for i in range(number)}

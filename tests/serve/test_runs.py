@@ -110,3 +110,23 @@ def test_a_table_of_another_kind_and_a_torn_page_are_named(start: Start, tmp_pat
     for part in ("statements", "answers", "report.html"):
         reply = client.get(f"/v1/runs/small/{part}")
         assert reply.status_code == 500 and "cannot be read" in reply.json()["error"]["message"]
+
+
+def test_a_page_comes_from_wherever_its_rows_lie(start: Start, tmp_path: Path) -> None:
+    """Tables are read some rows at a time, and a page may begin in one part and end in another."""
+    written = write_run(tmp_path / "long")
+    folder = RunFolder(written)
+    table = folder.read_table("data/transcripts.parquet")
+    rows = [{**row, "text": f"{i}", "debate_id": f"d{i % 7}"}
+            for i, row in enumerate(table.to_pylist() * 5000)]  # fmt: skip
+    long = pa.Table.from_pylist(rows, schema=table.schema)
+    folder.write_batches("data/transcripts.parquet", long.schema, long.to_batches(4096))
+    client = start(runs=[str(written)]).client
+    wanted = [row["text"] for row in rows if row["bias_type"] == "age"]
+    for offset in (0, 8180, 19_990, 20_000):
+        query = {"bias_type": "age", "offset": offset}
+        found = client.get("/v1/runs/long/statements", params=query).json()
+        assert found["total"] == len(wanted) == 20_000
+        assert [row["text"] for row in found["data"]] == wanted[offset : offset + 50]
+    debate = client.get("/v1/runs/long/debates/d3").json()["data"]
+    assert len(debate) == sum(row["debate_id"] == "d3" for row in rows)

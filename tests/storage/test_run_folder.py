@@ -368,3 +368,31 @@ def test_any_address_is_found_again(
     assert [again.get(a) for a in addresses] == [
         {"address": a, "x": i} for i, a in enumerate(addresses)
     ]
+
+
+@pytest.mark.parametrize("places", [[], [0], [3, 4], [0, 5, 6, 11], [11], [*range(12)]])
+def test_rows_are_read_by_their_places(places: list[int], tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    whole = pa.table({"a": range(12), "b": [str(i) for i in range(12)]})
+    folder.write_batches("t.parquet", whole.schema, whole.to_batches(5))
+    for columns in (None, pa.schema([whole.schema.field("b")])):
+        found = folder.read_rows("t.parquet", places, columns)
+        assert found.column_names == (["a", "b"] if columns is None else ["b"])
+        assert found["b"].to_pylist() == [str(place) for place in places]
+    folder.write_batches("empty.parquet", whole.schema, [])
+    assert folder.read_rows("empty.parquet", []).column_names == ["a", "b"]
+
+
+def test_batches_have_the_columns_asked_for_or_the_file_is_named(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    table = pa.table({"a": range(12), "b": [str(i) for i in range(12)]})
+    folder.write_table("data/pairs.parquet", table)
+    assert [b.num_rows for b in folder.read_batches("data/pairs.parquet", size=5)] == [5, 5, 2]
+    assert folder.table_metadata("data/pairs.parquet").num_rows == 12
+    with pytest.raises(UnreadableFileError, match=r"pairs.parquet .*no column c"):
+        next(folder.read_batches("data/pairs.parquet", pa.schema([("c", pa.string())])))
+    (tmp_path / "data/pairs.parquet").write_bytes(b"PAR1 torn")
+    for read in (lambda: next(folder.read_batches("data/pairs.parquet")),
+                 lambda: folder.table_metadata("data/pairs.parquet")):  # fmt: skip
+        with pytest.raises(UnreadableFileError, match=r"pairs.parquet .*stage data"):
+            read()
