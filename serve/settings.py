@@ -16,6 +16,7 @@ from rldf_ray.plan.request_fields import TemplateValues
 from rldf_ray.plan.saved import saved_plan
 from rldf_ray.plan.section import Section, described
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.yaml_text import read_yaml
 
 # More is not read by the proxy, whoever is there to refuse it.
 MOST_BODY_BYTES = 64 << 20
@@ -259,8 +260,8 @@ def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) 
         models[name] = _policy(source, overrides) if name == "policy" else {"folder": source}
     reward = folder / "reward/model"
     found: dict[str, Any] = {"models": models, "runs": [str(folder.resolve())]}
-    if "chat_template_kwargs" in plan:
-        found["chat_template_kwargs"] = plan["chat_template_kwargs"]
+    if plan.chat_template_kwargs:
+        found["chat_template_kwargs"] = plan.chat_template_kwargs
     if (reward / "config.json").exists():
         found["reward"] = str(reward.resolve())
     if (folder / "referee/calibration.json").exists():
@@ -276,7 +277,7 @@ def settings_of_file(path: Path, overrides: dict[str, Any]) -> Settings:
         SettingsError: it is no such file.
     """
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config = read_yaml(path.read_text(encoding="utf-8"))
         args = config["applications"][0]["args"]
         http = {k: v for k, v in config.get("http_options", {}).items() if k in ("host", "port")}
     except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError) as error:

@@ -15,6 +15,7 @@ import yaml
 
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 from rldf_ray.storage.json_text import exact_json
+from rldf_ray.storage.yaml_text import read_yaml
 
 # The paper's grids (paper 4.3, Figures 8-12), by the names the paper gives its axes.
 PAPER_GRIDS: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -94,7 +95,7 @@ def _axis(text: str, plan: Plan) -> Axis:
 
 def _values(text: str, values: str) -> tuple[Any, ...]:
     try:
-        found = yaml.safe_load(f"[{values}]")
+        found = read_yaml(f"[{values}]")
     except yaml.YAMLError as error:
         raise PlanError(f"--over {text!r}: the values are not a list of YAML values") from error
     if not found:

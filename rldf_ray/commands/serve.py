@@ -14,6 +14,7 @@ from rldf_ray.console import Progress
 from rldf_ray.plan.saved import PLAN, saved_plan
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.yaml_text import read_yaml
 
 progress = Progress()
 serves = typer.Typer(
@@ -170,7 +171,7 @@ def _checkout() -> None:
 
 def _settings(model: str, names: str, set_: list[str], given: dict[str, Any]) -> Any:
     """The settings of a model or run, or the `args` of a Serve config file, with overrides."""
-    from serve.settings import settings_for, settings_of_file
+    from serve.settings import SettingsError, settings_for, settings_of_file
 
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for override in set_:
@@ -179,7 +180,10 @@ def _settings(model: str, names: str, set_: list[str], given: dict[str, Any]) ->
         place = values
         for section in sections:
             place = place.setdefault(section, {})
-        place[field] = yaml.safe_load(text)
+        try:
+            place[field] = read_yaml(text)
+        except yaml.YAMLError as error:
+            raise SettingsError(f"--set {dotted}: the value is not valid YAML: {error}") from error
     if model.endswith((".yaml", ".yml")):
         return settings_of_file(Path(model), values)
     return settings_for(model, tuple(names.split(",")), values)

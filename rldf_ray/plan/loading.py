@@ -16,6 +16,10 @@ from rldf_ray.plan.debating import Endpoint
 from rldf_ray.plan.plan import Plan
 from rldf_ray.plan.section import Section
 from rldf_ray.storage.folders import visible
+from rldf_ray.storage.yaml_text import read_yaml
+
+SHOWN = 200
+"""Characters of a wrong value that a message shows."""
 
 
 class PlanError(UserError):
@@ -39,7 +43,7 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
     if not path.is_file():
         raise PlanError(f"plan {name_or_path!r}: neither a preset ({', '.join(known)}) nor a file")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        values = read_yaml(path.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise PlanError(f"plan {path}: not valid YAML: {error}") from error
     if not isinstance(values, dict):
@@ -62,7 +66,7 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise PlanError(f"--set {override!r}: {section} is a value, not a section")
     try:
-        values[field] = yaml.safe_load(text)
+        values[field] = read_yaml(text)
     except yaml.YAMLError as error:
         raise PlanError(f"--set {override!r}: the value is not valid YAML: {error}") from error
 
@@ -88,8 +92,13 @@ def _explain_one(details: Any) -> str:
     if details["type"] == "extra_forbidden":
         return f"  {where}: no such field; {_nearest(details['loc'])}"
     value = details["input"]
-    shown = "" if isinstance(value, dict | BaseModel) else f" (found {value!r})"
+    shown = "" if isinstance(value, dict | BaseModel) else f" (found {_shown(value)})"
     return f"  {where}: {details['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def _nearest(loc: tuple[int | str, ...]) -> str:

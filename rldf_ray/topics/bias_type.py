@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rldf_ray.errors import UserError
 from rldf_ray.records import Identity
 from rldf_ray.storage.folders import visible
+from rldf_ray.storage.yaml_text import read_yaml
 
 SHIPPED = Path(__file__).parent / "bias_types"
 
@@ -63,7 +64,7 @@ def bias_type(name: str) -> BiasType:
         known = ", ".join(shipped_bias_types())
         raise BiasTypeError(f"bias type {name!r}: neither one of {known} nor a YAML file")
     try:
-        bias_type = BiasType.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        bias_type = BiasType.model_validate(read_yaml(path.read_text(encoding="utf-8")))
     except (ValidationError, yaml.YAMLError) as error:
         raise BiasTypeError(f"bias type file {path}: {error}") from error
     return bias_type.model_copy(update={"name": name})
