@@ -12,6 +12,7 @@ from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Cost
 from rldf_ray.compare.results import MULTIROLE
 from rldf_ray.compare.tables import Cell, Table
+from rldf_ray.storage.csv_cells import text_cell
 
 DIGITS = 3
 DIFFERENCES = "Paired differences on the same items"
@@ -106,7 +107,7 @@ def csv_text(tables: Sequence[Table]) -> str:
         for row in table.rows:
             for column, cell in zip(table.columns, row.cells, strict=True):
                 values = [cell.mean, cell.sd, cell.n, int(cell.best)]
-                writer.writerow([table.number, row.name, column, *values])
+                writer.writerow([table.number, text_cell(row.name), text_cell(column), *values])
     return text.getvalue()
 
 
@@ -130,7 +131,8 @@ def _lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for row in rows:
+        writer.writerow({k: text_cell(v) if isinstance(v, str) else v for k, v in row.items()})
     return text.getvalue()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rldf_ray.evaluate.judge.rubrics import MEASURES, Measure
 from rldf_ray.evaluate.people.sheet import COLUMNS, Sheet, SheetError
+from rldf_ray.storage.csv_cells import from_cell
 
 LISTED = 10
 """Most wrong cells an error names; the rest are counted."""
@@ -57,7 +58,7 @@ def read_ratings(paths: Sequence[Path], sheet: Sheet) -> list[Rating]:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a file, cells without outer blanks."""
+    """The rows of a file, cells without outer blanks and as they were before they were written."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -69,7 +70,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         rows = [
-            {name: (cell or "").strip() for name, cell in row.items() if name in COLUMNS}
+            {name: from_cell((cell or "").strip()) for name, cell in row.items() if name in COLUMNS}
             for row in reader
         ]
     except csv.Error as error:

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from rldf_ray.errors import UserError
 from rldf_ray.evaluate.judge.answers import FreeAnswer
 from rldf_ray.evaluate.judge.rubrics import MEASURES, rubric
+from rldf_ray.storage.csv_cells import text_cell
 from rldf_ray.storage.digest import digest
 
 COLUMNS = ("sheet", "rater", "item", "question", "answer", *MEASURES)
@@ -39,8 +40,6 @@ KEY_SCHEMA = pa.schema(
         ("answer", pa.string()),
     ]
 )
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 _templates = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -102,7 +101,7 @@ def sheet_csv(sheet: Sheet) -> str:
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for item in sheet.items:
-        cells = [_plain(item.question), _plain(item.answer)]
+        cells = [text_cell(item.question), text_cell(item.answer)]
         writer.writerow([sheet.name, "", item.code, *cells, *("" for _ in MEASURES)])
     # Spreadsheet programs take a file without this mark for an 8-bit encoding.
     return "\ufeff" + text.getvalue()
@@ -144,9 +143,3 @@ def read_key(path: Path) -> Sheet:
     fields = ("method", "prompt_id", "bias_type", "prompt", "answer", "repeat", "seed")
     key = tuple((row["item"], FreeAnswer(**{f: row[f] for f in fields})) for row in rows)
     return Sheet(rows[0]["sheet"], tuple(items.values()), key)
-
-
-def _plain(text: str) -> str:
-    """A cell that begins like a formula is executed by spreadsheet programs; an apostrophe keeps
-    it text."""
-    return f"'{text}" if text.startswith(_FORMULA) else text

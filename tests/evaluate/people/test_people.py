@@ -119,6 +119,11 @@ def test_an_answer_that_looks_like_a_formula_stays_text() -> None:
     assert {row["answer"] for row in rows_of(sheet)} == {"'=1+1", "'- a list"}
 
 
+def test_a_rater_whose_name_looks_like_a_formula_is_read_as_it_was_typed(tmp_path: Path) -> None:
+    path = returned(tmp_path, "'@ann", lambda number, row: {"BS": "70"})
+    assert {rating.rater for rating in read_ratings([path], SHEET)} == {"@ann"}
+
+
 def test_markup_in_an_answer_is_text_in_the_form() -> None:
     form = sheet_form(blind_sheet([answer(0, METHODS[0], "<script>alert(1)</script>")], 0))
     assert "<script>alert" not in form and "&lt;script&gt;alert" in form
