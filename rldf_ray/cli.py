@@ -22,7 +22,7 @@ from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.commands.summary import print_report, print_summary
-from rldf_ray.console import Progress
+from rldf_ray.console import Progress, tolerate_narrow_streams, write
 from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 from rldf_ray.plan.saved import saved_plan
@@ -190,7 +190,7 @@ def show(plan: PlanName, set_: Set = [], as_json: AsJSON = False) -> None:  # no
 def validate(plan: PlanName, set_: Set = []) -> None:  # noqa: B006
     """Check a plan's fields, types and values."""
     loaded = load_plan(plan, set_)
-    print(f"{plan}: valid, digest {loaded.digest()}")
+    write(f"{plan}: valid, digest {loaded.digest()}")
 
 
 @plans.command()
@@ -209,6 +209,7 @@ def fields(as_json: AsJSON = False) -> None:
 
 def main(command: Callable[[], None] = app) -> None:
     """Entry point: an expected error is one message on stderr, and its own exit status."""
+    tolerate_narrow_streams()
     try:
         with signals.unwinding():
             command()
@@ -221,10 +222,10 @@ def main(command: Callable[[], None] = app) -> None:
             print(INTERRUPTED, file=sys.stderr)
         raise
     except UserError as error:
-        print(f"{error.heading}: {error}", file=sys.stderr)
+        write(f"{error.heading}: {error}", to_stderr=True)
         sys.exit(error.exit_status)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         advice = "; make room: the same command continues from what was finished" if full else ""
-        print(f"error: {error}{advice}", file=sys.stderr)
+        write(f"error: {error}{advice}", to_stderr=True)
         sys.exit(1)

@@ -7,12 +7,12 @@ bounds neither a request's head nor the time to send it.
 from __future__ import annotations
 
 import asyncio
-import json
 from http import HTTPStatus
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from rldf_ray.storage.json_text import json_text
 from serve.guard import RefusedError
 from serve.settings import MOST_BODY_BYTES
 
@@ -186,7 +186,7 @@ def _too_long() -> RefusedError:
 
 
 def _answer(refusal: RefusedError) -> bytes:
-    body = json.dumps(refusal.content).encode()
+    body = json_text(refusal.content).encode()
     head = (
         f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\n"
         "content-type: application/json\r\n"

@@ -6,7 +6,6 @@ Serve calls `bound` in the process of a proxy before it listens, where the envir
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +13,7 @@ import uvicorn.config
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rldf_ray.storage.json_text import json_text
 from serve.guard import error_content
 
 CALLBACK = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__name__}:bound"}
@@ -93,14 +93,14 @@ def _kind(begun: Message) -> str:
 def _lost_event(debate: bool) -> bytes:
     """The last event of a stream, in the form that the others of its route have."""
     if debate:
-        return f"event: error\ndata: {json.dumps({'message': LOST})}\n\n".encode()
-    return f"data: {json.dumps(error_content(LOST, 'server_error', 'api_lost'))}\n\n".encode()
+        return f"event: error\ndata: {json_text({'message': LOST})}\n\n".encode()
+    return f"data: {json_text(error_content(LOST, 'server_error', 'api_lost'))}\n\n".encode()
 
 
 async def _refuse(
     send: Send, status: int, message: str, headers: list[tuple[bytes, bytes]]
 ) -> None:
-    body = json.dumps(error_content(message, "server_error", "api_lost")).encode()
+    body = json_text(error_content(message, "server_error", "api_lost")).encode()
     fixed = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode("ascii")),

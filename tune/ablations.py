@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.cli import main as entry
+from rldf_ray.console import TextConsole
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import BudgetSpentError
 from rldf_ray.plan import PlanError
@@ -135,7 +135,7 @@ def _report(
 
 
 def _print(report: dict[str, Any], out: Path, pages: int) -> None:
-    console = Console(highlight=False)
+    console = TextConsole()
     table = Table("axis", "value", "repeats", f"{report['metric']} (all types)", "best for")
     for name, axis in report["axes"].items():
         for point in axis["points"]["overall"]:

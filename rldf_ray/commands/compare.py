@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.console import Progress
+from rldf_ray.console import Progress, TextConsole
 from rldf_ray.plan import load_plan
 from rldf_ray.storage.json_text import json_text
 
@@ -156,14 +156,14 @@ def compare(
         audit_pairs=audit_pairs,
     )
     # Tables and JSON go to stdout; what a run tells while it works must not be among JSON.
-    progress = Progress(Console(stderr=as_json, highlight=False, soft_wrap=True))
+    progress = Progress(TextConsole(stderr=as_json, soft_wrap=True))
     other = None if multirole is None else str(multirole.resolve())
     whole = plan_with_items(loaded, folder, items, other)
     result = work.compare(whole, settings, out, progress)
     if as_json:
         print(json_text(result.summary, indent=2))
         return
-    show(result, Console(file=sys.stdout, highlight=False))
+    show(result, TextConsole(file=sys.stdout))
     names = (
         "tables.md, tables.tex, tables.csv, differences.csv, costs.csv, eval/items.parquet, "
         "results.parquet, compare.json"

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from rldf_ray.console import write
 from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.export import export_files, export_to_hub
 from rldf_ray.plan import load_plan
@@ -41,7 +42,7 @@ def export(
     if to is not Form.hub:
         form: Literal["jsonl", "parquet"] = "jsonl" if to is Form.jsonl else "parquet"
         for file in export_files(folder, Path(target), form):
-            print(file)
+            write(str(file))
         return
     token = os.environ.get(TOKEN)
     if not token:
@@ -52,7 +53,7 @@ def export(
     from huggingface_hub import HfApi
 
     export_to_hub(folder, target, HfApi(token=token), public)
-    print(f"dataset {target}, {'public' if public else 'private'}")
+    write(f"dataset {target}, {'public' if public else 'private'}")
 
 
 def import_(
@@ -80,12 +81,12 @@ def import_(
     imported = import_run(loaded, RunFolder.at(out), given, texts_to_avoid(loaded))
     if imported.overlaps_dropped:
         dropped = ", ".join(f"{n} {how}" for how, n in sorted(imported.overlaps_dropped.items()))
-        print(f"left out, as they repeat what the run is evaluated on: {dropped}")
+        write(f"left out, as they repeat what the run is evaluated on: {dropped}")
     if repeats := imported.repeats:
-        print(
+        write(
             f"{repeats.get('duplicate', 0)} rows repeat an earlier one, "
             f"{repeats.get('contradicting', 0)} say something else of the same text: all are kept"
         )
     rows = f"{imported.topics} topics, {imported.statements} statements, {imported.pairs} pairs"
-    print(f"{rows}; go on with")
-    print(f"    {imported.next_command}")
+    write(f"{rows}; go on with")
+    write(f"    {imported.next_command}")

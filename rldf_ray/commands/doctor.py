@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from rldf_ray.console import TextConsole, write
 from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
 from rldf_ray.plan.saved import saved_plan
 from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
@@ -53,7 +54,7 @@ def doctor(
     if as_json:
         print(json_text(_as_dict(checks, stages), indent=2))
     else:
-        console = Console(highlight=False, soft_wrap=True)
+        console = TextConsole(soft_wrap=True)
         _print_checks(console, checks)
         _print_estimate(console, stages, like)
     if not all(check.ok for check in checks):
@@ -74,7 +75,7 @@ def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
         [parameters_of(resolve_model(other.model)) for other in speaking if other != own],
     )
     lines = "\n".join([*arrangement.nodes, arrangement.memory])
-    print(json_text(asdict(arrangement), indent=2) if as_json else lines)
+    write(json_text(asdict(arrangement), indent=2) if as_json else lines)
 
 
 def measured(run: Path) -> tuple[Plan, dict[str, Finish]]:

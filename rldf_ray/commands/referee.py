@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rldf_ray.console import Progress
+from rldf_ray.console import Progress, write
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
@@ -56,7 +56,7 @@ def audit(
     if seeds > 1:
         summary["seeds"] = _over_seeds(loaded, folders)
         run.write_json("audit.json", summary)
-    print(json_text(summary, indent=2) if as_json else "\n".join(_in_words(summary)))
+    write(json_text(summary, indent=2) if as_json else "\n".join(_in_words(summary)))
 
 
 def _over_seeds(plan: Plan, folders: list[Path]) -> dict[str, Any]:

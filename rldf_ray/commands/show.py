@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from more_itertools import chunked
 from rich.console import Console
 from rich.text import Text
 
+from rldf_ray.console import TextConsole, harmless
 from rldf_ray.plan.saved import PLAN, saved_plan
 from rldf_ray.protocols.transcripts import ENDED_DEBATES, ended_so_far
 from rldf_ray.records import STATEMENT_SCHEMA, Label, Statement, statements_of
@@ -108,7 +108,7 @@ def show(
     if as_json:
         print(json_text([_as_dict(shown) for shown in contents.read(debates)], indent=2))
         return
-    page(contents.read(debates), Console(highlight=False, soft_wrap=False))
+    page(contents.read(debates), TextConsole(soft_wrap=False))
 
 
 class Contents:
@@ -200,25 +200,20 @@ def written(debate: ShownDebate) -> Iterator[Text]:
     first = debate.statements[0]
     clue = {True: ", clue shown", False: ", clue withheld"}[first.clue_shown]
     about = f"{first.bias_type}, {first.kind}{clue if first.kind == 'judgement' else ''}"
-    yield Text(f"Debate {debate.number}: {about} ({first.debate_id})", style="bold")
+    yield Text(harmless(f"Debate {debate.number}: {about} ({first.debate_id})"), style="bold")
     yield Text(harmless(first.context), style="italic")
     for statement in debate.statements:
         yield Text()
-        yield Text(_heading(statement), style=STYLES[statement.label])
+        yield Text(harmless(_heading(statement)), style=STYLES[statement.label])
         yield Text(f"  {harmless(statement.text)}")
     yield Text("\n")
-
-
-def harmless(text: str) -> str:
-    """Without control characters: a model's text must not drive the reader's terminal."""
-    return "".join(c for c in text if c == "\n" or unicodedata.category(c) != "Cc")
 
 
 def _heading(s: Statement) -> str:
     score = "no score" if s.score is None else f"said {s.score:g}"
     expected = "" if s.expected_score is None else f", expected {s.expected_score:.2f}"
     rank = "not ranked" if s.rank is None else f"rank {s.rank}"
-    label = f"{s.label} bias" if s.label else harmless(s.failure or "no label")
+    label = f"{s.label} bias" if s.label else s.failure or "no label"
     return f"Round {s.round}, {s.identity}: {score}{expected}, {rank}, {label}"
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rldf_ray.console import write
 from rldf_ray.plan import TREE_TOKENS, PlanError, endpoint_at
 from rldf_ray.storage.json_text import json_text
 
@@ -168,7 +169,7 @@ def bbq_hard(
     rows = hard_items(evaluation)
     lines = "".join(json_text(row) + "\n" for row in rows)
     RunFolder(out.resolve().parent).write_text(out.name, lines)
-    print(f"{len(rows)} of {len(item_set.items)} items are hard for {model}: {out}")
+    write(f"{len(rows)} of {len(item_set.items)} items are hard for {model}: {out}")
 
 
 COMMANDS = {"bbq": bbq, "bbq-hard": bbq_hard}

@@ -27,7 +27,8 @@ def _whole(given: Any) -> Any:
 
 
 def _index(given: Any) -> Any:
-    """A text that is a number is an index as well, and no answer's text."""
+    """A text such as "1.0" is an index as well. "1" may be what a model said of what it was shown,
+    and stays a text."""
     if isinstance(given, str) and _NUMBER.fullmatch(given):
         number = float(given)
         if number not in (0, 1, 2):
@@ -36,7 +37,7 @@ def _index(given: Any) -> Any:
     return _whole(given)
 
 
-_NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d*)?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?\d+\.\d+\s*", re.ASCII)
 
 Whole = Annotated[int, BeforeValidator(_whole)]
 Place = Annotated[int, Field(ge=0, le=2), BeforeValidator(_whole)]

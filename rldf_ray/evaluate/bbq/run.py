@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.console import Progress, table_console
+from rldf_ray.console import Progress, TextConsole, table_console, write
 from rldf_ray.engines.endpoint_answers import is_endpoint, remembering
 from rldf_ray.evaluate.bbq.ask import (
     DType,
@@ -82,20 +80,20 @@ def scored(
 
     given = read_predictions(path, folder, only)
     if given.unscored:
-        print(
+        write(
             f"{given.unscored} items of {only} are of categories that {path} says nothing about: "
             "they are not scored",
-            file=sys.stderr,
+            to_stderr=True,
         )
     digits = sum(
         text.strip() in ("0", "1", "2") and given.predictions[key] is None
         for key, text in given.texts.items()
     )
     if digits:
-        print(
+        write(
             f"{digits} predictions of {path} are the text of a digit, which is no option: they "
             "count as unparsed; an index is a number without quotes",
-            file=sys.stderr,
+            to_stderr=True,
         )
     answers = {
         key: Answer(prediction, text=given.texts.get(key))
@@ -117,7 +115,7 @@ def evaluate(request: Request, items: BBQSet, out: RunFolder) -> Evaluation:
 
     check_mode(request.model, request.mode)
     prompts = asked_items(items.items, request.mode, request.permute, request.seed)
-    progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
+    progress = Progress(TextConsole(stderr=True, soft_wrap=True))
     with progress.bar("BBQ items", len(items.items)) as bar:
         if is_endpoint(request.model):
             answers = _from_endpoint(request, items, prompts, out, progress, bar.advance)

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from rich.console import Console
 
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 from rldf_ray.cluster.provenance import provenance
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.console import Progress
+from rldf_ray.console import Progress, TextConsole
 from rldf_ray.engines.checks import check_endpoint, check_model
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.evaluate.judge.answers import AnswersError, FreeAnswer, read_answers, sampled
@@ -239,7 +238,7 @@ def speaking_placement(plan: Plan, resources: Resources) -> Placement:
 @contextmanager
 def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
     """The judge, with Ray where it runs on engines."""
-    progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
+    progress = Progress(TextConsole(stderr=True, soft_wrap=True))
     judge = plan.speaker_of("referee")
     behind = _behind(str(judge), plan)
     if judge.paid:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.console import Progress, table_console
+from rldf_ray.console import Progress, TextConsole, table_console, write
 from rldf_ray.engines.endpoint_answers import is_endpoint, remembering
 from rldf_ray.evaluate.bbq.ask import DType, check_mode
 from rldf_ray.evaluate.bbq.prompt import Mode
@@ -51,7 +49,7 @@ def write_queries(data: Path, number: int, seed: int, path: Path) -> None:
     queries = load_multirole(data, number, seed)
     text = written_queries(queries, seed)
     RunFolder(path.resolve().parent).write_text(path.name, text)
-    print(f"{len(queries.queries)} queries: {path}")
+    write(f"{len(queries.queries)} queries: {path}")
 
 
 def scored(path: Path, data: Path, number: int, seed: int) -> MultiroleEvaluation:
@@ -59,11 +57,11 @@ def scored(path: Path, data: Path, number: int, seed: int) -> MultiroleEvaluatio
     queries = load_multirole(data, number, seed, bias_types_in(path))
     given = read_multirole_predictions(path, queries)
     if given.ignored:
-        print(
+        write(
             f"{given.ignored} lines of {path} are about rows that are not in this sample "
             f"(--queries {number}, --seed {seed}); a larger --queries takes more rows, but none "
             "that repeats another",
-            file=sys.stderr,
+            to_stderr=True,
         )
     return MultiroleEvaluation(
         model=path.stem,
@@ -79,7 +77,7 @@ def evaluate(request: Request, data: Path, number: int, out: RunFolder) -> Multi
     """Ask the model; what an endpoint has answered is kept in `out` and not asked again."""
     check_mode(request.model, request.mode)
     queries = load_multirole(data, number, request.seed)
-    progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
+    progress = Progress(TextConsole(stderr=True, soft_wrap=True))
     with progress.bar("queries", len(queries.queries)) as bar:
         if not is_endpoint(request.model):
             return evaluate_folder(

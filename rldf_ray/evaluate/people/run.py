@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.console import table_console
+from rldf_ray.console import table_console, write
 from rldf_ray.evaluate.judge.answers import AnswersError, read_answers, sampled
 from rldf_ray.evaluate.judge.rubrics import MEASURES
 from rldf_ray.evaluate.people.ratings import read_ratings
@@ -53,10 +53,10 @@ def export(
         folder.write_text(f"{FOR_RATERS}/sheet.csv", sheet_csv(sheet)),
         folder.write_text(f"{FOR_RATERS}/form.html", sheet_form(sheet)),
     ]
-    print(f"{len(sheet.items)} answers; give every rater one of these two:")
+    write(f"{len(sheet.items)} answers; give every rater one of these two:")
     for path in written:
-        print(f"  {path}")
-    print(f"and keep from them who wrote what: {folder.root / 'key.parquet'}")
+        write(f"  {path}")
+    write(f"and keep from them who wrote what: {folder.root / 'key.parquet'}")
 
 
 def imported(files: Sequence[Path], key: Path, out: Path, seed: int) -> dict[str, Any]:

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
-from rich.console import Console
 from rich.table import Table
 
 from rldf_ray.cluster.placement import Placement, place
 from rldf_ray.cluster.provenance import provenance
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.console import Progress
+from rldf_ray.console import Progress, TextConsole
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.evaluate.bbq.ask import model_folder
 from rldf_ray.evaluate.self_identification.figures import LABELS, PLACES, draw_attention, draw_named
@@ -73,7 +72,7 @@ def identify(request: Request, pairs: Sequence[QuestionAnswer], out: Path) -> di
     weights = None if endpoint else model_folder(request.model)
     revision = None if weights is None else weights_revision(weights)
     plan = _plan(request, weights)
-    progress = Progress(Console(stderr=True, highlight=False, soft_wrap=True))
+    progress = Progress(TextConsole(stderr=True, soft_wrap=True))
     with folder.locked():
         namings = _namings(plan, revision, folder, pairs, request.samples, progress)
         result: dict[str, Any] = {
@@ -193,7 +192,7 @@ def leave(result: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print(json_text(result, indent=2))
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = TextConsole(soft_wrap=True)
     console.print(table(result))
     console.print(result["verdict"], markup=False)
     console.print(f"every reply, summary and figures: {result['written']}", markup=False)
