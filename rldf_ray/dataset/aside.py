@@ -23,7 +23,8 @@ class Aside:
     """
 
     def __init__(self, schema: pa.Schema, near: Path) -> None:
-        folder = next(path for path in near.absolute().parents if path.is_dir())
+        place = near.absolute()
+        folder = next(path for path in (place, *place.parents) if path.is_dir())
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - as long as this object
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         self._writer = pa.ipc.new_stream(self._file, schema, options=options)

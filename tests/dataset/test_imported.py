@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +237,33 @@ def test_pairs_may_be_plain_or_conversational(tmp_path: Path) -> None:
     assert plain["prompt"] == messages[1:] and talk["prompt"] == messages
     assert plain["chosen"] == talk["chosen"] == answer
     assert plain["topic_id"] == talk["topic_id"]
+
+
+@pytest.mark.parametrize("kind", ["transcripts", "pairs"])
+def test_no_more_rows_than_a_batch_are_in_memory(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, alive, most = 10, weakref.WeakSet[Any](), 0
+    monkeypatch.setattr("rldf_ray.dataset.given_transcripts.BATCH", size)
+    monkeypatch.setattr("rldf_ray.dataset.given_pairs.BATCH", size)
+
+    def rows() -> Iterator[Any]:
+        nonlocal most
+        for i in range(200):
+            row: Any = (
+                TranscriptRow(**said(f"{i}", i % 11))
+                if kind == "transcripts"
+                else PairRow.model_validate({**PAIR, "chosen": f"{i}"})
+            )
+            alive.add(row)
+            most = max(most, len(alive))
+            yield row
+
+    near = tmp_path / "run"
+    if kind == "transcripts":
+        given = GivenTranscripts(rows(), PLAN, near)
+        written = sum(batch.num_rows for batch in given.statements(list(given.topics)))
+    else:
+        written = sum(batch.num_rows for batch in GivenPairs(rows(), near).pairs())
+    assert written == 200 and most <= 2 * size + 2
+    assert list(tmp_path.iterdir()) == []
