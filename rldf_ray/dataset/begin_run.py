@@ -11,7 +11,7 @@ topics are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,15 @@ from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.given_files import checked_rows
 from rldf_ray.dataset.given_pairs import GivenPairs
 from rldf_ray.dataset.given_transcripts import DebateCounts, GivenTranscripts
-from rldf_ray.dataset.imported import PairRow, R, TopicRow, TranscriptRow, topics_from, without
+from rldf_ray.dataset.imported import (
+    PairRow,
+    R,
+    TopicRow,
+    TranscriptRow,
+    bias_type_problem,
+    topics_from,
+    without,
+)
 from rldf_ray.dataset.preference_data import describe_data, prompts_table
 from rldf_ray.dataset.repeats import Repeat, Repeats
 from rldf_ray.plan import Plan
@@ -81,7 +89,7 @@ class _Apart:
 
     def topics(self, path: Path, plan: Plan, repeats: Repeats) -> list[Topic]:
         """Topics of a file that repeat no item; nor, unless held out themselves, a held-out one."""
-        topics = topics_from(self.rows(path, TopicRow), plan, repeats)
+        topics = topics_from(self.rows(path, TopicRow, also=_of_plan(plan)), plan, repeats)
         overlaps = overlaps_with_held_out(topics)
         return [t for t, o in zip(topics, overlaps, strict=True) if not self._repeats(o)]
 
@@ -100,11 +108,17 @@ class _Apart:
             raise _nothing_left(path)
         return kept
 
-    def rows(self, path: Path, model: type[R], held_out: Sequence[Topic] = ()) -> Iterator[R]:
+    def rows(
+        self,
+        path: Path,
+        model: type[R],
+        held_out: Sequence[Topic] = (),
+        also: Callable[[R], str | None] = lambda row: None,
+    ) -> Iterator[R]:
         """Rows of a file that repeat no item; and none of `held_out`, or what it is asked in."""
         others = _asked_about(held_out)
         kept = 0
-        for row in checked_rows(path, model):
+        for row in checked_rows(path, model, also):
             if not self._repeats(self.evaluated.overlap_of(*row.asked)) and not self._repeats(
                 others.overlap_of(*row.asked)
             ):
@@ -117,6 +131,10 @@ class _Apart:
         if overlap is not None:
             self.dropped[overlap] += rows
         return overlap is not None
+
+
+def _of_plan(plan: Plan) -> Callable[[TopicRow | TranscriptRow], str | None]:
+    return lambda row: bias_type_problem(row, plan)
 
 
 def _asked_about(topics: Sequence[Topic]) -> EvaluationTexts:
@@ -184,7 +202,7 @@ def _new(folder: RunFolder) -> Iterator[None]:
 def _begin_with_transcripts(
     plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
 ) -> Imported:
-    given = GivenTranscripts(checked_rows(path, TranscriptRow), plan, folder.root)
+    given = GivenTranscripts(checked_rows(path, TranscriptRow, _of_plan(plan)), plan, folder.root)
     prompted = without(_prompted(plan, listed, apart), given.topics.values())
     debated = apart.debated(path, given, by_split(prompted, "eval"))
     topics = [*debated, *prompted]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,8 +22,13 @@ SHOWN = 60
 R = TypeVar("R", bound=BaseModel)
 
 
-def checked_rows(path: Path, model: type[R]) -> Iterator[R]:
+def checked_rows(
+    path: Path, model: type[R], also: Callable[[R], str | None] = lambda row: None
+) -> Iterator[R]:
     """The rows of a .jsonl or .parquet file; what was made of them counts once all have been read.
+
+    Args:
+        also: what else is wrong with a row that is one of `model`.
 
     Raises:
         DatasetError: at the end: it is empty, or has wrong rows: the first ones, with their line
@@ -34,6 +39,8 @@ def checked_rows(path: Path, model: type[R]) -> Iterator[R]:
     empty, more = True, 0
     for place, validated in _validated(path, model):
         empty = False
+        if not isinstance(validated, list) and (problem := also(validated)):
+            validated = [problem]  # noqa: PLW2901
         if isinstance(validated, list):
             more += max(0, len(validated) - (NAMED - len(wrong)))
             wrong += [f"{place}: {problem}" for problem in validated[: NAMED - len(wrong)]]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from more_itertools import batched
 
 from rldf_ray.dataset.aside import BATCH, Aside
-from rldf_ray.dataset.imported import IMPORTED, TranscriptRow, check_bias_type
+from rldf_ray.dataset.imported import IMPORTED, TranscriptRow
 from rldf_ray.dataset.repeats import Hashes, Repeats
 from rldf_ray.plan import Plan
 from rldf_ray.records import STATEMENT_SCHEMA, Label, LabelSource, Topic, context_of, topic_id
@@ -41,14 +41,13 @@ class GivenTranscripts:
         rows_on: numbers of rows by topic.
 
     Raises:
-        DatasetError: a bias type is not the plan's; or what the rows raise.
+        what the rows raise.
     """
 
     def __init__(self, rows: Iterable[TranscriptRow], plan: Plan, near: Path) -> None:
         self.topics: dict[str, Topic] = {}
         self.rows_on: Counter[str] = Counter()
         self.repeats = Repeats()
-        self._plan = plan
         self._aside = Aside(STATEMENT_SCHEMA, near)
         self._rounds = _Rounds(Threshold(plan.referee.threshold_kind, plan.referee.threshold))
         run_id = plan.digest()
@@ -59,8 +58,6 @@ class GivenTranscripts:
 
     def _add(self, row: TranscriptRow) -> None:
         name = topic_id(row.bias_type, row.topic)
-        if name not in self.topics:
-            check_bias_type(row.bias_type, self._plan)
         self.topics[name] = _topic(row)
         self.rows_on[name] += 1
         self.repeats.add((row.bias_type, row.topic, row.text), (row.score, row.label))

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.conversations import Answered, Asked, Preference, preference
 from rldf_ray.dataset.repeats import Repeats
 from rldf_ray.dataset.texts import AnyText, Text
@@ -111,15 +110,11 @@ def topics_from(
 
     Args:
         repeats: counts the others.
-
-    Raises:
-        DatasetError: a bias type is not the plan's.
     """
     topics: dict[str, Topic] = {}
     for row in rows:
         if repeats is not None:
             repeats.add((row.bias_type, row.text), row)
-        check_bias_type(row.bias_type, plan)
         name = topic_id(row.bias_type, row.text)
         topics[name] = Topic(
             topic_id=name,
@@ -143,11 +138,11 @@ def without(topics: Iterable[Topic], taken: Iterable[Topic]) -> list[Topic]:
     return [replace(t, split="ppo") if t.split == "debate" else t for t in left]
 
 
-def check_bias_type(name: str, plan: Plan) -> None:
-    """
-    Raises:
-        DatasetError: a bias type is not the plan's.
-    """
-    if name not in plan.bias_types:
-        allowed = ", ".join(plan.bias_types)
-        raise DatasetError(f"bias type {name!r} is not in the plan, which has {allowed}")
+def bias_type_problem(row: TopicRow | TranscriptRow, plan: Plan) -> str | None:
+    """What is wrong with a row whose bias type is not the plan's."""
+    if row.bias_type in plan.bias_types:
+        return None
+    return (
+        f"bias_type: not in the plan (found {row.bias_type!r}); allowed: "
+        f"{', '.join(plan.bias_types)}, or another in the plan's bias_types"
+    )

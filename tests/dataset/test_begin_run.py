@@ -157,6 +157,14 @@ def test_a_file_of_nothing_but_evaluation_items_is_refused(tmp_path: Path) -> No
         ({}, "nothing to import"),
         ({"transcripts": STATEMENTS, "pairs": PAIRS}, "not both"),
         ({"pairs": [{**PAIRS[0], "chosen": 3}]}, "line 1: chosen"),
+        (
+            {"transcripts": [*STATEMENTS, {**STATEMENTS[0], "bias_type": "shoes"}]},
+            (
+                r"transcripts.jsonl:\n  line 11: bias_type: not in the plan \(found 'shoes'\); "
+                "allowed: age, profession"
+            ),
+        ),
+        ({"topics": [*TOPICS, {**TOPICS[0], "bias_type": "shoes"}]}, "line 7: bias_type: not in"),
         ({"topics": TOPICS[:2], "pairs": PAIRS}, "no topic is left for the eval split"),
     ],
 )

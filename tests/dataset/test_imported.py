@@ -142,15 +142,6 @@ def test_a_scene_that_will_not_do_is_told(changes: Any, told: str, tmp_path: Pat
         read_rows(jsonl(tmp_path, {**JUDGEMENT, **changes}), TopicRow)
 
 
-def test_a_bias_type_that_is_not_the_plans_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        DatasetError, match=r"'shoes' is not in the plan, which has age, profession"
-    ):
-        topics_from([TopicRow(bias_type="shoes", text="Should laces go")], PLAN)
-    with pytest.raises(DatasetError, match="'shoes'"):
-        statements_from([TranscriptRow(**said("a", 1, bias_type="shoes"))], PLAN, tmp_path)
-
-
 def test_a_statement_is_labelled_by_the_plans_threshold_unless_its_label_is_given(
     tmp_path: Path,
 ) -> None:
