@@ -108,7 +108,7 @@ def _plan_of(out: str, plan: str | None, overrides: list[str]) -> Plan:
     if not saved.exists():
         raise PlanError(f"{out} has no plan.yaml: give --plan to begin a run there")
     saved_plan(folder)
-    return load_plan(str(saved), overrides)
+    return load_plan(str(saved), overrides, saved=True)
 
 
 @app.command()

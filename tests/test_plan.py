@@ -21,6 +21,7 @@ from rldf_ray.plan import (
     presets,
 )
 from rldf_ray.topics.bias_type import bias_type
+from tests.fakes import plan_with
 
 FIELDS = list(plan_fields())
 NUMBERS = [f.path for f in FIELDS if {"int", "float"} & set(f.type.split(" | "))]
@@ -421,3 +422,17 @@ def test_an_address_may_have_other_parameters() -> None:
 def test_a_seed_that_no_library_takes_is_refused_at_once() -> None:
     assert load_plan("smoke", [f"seed={2**31 - 1}"]).seed == 2**31 - 1
     assert "less than or equal to" in error_of(f"seed={2**32}")
+
+
+def test_a_plan_that_an_earlier_version_saved_is_read_as_it_was_meant(tmp_path: Path) -> None:
+    """It has the digest that the run's stages have, so the run is still that plan's."""
+    before = plan_with("debate.unknown=bbq")
+    values = before.model_dump(mode="json")
+    for field in ("protocol", "unknown"):
+        del values["debate"][field]
+    del values["sft"]["held_out_share"]
+    path = tmp_path / "plan.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    assert load_plan(str(path), saved=True).digest() == before.digest()
+    assert load_plan(str(path), ["debate.unknown=own"], saved=True).debate.unknown == "own"
+    assert load_plan(str(path)).debate.unknown == "own"

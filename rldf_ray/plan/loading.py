@@ -32,8 +32,12 @@ def presets() -> dict[str, Path]:
     return {path.stem: path for path in visible(folder, "*.yaml")}
 
 
-def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
+def load_plan(name_or_path: str, overrides: Sequence[str] = (), *, saved: bool = False) -> Plan:
     """Read a preset or a YAML file and apply `section.field=value` overrides.
+
+    Args:
+        saved: it is a run's own plan; an earlier version may have written it, and fields that it
+            lacks are read as they were meant then.
 
     Raises:
         PlanError: no such plan, not YAML, or wrong fields; the message lists all of them.
@@ -48,6 +52,8 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = ()) -> Plan:
         raise PlanError(f"plan {path}: not valid YAML: {error}") from error
     if not isinstance(values, dict):
         raise PlanError(f"plan {path}: expected fields, found {type(values).__name__}")
+    if saved:
+        values = Plan.with_added_fields(values)
     for override in overrides:
         _apply_override(values, override)
     try:

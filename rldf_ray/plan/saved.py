@@ -58,7 +58,7 @@ def saved_plan(folder: RunFolder) -> Plan:
 def _load(path: Path) -> Plan:
     if not path.read_bytes().strip():
         raise RunFolderError(f"{path} is empty: put the plan back that the run was begun with")
-    return load_plan(str(path))
+    return load_plan(str(path), saved=True)
 
 
 def check_stages(plan: Plan, folder: RunFolder) -> None:
