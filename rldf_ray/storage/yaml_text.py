@@ -9,13 +9,15 @@ from typing import Any
 
 import yaml
 
+from rldf_ray.errors import UserError
+
 LONGEST = 1_000_000
 """Characters of a text."""
 MOST = 100_000
 """Values that a text may stand for, with its aliases written out."""
 
 
-class OversizedError(yaml.YAMLError):
+class OversizedError(UserError, yaml.YAMLError):
     """A text is longer, deeper, or stands for more than anybody writes by hand."""
 
 
