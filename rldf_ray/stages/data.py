@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from rldf_ray.dataset.judged import judged_statements
 from rldf_ray.dataset.preference_data import PreferenceData, preference_data, write_data
-from rldf_ray.plan import Plan
 from rldf_ray.records import (
     TOPIC_SCHEMA,
-    Topic,
     topics_of,
 )
 from rldf_ray.stages.run import Run, StageError
 from rldf_ray.storage.results import DataResult
 
-Changed = Callable[[PreferenceData, Mapping[str, Topic], Plan], PreferenceData]
 
-
-def as_made(made: PreferenceData, topics: Mapping[str, Topic], plan: Plan) -> PreferenceData:
-    """The data as it is."""
-    return made
-
-
-def data(run: Run, changed: Changed = as_made) -> DataResult:
-    """Transcripts -> data/sft, pairs, prompts, with a dataset card.
-
-    Args:
-        changed: what becomes of the data, and of the topics by id, before it is written.
-    """
+def data(run: Run) -> DataResult:
+    """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
     statements = list(judged_statements(run.folder))
-    listed = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))
-    topics = {topic.topic_id: topic for topic in listed}
-    made = changed(preference_data(statements, topics, run.plan.data), topics, run.plan)
+    topics = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))
+    made = preference_data(statements, {topic.topic_id: topic for topic in topics}, run.plan.data)
     _check_data(made)
     result = write_data(run.folder, run.plan, made)
     for warning in made.quality.warnings():

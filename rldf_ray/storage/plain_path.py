@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 
 from rldf_ray.errors import UserError
+from rldf_ray.storage.cache import cache_root
 from rldf_ray.storage.digest import digest
-from rldf_ray.storage.mirror import cache_root
 
 PATTERN = re.compile(r"[*?\[\]]|::")
 

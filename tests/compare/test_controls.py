@@ -9,7 +9,7 @@ import pytest
 
 from rldf_ray.compare.answers import MethodRun, _as_asked
 from rldf_ray.compare.method import Method, known_methods, methods_of
-from rldf_ray.compare.methods.gold_sft import with_right_answers
+from rldf_ray.compare.methods.gold_sft import answered_rows
 from rldf_ray.compare.methods.rlaif import SampledAnswers, answerers_of
 from rldf_ray.compare.methods.rlaif_instructed import instructed_answerers_of
 from rldf_ray.compare.methods.rldf_unheard import unheard_of
@@ -144,8 +144,9 @@ def test_right_answers_take_the_place_of_what_the_row_sft_learns_from() -> None:
     statements = held(multirole, RecordingModel())
     topics = {topic.topic_id: topic for topic in TOPICS}
     made = preference_data(statements, topics, PLAN.data)
-    gold = with_right_answers(made, topics, PLAN).sft.to_pylist()
-    scenes = [row for row in made.sft.to_pylist() if row["kind"] == "judgement"]
+    said = [row for batch in made.sft() for row in batch.to_pylist()]
+    gold = answered_rows(said, topics, PLAN)
+    scenes = [row for row in said if row["kind"] == "judgement"]
     assert len(scenes) > 0
     assert [row["prompt"] for row in gold] == [row["prompt"] for row in scenes]
     for row in gold:
