@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.goals import RESULTS
+from rldf_ray.plan import TREE_TOKENS
 
 PAGE = Path(__file__).parent / "README.md"
 
@@ -33,11 +34,11 @@ in one run.
 def _eval_note(figures: Mapping[str, Any]) -> str:
     bbq = figures["bbq"]
     by_size = bbq["items_per_s_by_tree_tokens"]
-    default = figures["ratio"] * by_size["512"] / bbq["items_per_s"]
+    default = figures["ratio"] * by_size[str(TREE_TOKENS)] / bbq["items_per_s"]
     sizes = ", ".join(f"{speed:.1f} with {size}" for size, speed in by_size.items())
     return (
         f"Items a second by the tokens of a tree: {sizes}. The value is of {bbq['tree_tokens']} "
-        f"tokens; with 512, the default, it is {default:.1f}."
+        f"tokens; with {TREE_TOKENS}, the default, it is {default:.1f}."
     )
 
 

@@ -58,8 +58,10 @@ With these values a plan's digest is what it was, so runs and stores begun befor
 """
 
 TREE_TOKENS = 512
-"""Tokens of a forward pass when answers are ranked, where nothing else is asked for: the size that
-`benchmarks.eval` measured as the quickest, over both models that it was run with."""
+"""Tokens of a forward pass when answers are ranked, where nothing else is asked for.
+
+`benchmarks.eval` measures several.
+"""
 
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
