@@ -39,7 +39,7 @@ def completions_of(reply: Reply, request: ChatRequest, model: str) -> tuple[Comp
             revision=reply.system_fingerprint or reply.model or model,
             logprobs=_token_logprobs(choice) if request.logprobs else None,
             choice_probabilities=_choice_probabilities(choice, request, said),
-            refusal=_refusal(choice),
+            refusal=_refusal(choice, said),
         )
         for choice, usage, said in zip(reply.choices, usages, spoken, strict=True)
     )
@@ -62,8 +62,8 @@ def _text(text: str, request: ChatRequest) -> str:
     return text if fenced is None else fenced[1]
 
 
-def _refusal(choice: Choice) -> str | None:
-    if answer_text(choice.message).strip() or not _FILTERED.search(choice.finish_reason or ""):
+def _refusal(choice: Choice, said: Spoken) -> str | None:
+    if said.answer.strip() or not _FILTERED.search(choice.finish_reason or ""):
         return None
     return f"the content filter let no answer through (finish_reason {choice.finish_reason!r})"
 

@@ -284,7 +284,7 @@ def test_a_filter_that_answers_with_200_refuses_one_item(server: Server) -> None
     assert second.refusal is None
 
 
-@pytest.mark.parametrize("content", [None, "", " "])
+@pytest.mark.parametrize("content", [None, "", " ", "<think>He may be</think>"])
 def test_an_answer_that_the_filter_took_is_that_items_refusal(
     server: Server, caplog: pytest.LogCaptureFixture, content: str | None
 ) -> None:
