@@ -21,6 +21,7 @@ from ray.serve.llm.deployment import LLMServer
 
 from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.models.chat_template import ChatTemplate, ChatTemplateError, chat_template
+from serve.compiling import MOST_S, Compiling
 from serve.engines import GONE, Adapter, EngineRequest, Piece, error_piece, is_error, piece_of
 from serve.pacing import Pace
 from serve.scripted import ScriptedEngine
@@ -50,6 +51,7 @@ class ServedModel(LLMServer):
         self._loading = asyncio.Lock()
         self._adapters: set[str] = set()
         self._template: ChatTemplate | None = None
+        self._compiling = Compiling(self._folder)
         await super().__init__(llm_config)
 
     async def generate(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
@@ -95,6 +97,10 @@ class ServedModel(LLMServer):
         from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest
 
         body = {**request.body, "model": self._name(request)}
+        form = body.get("structured_outputs") or {}
+        if "json" in form and not await self._compiling.in_time(form["json"]):
+            yield error_piece(f"the schema takes over {MOST_S} s to compile: simplify it", 400)
+            return
         chat = request.kind == "chat"
         if chat:
             body["messages"] = (await self._chat_template()).shown(body["messages"])
