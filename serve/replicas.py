@@ -23,6 +23,7 @@ from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.models.chat_template import ChatTemplate, ChatTemplateError, chat_template
 from serve.compiling import MOST_S, Compiling
 from serve.engines import GONE, Adapter, EngineRequest, Piece, error_piece, is_error, piece_of
+from serve.output_forms import is_cheap
 from serve.pacing import Pace
 from serve.scripted import ScriptedEngine
 from serve.store import verify
@@ -97,8 +98,8 @@ class ServedModel(LLMServer):
         from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest
 
         body = {**request.body, "model": self._name(request)}
-        form = body.get("structured_outputs") or {}
-        if "json" in form and not await self._compiling.in_time(form["json"]):
+        schema = (body.get("structured_outputs") or {}).get("json") or {}
+        if not is_cheap(schema) and not await self._compiling.in_time(schema):
             yield error_piece(f"the schema takes over {MOST_S} s to compile: simplify it", 400)
             return
         chat = request.kind == "chat"

@@ -67,9 +67,10 @@ async def test_a_replica_refuses_what_takes_long_before_its_engine_has_it(
     replica = object.__new__(replicas.ServedModel)
     monkeypatch.setattr(replicas.ServedModel, "_name", lambda self, request: "policy")
     replica._compiling = Never()
-    body = {"prompt": "x", "structured_outputs": {"json": {"type": "string"}}}
+    schema = pattern("([a-z]?){100}")
+    body = {"prompt": "x", "structured_outputs": {"json": schema}}
     pieces = [piece async for piece in replica._answer(EngineRequest("completion", body))]
-    assert tried == [{"type": "string"}]
+    assert tried == [schema]
     assert [
         (piece["error"]["code"], "compile" in piece["error"]["message"]) for piece in pieces
     ] == [(400, True)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.wrong_requests import nested
-from serve.output_forms import OutputFormError, check_form
+from serve.output_forms import OutputFormError, check_form, is_cheap
 from serve.settings import Limits
 
 PERSON = {
@@ -92,3 +92,20 @@ def test_counts_are_counted_over_the_whole_schema() -> None:
     parts = [{"type": "string", "maxLength": 1000}] * 100
     with pytest.raises(OutputFormError, match="written out"):
         check_form({"json": {"anyOf": parts}}, Limits())
+
+
+@pytest.mark.parametrize(
+    ("schema", "cheap"),
+    [
+        ({}, True),
+        ({"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(400)}}, True),
+        ({"type": "array", "items": {"type": "integer"}, "maxItems": 50}, True),
+        ({"type": "string", "pattern": "[a-z]{3}"}, True),
+        ({"type": "string", "pattern": "(.?){60}"}, False),
+        ({"type": "string", "pattern": "(.?.?){55}"}, False),
+        ({"type": "string", "pattern": ".?" * 250}, False),
+        ({"type": "string", "maxLength": 500}, False),
+    ],
+)
+def test_what_may_take_long_to_compile_is_known(schema: dict[str, Any], cheap: bool) -> None:
+    assert is_cheap(schema) is cheap
