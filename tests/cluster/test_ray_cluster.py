@@ -44,34 +44,6 @@ def test_a_worker_that_does_not_end_by_itself_is_ended_with_its_cluster(tmp_path
     assert not psutil.pid_exists(int(done.stdout))
 
 
-LISTENING = """
-import sys
-from pathlib import Path
-
-import psutil
-import ray
-
-from rldf_ray.cluster.ray_cluster import ray_cluster
-
-with ray_cluster(Path(sys.argv[1])):
-    ray.get(ray.remote(int).remote())
-    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-        for found in process.net_connections("inet"):
-            if found.status == psutil.CONN_LISTEN:
-                print(found.laddr.ip, process.name(), flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_a_cluster_of_this_machine_listens_on_loopback_alone(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LISTENING, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    listening = done.stdout.splitlines()
-    assert listening
-    assert [line for line in listening if line.split()[0] not in ("127.0.0.1", "::1")] == []
-
-
 class Init:
     """Stands for `ray.init` on a machine that is too busy for its first starts."""
 
