@@ -170,7 +170,7 @@ def report(out: Folder, as_json: AsJSON = False) -> None:
         with folder.locked():
             write_report(folder, plan)
     except RunInUseError:
-        print(f"{folder.where} is in use: this is what has finished so far", file=sys.stderr)
+        write(f"{folder.where} is in use: this is what has finished so far", to_stderr=True)
         print_report(report_so_far(folder, plan), progress, as_json)
         return
     print_summary(out, progress, as_json)

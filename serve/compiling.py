@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
 import os
 import resource
@@ -20,6 +19,8 @@ import sys
 from collections import OrderedDict
 from collections.abc import Coroutine
 from typing import Any
+
+from rldf_ray.storage.json_text import json_text
 
 # Of processor time, so that a busy machine refuses no more than an idle one.
 MOST_S = 5
@@ -39,7 +40,7 @@ class Compiling:
 
     async def in_time(self, schema: Any) -> bool:
         """Whether `schema` compiles within `MOST_S`; what it is otherwise, the engine says."""
-        text = json.dumps(schema)
+        text = json_text(schema)
         place = hashlib.sha256(text.encode("utf-8")).hexdigest()
         async with self._turn:
             if place not in self._known:

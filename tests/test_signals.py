@@ -55,6 +55,14 @@ main(lambda: app())
 """
 
 
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """A job that a shell started in the background ignores Ctrl-C, and so do its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def started(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A program in a process group of its own, as a terminal's command is."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from more_itertools import chunked
 from rich.console import Console
 from rich.text import Text
 
-from rldf_ray.console import TextConsole, harmless
+from rldf_ray.console import TextConsole, harmless, write
 from rldf_ray.plan.saved import PLAN, saved_plan
 from rldf_ray.protocols.transcripts import ENDED_DEBATES, ended_so_far
 from rldf_ray.records import STATEMENT_SCHEMA, Label, Statement, statements_of
@@ -174,9 +173,9 @@ def _ended_debates(folder: RunFolder) -> list[Statement] | None:
     transcripts, ended = folder.fetched(TRANSCRIPTS), folder.root / ENDED_DEBATES
     if transcripts.exists() or not ended.exists():
         return None
-    print(
+    write(
         f"{folder.where}: its debates have not finished; these have, in the order of their end",
-        file=sys.stderr,
+        to_stderr=True,
     )
     return ended_so_far(ended)
 

@@ -14,6 +14,7 @@ OWN = {
     "rldf_ray/storage/mirror.py",
     "rldf_ray/dataset/export.py",
     "rldf_ray/train/checkpoint.py",
+    "rldf_ray/train/unpickling.py",
     "rldf_ray/train/worker.py",
     "rldf_ray/train/ppo/weight_sync.py",
     "serve/store.py",
