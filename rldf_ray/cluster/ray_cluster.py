@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from rldf_ray.cluster.address import joined_address, reachable_address
+from rldf_ray.cluster.address import LOCAL, joined_address, reachable_address
 from rldf_ray.cluster.home import writable_home
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 from rldf_ray.cluster.ray_logs import keep_logs, link_logs
@@ -75,6 +76,10 @@ def _start(address: str) -> Path:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray lets its workers run last; on a machine of their own the work is theirs.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    if address == LOCAL and "ray" not in sys.modules:
+        # A cluster of this machine alone needs no address that others reach: its processes listen
+        # on loopback, as they do by themselves on macOS and Windows.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
     try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rldf_ray.evaluate.bbq.data import load_bbq
@@ -16,6 +15,7 @@ from rldf_ray.evaluate.bbq.run_models import SCENES, evaluation_texts, topic_ove
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.plan import Plan
 from rldf_ray.records import TOPIC_SCHEMA, topics_of
+from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.overlap import EvaluationTexts, words
 
@@ -48,7 +48,7 @@ def overlap_with(model: str, items: Sequence[BBQItem]) -> dict[str, int] | None:
 
 def run_behind(model: str) -> RunFolder | None:
     """The run that a model is of: RUN, RUN/model or RUN/ppo/model."""
-    folder = Path(model).expanduser()
+    folder = home_path(model)
     if not folder.is_dir():  # a name, whose parents would be those of the current folder
         return None
     for run in (folder, *folder.resolve().parents[:2]):

@@ -16,6 +16,7 @@ from typing import Any
 from rldf_ray.storage.cache import cache_root, writable_cache
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.folders import visible
+from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.mirror import local_folder
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.plain_path import plain_path
@@ -95,7 +96,7 @@ def resolve_model(name: str) -> str:
         return plain_path(embedded_model_folder())
     if is_address(name):
         return plain_path(local_folder(name))
-    path = Path(name).expanduser()
+    path = home_path(name)
     if path.is_dir():
         if not (path / "config.json").exists():
             raise FileNotFoundError(f"model {name!r}: the folder has no config.json")
@@ -107,7 +108,7 @@ def resolve_model(name: str) -> str:
 
 def located(name: str) -> str:
     """The model by a name that means the same in other working folders, as workers have them."""
-    path = Path(name).expanduser()
+    path = home_path(name)
     return str(path.resolve()) if name != EMBEDDED and path.is_dir() else name
 
 

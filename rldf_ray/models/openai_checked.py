@@ -20,6 +20,7 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    model_validator,
 )
 
 from rldf_ray.errors import UserError
@@ -64,6 +65,16 @@ def _joined(content: Any) -> Any:
     return "".join(part["text"] for part in parts)
 
 
+def _thought(part: Any) -> str:
+    """The text of one thought: a string, or texts in parts of its own."""
+    texts = (
+        [one.get("text") for one in part if isinstance(one, dict)]
+        if isinstance(part, list)
+        else [part]
+    )
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 def _encodable(text: str) -> str:
     try:
         text.encode("utf-8")
@@ -91,12 +102,24 @@ class _Frozen(BaseModel):
 
 
 class Message(_Frozen):
-    """What the model said; `reasoning...` is what it thought, where a server keeps that apart."""
+    """What the model said; `reasoning...` is what it thought, where a server keeps that apart.
+
+    A thought that stands among the parts of the content (Mistral's `thinking`) is kept apart, too.
+    """
 
     content: Annotated[Text, BeforeValidator(_joined)] = ""
     refusal: IfUsable[Text] = None
     reasoning_content: IfUsable[Text] = None
     reasoning: IfUsable[Text] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _thoughts_apart(cls, message: Any) -> Any:
+        content = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(content, list) or message.get("reasoning_content"):
+            return message
+        parts = [part.get("thinking") for part in content if isinstance(part, dict)]
+        return {**message, "reasoning_content": "".join(map(_thought, parts)) or None}
 
 
 class TopLogprob(_Frozen):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
+
+from rldf_ray.storage.home_path import home_path
 
 # Loaded by name, as plans stand below engines: a backend's facts are light, what computes is not.
 BACKENDS = "rldf_ray.engines.backends"
@@ -56,7 +57,7 @@ class Speaker:
     @property
     def weights(self) -> str:
         """The model, whatever serves it; a local folder goes by one name however it is written."""
-        folder = Path(self.model).expanduser()
+        folder = home_path(self.model)
         return str(folder.resolve()) if folder.is_dir() else self.model
 
     @property

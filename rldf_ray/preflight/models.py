@@ -20,6 +20,7 @@ from rldf_ray.models.embedded import EMBEDDED, resolve_model
 from rldf_ray.models.template_values import reads
 from rldf_ray.plan import Plan
 from rldf_ray.storage.folders import visible
+from rldf_ray.storage.home_path import home_path
 
 LARGE = 7e9
 BILLIONS = {"b": 1e9, "m": 1e6}
@@ -90,7 +91,7 @@ def context_of(config: dict[str, Any]) -> int | None:
 
 def _like(name: str) -> str:
     """What may have been meant."""
-    parent = Path(name).expanduser().parent
+    parent = home_path(name).parent
     folders = [path.name for path in visible(parent) if path.is_dir()] if parent.is_dir() else []
     known = [EMBEDDED, *folders] if "/" not in name else folders
     close = get_close_matches(Path(name).name, known, n=3)

@@ -44,6 +44,40 @@ def test_a_worker_that_does_not_end_by_itself_is_ended_with_its_cluster(tmp_path
     assert not psutil.pid_exists(int(done.stdout))
 
 
+LISTENING = """
+import sys
+from pathlib import Path
+
+import psutil
+
+from rldf_ray.cluster.ray_cluster import ray_cluster
+
+with ray_cluster(Path(sys.argv[1])):
+    import ray
+
+    ray.get(ray.remote(lambda: 1).remote())
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        try:
+            found = process.net_connections("inet")
+        except psutil.Error:
+            continue  # it ended meanwhile
+        for connection in found:
+            if connection.status == psutil.CONN_LISTEN:
+                print(connection.laddr.ip, process.name(), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_of_this_machine_listens_on_loopback_alone(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTENING, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    listening = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    assert {"gcs_server", "raylet"} <= {name for _, name in listening}
+    loopback = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+    assert [line for line in listening if line[0] not in loopback] == []
+
+
 class Init:
     """Stands for `ray.init` on a machine that is too busy for its first starts."""
 

@@ -295,6 +295,19 @@ def test_an_answer_that_the_filter_took_is_that_items_refusal(
     assert "the run goes on" in line
 
 
+@pytest.mark.parametrize(
+    "thought",
+    ["He may be.", [{"type": "text", "text": "He may"}, {"type": "text", "text": " be."}]],
+)
+def test_a_thought_among_the_parts_of_the_content_is_kept_apart(
+    server: Server, thought: object
+) -> None:
+    parts = [{"type": "thinking", "thinking": thought}, {"type": "text", "text": "It is open."}]
+    server.script = [answer(parts)]
+    (first,) = ask(server, PLAIN)
+    assert (first.text, first.thinking) == ("It is open.", "He may be.")
+
+
 def test_what_the_filter_leaves_of_an_answer_is_cut_off(server: Server) -> None:
     server.script = [answer("He is", finish_reason="content_filter")]
     (first,) = ask(server, PLAIN)

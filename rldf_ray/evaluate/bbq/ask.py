@@ -9,7 +9,6 @@ import asyncio
 import math
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Literal
 
 from rldf_ray.engines.endpoint_answers import is_endpoint
@@ -28,6 +27,7 @@ from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Completion, Message
 from rldf_ray.models.embedded import EMBEDDED, resolve_model
+from rldf_ray.storage.home_path import home_path
 
 MAX_TOKENS: dict[Mode, int] = {"letter": 4, "generate": 64}
 
@@ -58,7 +58,7 @@ def model_folder(model: str) -> str:
     Raises:
         FileNotFoundError: no such folder, or no model in it.
     """
-    path = Path(model).expanduser()
+    path = home_path(model)
     if model != EMBEDDED and not (path / "config.json").exists() and (path / "plan.yaml").exists():
         return resolve_model(str(path / "model"))
     return resolve_model(model)
