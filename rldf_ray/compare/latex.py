@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Cost
 from rldf_ray.compare.tables import Cell, Table
-from rldf_ray.compare.writing import COSTS, DIFFERENCES, DIGITS, ITEMS, cost_rows, difference_rows
+from rldf_ray.compare.writing import (
+    ASKED,
+    COSTS,
+    DIFFERENCES,
+    DIGITS,
+    ITEMS,
+    cost_rows,
+    difference_rows,
+)
 
 MOST_COLUMNS = 8
 ESCAPED = str.maketrans(
@@ -31,11 +39,12 @@ def latex(
     """The whole of tables.tex: a table environment each; a comment where none was measured."""
     parts = [_table(table) for table in tables]
     # All of them are longer than a page.
-    for condition in dict.fromkeys(c.condition for c in comparisons):
-        of_one = [c for c in comparisons if c.condition == condition]
+    for condition, mode in dict.fromkeys((c.condition, c.mode) for c in comparisons):
+        of_one = [c for c in comparisons if (c.condition, c.mode) == (condition, mode)]
         rows = _escaped_rows(difference_rows(of_one, titles))
-        caption = f"{DIFFERENCES}: {ITEMS[condition]}"
-        parts.append(_environment(caption, f"differences-{condition}", rows))
+        caption = f"{DIFFERENCES}: {ITEMS[condition]}{ASKED.get(mode, '')}"
+        label = "-".join(filter(None, ("differences", condition, mode)))
+        parts.append(_environment(caption, label, rows))
     # Remarks are sentences, too long for a column.
     figures = _escaped_rows([row[:-1] for row in cost_rows(costs, titles)])
     remarks = [f"{titles[name]}: {text}." for name, cost in costs.items() for text in cost.remarks]

@@ -79,7 +79,7 @@ def test_every_method_answered_every_item_with_a_model_of_its_own(
     number = found["items"]
     assert number >= ITEMS
     assert Counter((row["method"], row["set"]) for row in rows) == {
-        **{(method, "bbq"): number for method in METHODS},
+        **{(method, asked): number for method in METHODS for asked in ("bbq", "bbq_letter")},
         **{(method, "multirole"): 2 * QUERIES for method in METHODS},
     }
     assert all(row["thought"] for row in rows if row["method"] == "cot")
@@ -91,7 +91,7 @@ def test_every_method_answered_every_item_with_a_model_of_its_own(
 def test_the_tables_are_those_of_the_items(written: Path) -> None:
     rows = pq.read_table(written / "eval/items.parquet").to_pylist()
     cells = list(csv.DictReader((written / "tables.csv").open(encoding="utf-8")))
-    assert {cell["table"] for cell in cells} == {"1", "3", "4", "6", "7"}
+    assert {cell["table"] for cell in cells} == {"1", "3", "4", "6", "7", "8", "9"}
     overall = [c for c in cells if c["table"] == "1" and c["column"] == "Overall"]
     titles = ("Default", "CoT", "RLDF self-reflection")
     for method, title in zip(METHODS, titles, strict=True):
@@ -106,9 +106,11 @@ def test_the_tables_are_those_of_the_items(written: Path) -> None:
     assert tuple(row["method"] for row in costs) == METHODS
     conditions = {row["condition"] for row in differences}
     assert conditions == {"all", "ambig", "disambig", "multirole", "BS", "CE", "LS"}
-    # The tables, a table of differences for each condition, and the costs.
+    asked = {(row["condition"], row["mode"]) for row in differences}
+    assert {mode for _, mode in asked} == {"rank", "letter", ""}
+    # The tables, a table of differences for each condition and way of asking, and the costs.
     tex = (written / "tables.tex").read_text(encoding="utf-8")
-    assert tex.count(r"\begin{tabular}") == 5 + len(conditions) + 1
+    assert tex.count(r"\begin{tabular}") == 7 + len(asked) + 1
 
 
 def test_the_judges_scores_are_in_the_tables_and_drawn(written: Path) -> None:
