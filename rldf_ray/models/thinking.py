@@ -45,6 +45,7 @@ def split_thinking(text: str, *, begun: bool = False, apart: str = "") -> Spoken
     else:
         answer = answer.lstrip() if closed else answer
         ended = bool(answer.strip()) or not apart
+        answer = answer if ended else ""
     thoughts = (apart, inside.replace(BEGINS, "").replace(ENDS, ""))
     thinking = "\n\n".join(filter(None, (thought.strip() for thought in thoughts)))
     return Spoken(thinking, answer, ended, bool(apart or closed) or not ended)
