@@ -12,7 +12,6 @@ from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Cost
 from rldf_ray.compare.tables import Cell, Table
 from rldf_ray.compare.writing import (
-    ASKED,
     COSTS,
     DIFFERENCES,
     DIGITS,
@@ -42,7 +41,7 @@ def latex(
     for condition, mode in dict.fromkeys((c.condition, c.mode) for c in comparisons):
         of_one = [c for c in comparisons if (c.condition, c.mode) == (condition, mode)]
         rows = _escaped_rows(difference_rows(of_one, titles))
-        caption = f"{DIFFERENCES}: {ITEMS[condition]}{ASKED.get(mode, '')}"
+        caption = ", ".join(filter(None, (f"{DIFFERENCES}: {ITEMS[condition]}", mode)))
         label = "-".join(filter(None, ("differences", condition, mode)))
         parts.append(_environment(caption, label, rows))
     # Remarks are sentences, too long for a column.

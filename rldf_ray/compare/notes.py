@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rldf_ray.compare.results import ALL, BBQ, Rows
-from rldf_ray.compare.settings import Settings
+from rldf_ray.compare.settings import HOW, Settings
 from rldf_ray.compare.tables import cell_of
 from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet
 from rldf_ray.evaluate.bbq.prompt import RANKED
@@ -14,12 +14,6 @@ from rldf_ray.evaluate.contamination import answer_overlap, answers_sentence, ov
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.topics.overlap import overlap_counts, topic_texts
-
-HOW = {
-    "rank": "options ranked by the mean log-likelihood of their tokens",
-    "rank_sum": "options ranked by the log-likelihood of the whole answer",
-    "letter": "answers by letter",
-}
 
 
 def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:
@@ -62,7 +56,7 @@ def always_unknown_note(results: Rows, titles: Mapping[str, str], always_unknown
 
 def overlap_notes(
     topics: Sequence[Topic],
-    completions: Mapping[str, Sequence[str]],
+    completions: Mapping[str, Collection[str]],
     sets: Mapping[str, Sequence[BBQItem]],
 ) -> Iterator[str]:
     """Whether what was trained on repeats the items; nothing where nothing was trained.

@@ -202,7 +202,7 @@ def _always_unknown(items: BBQSet) -> dict[str, dict[str, float | None]]:
     return figures
 
 
-def _completions(methods: Sequence[Method], out: Path) -> dict[str, list[str]]:
+def _completions(methods: Sequence[Method], out: Path) -> dict[str, frozenset[str]]:
     """What each trained method's data has to be said; by its title."""
     return {
         method.title: completions_of(RunFolder(out / "runs" / data_run_name(method.training)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rldf_ray.evaluate.bbq.data import categories_in
@@ -13,6 +13,13 @@ from rldf_ray.evaluate.multirole.data import PER_BIAS_TYPE
 from rldf_ray.plan import Plan, PlanError
 
 LEAST_ITEMS = 240
+HOW: Mapping[Mode, str] = {
+    "rank": "options ranked by their tokens' mean log-likelihood",
+    "rank_sum": "options ranked by the whole answer's log-likelihood",
+    "letter": "by letter",
+    "generate": "in words",
+}
+"""Ways of asking, as titles and notes have them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,19 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rldf_ray.compare.results import ALL, BBQ, MULTIROLE, Rows, set_of
-from rldf_ray.compare.settings import Settings
+from rldf_ray.compare.settings import HOW, Settings
 
 # The sets and measures of `rldf eval judge` and `rldf eval human import`.
 PEOPLE, JUDGE = "people", "answers"
 # Which way is better: +1 higher, -1 lower, 0 nearer to zero.
 BETTER = {"s_amb": 0, "s_dis": 0, "BS": -1, "perplexity": -1, "unknown_dis": -1}
 MEANS = "mean of categories"
-HOW = {
-    "rank": "options ranked by mean likelihood",
-    "rank_sum": "options ranked by likelihood",
-    "letter": "by letter",
-}
-"""Ways of asking, as titles have them."""
 NAMES = {
     ALL: "Overall",
     MEANS: "Mean of columns",

@@ -27,8 +27,6 @@ ITEMS = {
     "LS": "LS of free answers",
 }
 """What differences are of."""
-ASKED = {"rank": ", ranked", "rank_sum": ", ranked", "letter": ", by letter"}
-"""How the items were answered."""
 
 
 def markdown(
@@ -60,7 +58,7 @@ def difference_rows(
         [
             titles[c.method],
             titles[c.against],
-            f"{ITEMS[c.condition]} ({c.n}){ASKED.get(c.mode, '')}",
+            ", ".join(filter(None, (f"{ITEMS[c.condition]} ({c.n})", c.mode))),
             f"{100 * c.value:+.1f}",
             f"{100 * c.low:+.1f} to {100 * c.high:+.1f}",
             "" if c.p_holm is None else _p(c.p_holm),

@@ -9,18 +9,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.run_models import SCENES, evaluation_texts, topic_overlap
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.plan import Plan
-from rldf_ray.records import TOPIC_SCHEMA, topics_of
+from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, TOPIC_SCHEMA, topics_of
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.overlap import EvaluationTexts, words
 
 TOPICS = "data/topics.parquet"
-COMPLETIONS = {"data/sft.parquet": ("completion",), "data/pairs.parquet": ("chosen", "rejected")}
+COMPLETIONS = {
+    "data/sft.parquet": pa.schema([SFT_SCHEMA.field("completion")]),
+    "data/pairs.parquet": pa.schema([PAIR_SCHEMA.field(side) for side in ("chosen", "rejected")]),
+}
 """Tables that models are trained on, and their columns of what is to be said."""
 
 _PART = re.compile(r"[.!?,;:\n]")
@@ -57,16 +62,15 @@ def run_behind(model: str) -> RunFolder | None:
     return None
 
 
-def completions_of(run: RunFolder) -> list[str]:
+def completions_of(run: RunFolder) -> frozenset[str]:
     """What the run's models are trained to say, or to say rather than something else."""
-    texts: list[str] = []
+    texts: set[str] = set()
     for table, columns in COMPLETIONS.items():
-        if (run.root / table).is_file():
-            read = run.read_table(table).select(list(columns))
-            texts += [
-                _said(messages) for column in columns for messages in read[column].to_pylist()
-            ]
-    return texts
+        if run.fetched(table).is_file():
+            for batch in run.read_batches(table, columns):
+                for column in batch.columns:
+                    texts.update(map(_said, column.to_pylist()))
+    return frozenset(texts)
 
 
 def answer_overlap(completions: Iterable[str], items: Sequence[BBQItem]) -> dict[str, int]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from rldf_ray.dataset.judged import judged_statements
 from rldf_ray.dataset.preference_data import PreferenceData, preference_data, write_data
-from rldf_ray.records import (
-    TOPIC_SCHEMA,
-    topics_of,
-)
+from rldf_ray.records import TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run, StageError
 from rldf_ray.storage.results import DataResult
 

@@ -149,6 +149,7 @@ def test_right_answers_take_the_place_of_what_the_row_sft_learns_from() -> None:
     scenes = [row for row in said if row["kind"] == "judgement"]
     assert len(scenes) > 0
     assert [row["prompt"] for row in gold] == [row["prompt"] for row in scenes]
+    assert {row["score"] for row in gold} == {None}
     for row in gold:
         text, topic = row["completion"][0]["content"], topics[row["topic_id"]]
         answer = topic.answer or ""

@@ -30,7 +30,7 @@ SILENT = {
 
 # ruff: noqa: E501 - tables are as wide as they are
 GOLDEN = """\
-**Table 1. Accuracy on BBQ's categories (m_1, options ranked by mean likelihood)**
+**Table 1. Accuracy on BBQ's categories (m_1, options ranked by their tokens' mean log-likelihood)**
 
 | method | Age | Overall | Mean of columns | Ambiguous | Disambiguated | s_AMB | s_DIS | Perplexity |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -52,11 +52,11 @@ def right_answers(run: Run) -> DataResult:
 def answered_rows(
     rows: Iterable[Mapping[str, Any]], topics: Mapping[str, Topic], plan: Plan
 ) -> list[dict[str, Any]]:
-    """Rows of SFT with the right answer as their completion; those that have one."""
+    """Rows of SFT that have a right answer, with it as their completion; nobody scored it."""
     unknown = UNKNOWN[plan.debate.unknown]
     of_scenes = [row for row in rows if topics[row["topic_id"]].answer is not None]
     return [
-        {**row, "completion": _answer(row, topics, unknown[number % len(unknown)]), "score": 0.0}
+        {**row, "completion": _answer(row, topics, unknown[number % len(unknown)]), "score": None}
         for number, row in enumerate(of_scenes)
     ]
 
