@@ -57,10 +57,14 @@ main(lambda: app())
 
 @pytest.fixture(autouse=True)
 def heard() -> Iterator[None]:
-    """A job that a shell started in the background ignores Ctrl-C, and so do its children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Jobs in a shell's background ignore Ctrl-C, those under `nohup` SIGHUP, as do children."""
+    before = [
+        (signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)),
+        (signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL)),
+    ]
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before:
+        signal.signal(number, handler)
 
 
 @contextmanager
