@@ -239,6 +239,17 @@ async def _turn(service: Service, caller: Caller) -> AsyncIterator[None]:
             service.debates.release()
 
 
+@asynccontextmanager
+async def _time(service: Service) -> AsyncIterator[None]:
+    """Raise BusyError where a debate takes too long, so that its turn is another's."""
+    most_s = service.settings.limits.debate_s
+    try:
+        async with asyncio.timeout(most_s):
+            yield
+    except TimeoutError:
+        raise BusyError(f"the debate was not done in {most_s:g} s, and ends here") from None
+
+
 @contextmanager
 def _share(service: Service, caller: Caller) -> Iterator[None]:
     """One of the debates that a key may have; who needs no key has no share."""
@@ -289,7 +300,7 @@ async def _hold(
     ]
     referee = _Watched(judge.referee, tell)
     try:
-        async with _turn(service, caller):
+        async with _turn(service, caller), _time(service):
             await MultiRoleDebate(body.rounds, "simultaneous", "said").hold(
                 Context(body.topic), debaters, referee, debate_id="served"
             )

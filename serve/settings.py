@@ -105,6 +105,7 @@ class Limits(Section):
         2, "debates of one key under way or waiting, so that no key takes every turn", ge=1
     )
     debate_wait_s: float = described(60, "a debate waits for its turn so long", unit="s", gt=0)
+    debate_s: float = described(900, "a debate under way ends after it", unit="s", gt=0)
 
 
 class Settings(Section):

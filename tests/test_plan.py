@@ -419,6 +419,19 @@ def test_an_address_may_have_other_parameters() -> None:
     assert endpoint_at(url, "KEY").base_url == url
 
 
+def test_a_plans_endpoint_keeps_its_fields_under_a_commands_options(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("endpoint: {base_url: http://127.0.0.1:1/v1, reasoning_effort: low}")
+    kept, other = (
+        endpoint_at(None, None, str(plan)),
+        endpoint_at("http://127.0.0.1:2/v1", "KEY", str(plan)),
+    )
+    assert (kept.base_url, kept.api_key_env) == ("http://127.0.0.1:1/v1", "OPENAI_API_KEY")
+    assert (other.base_url, other.api_key_env) == ("http://127.0.0.1:2/v1", "KEY")
+    for endpoint in (kept, other):
+        assert endpoint.request_fields() == {"reasoning_effort": "low"}
+
+
 def test_a_seed_that_no_library_takes_is_refused_at_once() -> None:
     assert load_plan("smoke", [f"seed={2**31 - 1}"]).seed == 2**31 - 1
     assert "less than or equal to" in error_of(f"seed={2**32}")

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from rldf_ray.dataset.texts import AnyText
+from rldf_ray.dataset.texts import AnyText, without_thinking
 
 Role = Literal["system", "user", "assistant"]
 
@@ -24,6 +24,15 @@ class Message(BaseModel):
 
     role: Role
     content: AnyText
+
+    @model_validator(mode="before")
+    @classmethod
+    def _answers_without_thinking(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("role") == "assistant":
+            content = given.get("content")
+            if isinstance(content, str):
+                return {**given, "content": without_thinking(content)}
+        return given
 
 
 Messages = tuple[Message, ...]

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rldf_ray.dataset.conversations import Answered, Asked, Preference, preference
 from rldf_ray.dataset.repeats import Repeats
-from rldf_ray.dataset.texts import AnyText, Text
+from rldf_ray.dataset.texts import Answer, AnyText, Text
 from rldf_ray.plan import Plan
 from rldf_ray.records import Label, Split, Topic, topic_id
 from rldf_ray.topics.bias_type import SeedJudgement
@@ -61,7 +61,7 @@ class TranscriptRow(Row):
 
     bias_type: AnyText
     topic: Text
-    text: AnyText
+    text: Answer
     score: float = Field(ge=0, le=10)
     label: Label | None = None
     debate: AnyText = ""

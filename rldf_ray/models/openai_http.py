@@ -25,10 +25,14 @@ from rldf_ray.models.openai_failure import Failures
 from rldf_ray.models.openai_fields import Fields
 from rldf_ray.models.openai_left_out import LeftOut
 from rldf_ray.models.openai_refusal import is_filtered
-from rldf_ray.models.openai_reply import completions_of, used_by, used_for
+from rldf_ray.models.openai_reply import answer_text, completions_of, used_by, used_for
 from rldf_ray.models.openai_request import body_of
 from rldf_ray.models.openai_retry import wait_s, worth_another_try
+from rldf_ray.models.thinking import ends_alone
 from rldf_ray.plan import Endpoint
+
+THINKING_TOKENS = 4096
+"""What a choice may take besides, where the model thinks before it chooses."""
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +49,9 @@ class OpenAIModel:
     `structured_outputs`); elsewhere they are a plain request. The text comes back as the server
     sent it, and the caller decides whether it is one of the choices.
 
-    A field that the server does not take is left out from then on (openai_fields.py).
+    A field that the server does not take is left out from then on (openai_fields.py). A choice has
+    few tokens; where they end inside a thought, it is requested again with `THINKING_TOKENS` more,
+    and so are all later ones.
 
     Args:
         model: the model's name at the endpoint.
@@ -72,6 +78,7 @@ class OpenAIModel:
         self._left_out = LeftOut(self._failures.where, left_out)
         self._fields = Fields(self._left_out, self._failures.what)
         self._warned: set[str] = set()
+        self._thinks_first = False
         self._budget = budget or Budget()
         self._limiter = ConcurrencyLimiter(endpoint.in_flight)
         self._requests = Rate(endpoint.requests_per_minute)
@@ -129,7 +136,16 @@ class OpenAIModel:
 
     async def _samples(self, request: ChatRequest) -> tuple[Completion, ...]:
         """All samples: in one reply, or one by one from a server that knows no `n`."""
+        if request.choices is not None and self._thinks_first:
+            request = _with_room(request)
         samples = await self._some_samples(request)
+        if request.choices is not None and not self._thinks_first and _all_cut_off(samples):
+            self._thinks_first = True
+            self._warn_once(
+                "%s thinks before it chooses: choices may take %d tokens more",
+                *(self._failures.where, THINKING_TOKENS),
+            )
+            return await self._samples(request)
         if len(samples) < request.n:
             self._left_out.add({"n": f"{len(samples)} of {request.n} samples came back"})
         while len(samples) < request.n:
@@ -155,6 +171,12 @@ class OpenAIModel:
         reply = await self._fields.reply(body_without, send)
         if len(reply.choices) > request.n:
             raise ModelError(self._failures.too_many(len(reply.choices), request.n))
+        if any(ends_alone(answer_text(choice.message)) for choice in reply.choices):
+            self._warn_once(
+                "%s begins its answers inside a thought: one that is cut off there cannot be told "
+                "from a whole answer; start the server with its reasoning parser",
+                *(self._failures.where,),
+            )
         return completions_of(reply, request, self._model)
 
     async def _try_once(self, request: ChatRequest, body: dict[str, Any]) -> Reply:
@@ -188,7 +210,19 @@ class OpenAIModel:
                 *(self._failures.where,),
             )
 
-    def _warn_once(self, line: str, *values: str) -> None:
+    def _warn_once(self, line: str, *values: object) -> None:
         if line not in self._warned:
             self._warned.add(line)
             log.warning(line, *values)
+
+
+def _all_cut_off(samples: Collection[Completion]) -> bool:
+    """Whether nothing but thoughts fitted into the limit, be they shown or not."""
+    return all(
+        sample.finish_reason == "length" and not sample.text.strip() and sample.refusal is None
+        for sample in samples
+    )
+
+
+def _with_room(request: ChatRequest) -> ChatRequest:
+    return replace(request, max_tokens=request.max_tokens + THINKING_TOKENS)

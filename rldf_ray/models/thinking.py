@@ -51,6 +51,12 @@ def split_thinking(text: str, *, begun: bool = False, apart: str = "") -> Spoken
     return Spoken(thinking, answer, ended, bool(apart or closed) or not ended)
 
 
+def ends_alone(text: str) -> bool:
+    """Whether a thought ends in `text` that does not begin in it: the prompt began it."""
+    before, closed, _ = text.partition(ENDS)
+    return bool(closed) and BEGINS not in before
+
+
 def answer_begins(tokens: Sequence[str], spoken: Spoken) -> int | None:
     """The index of the token that the answer begins with; None where the tokens do not show it.
 

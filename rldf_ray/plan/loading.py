@@ -77,14 +77,18 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
         raise PlanError(f"--set {override!r}: the value is not valid YAML: {error}") from error
 
 
-def endpoint_at(base_url: str | None, api_key_env: str) -> Endpoint:
-    """An endpoint that options of a command name.
+def endpoint_at(base_url: str | None, api_key_env: str | None, plan: str | None = None) -> Endpoint:
+    """An endpoint that options of a command name, or that of a plan with these changes.
 
     Raises:
         PlanError: it cannot be used; the message says why.
     """
+    named = {"base_url": base_url, "api_key_env": api_key_env}
+    given = {name: value for name, value in named.items() if value is not None}
+    if plan is not None:
+        given = load_plan(plan).endpoint.model_dump() | given
     try:
-        return Endpoint(base_url=base_url, api_key_env=api_key_env)
+        return Endpoint.model_validate(given)
     except ValidationError as error:
         raise PlanError(f"the endpoint:\n{_explain(error)}") from None
 

@@ -194,6 +194,15 @@ def test_an_endpoint_that_always_says_a_is_seen_and_not_asked_twice(
     assert set(table["text"].to_pylist()) == {"A."}
 
 
+def test_an_endpoint_is_asked_with_its_plans_fields(endpoint: str, rldf: Rldf) -> None:
+    Path("plan.yaml").write_text(
+        f"endpoint: {{base_url: '{endpoint}', extra_body: {{top_k: 3}}}}", encoding="utf-8"
+    )
+    words = ["openai:m", "--plan", "plan.yaml", "--bbq", str(SCENES), "--mode", "letter"]
+    assert rldf("eval", "bbq", *words, "--items", "4")[0] == 0
+    assert AlwaysA.asked and all(body["top_k"] == 3 for body in AlwaysA.asked)
+
+
 def test_a_subset_leaves_the_whole_sets_result_alone(
     endpoint: str, rldf: Rldf, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from rldf_ray.dataset.given_pairs import GivenPairs
-from rldf_ray.dataset.imported import PairRow
+from rldf_ray.dataset.imported import PairRow, TranscriptRow
 
 ASKED = {"role": "user", "content": "Who is late?"}
 GOOD = {"role": "assistant", "content": "Nobody knows."}
@@ -68,3 +68,23 @@ def test_the_last_turn_is_the_answer_and_the_rest_the_prompt(
 def test_what_is_no_preference_between_answers_is_refused(given: Any, said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         PairRow.model_validate(given)
+
+
+def test_thinking_before_an_answer_is_left_out() -> None:
+    good, bad = ("<think>Who?</think>\n\n" + m["content"] for m in (GOOD, BAD))
+    plain = PairRow.model_validate(pair("Who is late?", good, bad))
+    messages = pair(None, *([ASKED, {"role": "assistant", "content": c}] for c in (good, bad)))
+    for row in (plain, PairRow.model_validate(messages)):
+        said = row.preference
+        assert (said.chosen.content, said.rejected.content) == (GOOD["content"], BAD["content"])
+    statement = {"bias_type": "age", "topic": "Rents", "text": good, "score": 1}
+    assert TranscriptRow.model_validate(statement).text == GOOD["content"]
+
+
+def test_an_answer_that_ends_inside_a_thought_is_refused() -> None:
+    for row in (pair("Who is late?", "<think>Who? Or", "No."), pair(None, [ASKED, GOOD], [ASKED, {
+        "role": "assistant", "content": "<think>Who? Or"}])):  # fmt: skip
+        with pytest.raises(ValidationError, match="ends inside a thought"):
+            PairRow.model_validate(row)
+    with pytest.raises(ValidationError, match="ends inside a thought"):
+        TranscriptRow(bias_type="age", topic="Rents", text="<think>Who? Or", score=1)

@@ -13,7 +13,7 @@ import pytest
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatRequest, Completion, Message
 from rldf_ray.models.journaled import JournaledModel
-from rldf_ray.models.openai_http import OpenAIModel
+from rldf_ray.models.openai_http import THINKING_TOKENS, OpenAIModel
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
 from tests.endpoint import Answer, Server, completion, serving, with_top
@@ -96,7 +96,7 @@ async def test_no_probabilities_where_the_letters_token_is_not_to_be_seen(server
 
 
 async def test_a_choice_that_was_not_reached_says_why(server: Server) -> None:
-    server.script = [completion("<think>Is it A")]
+    server.script = [completion("<think>Is it A")] * 2
     model = OpenAIModel("m", Endpoint(base_url=server.url))
     choice = await Agent(model=model, seed=0).choose("Which?", ("A", "B"), "a")
     await model.close()
@@ -123,3 +123,31 @@ async def test_the_journal_keeps_thinking_and_nothing_new_without_it(
     (again,) = await JournaledModel(inner, journal).complete(REQUEST)
     journal.close()
     assert again == first
+
+
+async def test_a_model_that_thinks_before_it_chooses_gets_room(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    cut = completion("")
+    cut.body["choices"][0]["finish_reason"] = "length"
+    server.script = [cut, with_top("B", {"B": 0.75, "A": 0.25}), completion("A")]
+    model = OpenAIModel("m", Endpoint(base_url=server.url))
+    try:
+        agent = Agent(model=model, seed=1)
+        for value in ("B", "A"):
+            choice = await agent.choose("Which?", ("A", "B"), "a", probabilities=True)
+            assert choice.value == value
+    finally:
+        await model.close()
+    limits = [request.body["max_tokens"] for request in server.received]
+    assert limits == [16, 16 + THINKING_TOKENS, 16 + THINKING_TOKENS]
+    assert sum("thinks before it chooses" in r.getMessage() for r in caplog.records) == 1
+
+
+async def test_answers_that_begin_inside_a_thought_are_said_once(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    for text, times in (("<think>Who?</think>Hi.", 0), ("Who?</think>Hi.", 1), ("Plain.", 0)):
+        caplog.clear()
+        assert (await said(server, completion(text))).text
+        assert sum("inside a thought" in r.getMessage() for r in caplog.records) == times

@@ -451,6 +451,17 @@ async def test_a_debate_waits_for_its_turn_and_no_longer(start: Start) -> None:
     assert found[-1].startswith("event: error") and "ask again" in found[-1]
 
 
+async def test_a_debate_that_takes_too_long_gives_its_turn_back(start: Start) -> None:
+    server = start(
+        engine={"scripted_delay_s": 5}, limits={"debates_in_flight": 1, "debate_s": 0.01}
+    )
+    body = DebateBody(topic="Tests")
+    asked = debates.events(body, bias_type("age"), server.service, Caller())
+    found = [event async for event in asked]
+    assert found[-1].startswith("event: error") and "not done in 0.01 s" in found[-1]
+    assert not server.service.debates.locked()
+
+
 async def test_one_key_does_not_take_every_turn_of_debates(start: Start, tmp_path: Path) -> None:
     for name in ("ann", "bob"):
         add_key(tmp_path / "keys.json", name)

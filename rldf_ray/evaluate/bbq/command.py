@@ -72,7 +72,14 @@ BaseURL = Annotated[
     str | None, typer.Option("--base-url", help="OpenAI-compatible server of openai:NAME")
 ]
 KeyVariable = Annotated[
-    str, typer.Option("--api-key-env", help="environment variable that holds the endpoint's key")
+    str | None,
+    typer.Option(
+        "--api-key-env",
+        help="environment variable that holds the endpoint's key; default: OPENAI_API_KEY",
+    ),
+]
+EndpointPlan = Annotated[
+    str | None, typer.Option("--plan", help="whose endpoint is asked, with its fields and limits")
 ]
 
 
@@ -90,7 +97,8 @@ def bbq(
     dtype: DTypeOption = DTypeName.bfloat16,
     tokens: Tokens = TREE_TOKENS,
     base_url: BaseURL = None,
-    api_key_env: KeyVariable = "OPENAI_API_KEY",
+    api_key_env: KeyVariable = None,
+    plan: EndpointPlan = None,
     as_json: AsJSON = False,
 ) -> None:
     """BBQ's accuracy and bias scores of a model, or of predictions made elsewhere."""
@@ -118,7 +126,7 @@ def bbq(
             seed=seed,
             dtype=dtype.value,
             tokens=tokens,
-            endpoint=endpoint_at(base_url, api_key_env),
+            endpoint=endpoint_at(base_url, api_key_env, plan),
         )
         answers = out or work.default_out(request.model, mode.value)
         target = RunFolder(out or _of_subset(answers, only))
@@ -143,7 +151,8 @@ def bbq_hard(
     dtype: DTypeOption = DTypeName.bfloat16,
     tokens: Tokens = TREE_TOKENS,
     base_url: BaseURL = None,
-    api_key_env: KeyVariable = "OPENAI_API_KEY",
+    api_key_env: KeyVariable = None,
+    plan: EndpointPlan = None,
 ) -> None:
     """The items a reference model gets wrong or answers with bias; see `rldf eval bbq --only`."""
     from rldf_ray.evaluate.bbq import run as work
@@ -151,7 +160,7 @@ def bbq_hard(
     from rldf_ray.evaluate.bbq.predictions import hard_items
     from rldf_ray.storage.run_folder import RunFolder
 
-    endpoint = endpoint_at(base_url, api_key_env)
+    endpoint = endpoint_at(base_url, api_key_env, plan)
     request = work.Request(
         model=model,
         mode=mode.value,

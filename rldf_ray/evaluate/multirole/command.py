@@ -11,6 +11,7 @@ from rldf_ray.evaluate.bbq.command import (
     BaseURL,
     DTypeName,
     DTypeOption,
+    EndpointPlan,
     KeyVariable,
     Model,
     ModeName,
@@ -55,7 +56,8 @@ def multirole(
     dtype: DTypeOption = DTypeName.bfloat16,
     tokens: Tokens = TREE_TOKENS,
     base_url: BaseURL = None,
-    api_key_env: KeyVariable = "OPENAI_API_KEY",
+    api_key_env: KeyVariable = None,
+    plan: EndpointPlan = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """Share of biased, impartial and anti-biased answers on the multi-role debate set."""
@@ -81,7 +83,7 @@ def multirole(
             seed=seed,
             dtype=dtype.value,
             tokens=tokens,
-            endpoint=endpoint_at(base_url, api_key_env),
+            endpoint=endpoint_at(base_url, api_key_env, plan),
         )
         target = RunFolder(out or work.default_out(request.model, mode.value))
         evaluation = work.evaluate(request, data, queries, target)
