@@ -12,7 +12,15 @@ from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.runs import DEBATED, LEARNING, debate_run_name, pairs_of, training_run_name
 from rldf_ray.plan import Speaker
 from rldf_ray.report.notes import is_unproven
-from rldf_ray.storage.results import DebatesResult, finish, recorded, stage_result
+from rldf_ray.storage.results import (
+    DebatesResult,
+    History,
+    PPOResult,
+    SFTResult,
+    finish,
+    recorded,
+    stage_result,
+)
 from rldf_ray.storage.run_folder import RunFolder
 
 ITSELF = "its judge is the model itself"
@@ -45,7 +53,9 @@ class Cost:
     """One method in one repeat.
 
     Attributes:
-        topics, statements, pairs: what it was trained on; 0 where it was not.
+        topics, statements, sft_rows, pairs: what it was trained on; 0 where it was not.
+        sft_steps: of the optimizer; 0 where it was not trained.
+        episodes: answers that PPO rewarded; 0 without PPO.
         generated_tokens: of topics, statements, referee and PPO's rollouts, to train it.
         seconds: of the stages that made it.
         paid_tokens: prompt and generated tokens an endpoint charges for.
@@ -58,7 +68,10 @@ class Cost:
 
     topics: int = 0
     statements: int = 0
+    sft_rows: int = 0
+    sft_steps: int = 0
     pairs: int = 0
+    episodes: int = 0
     generated_tokens: int = 0
     seconds: float = 0.0
     paid_tokens: int = 0
@@ -87,6 +100,8 @@ def cost_of(
     stages += [finish(learnt, stage) for stage in ("data", *LEARNING[training.last])]
     finishes = [stage for stage in stages if stage is not None]
     report = learnt.read_object("report.json", ("referee", "training"))
+    sft, ppo = stage_result(learnt, SFTResult), stage_result(learnt, PPOResult)
+    assert sft is not None, "a row is read when its runs have finished"
     paid = [stage.paid_tokens for stage in finishes if stage.paid_tokens]
     prompt, generated = (sum(p[kind] for p in paid) for kind in ("prompt", "generated"))
     auc = (report["referee"] or {}).get("held_out")
@@ -94,6 +109,9 @@ def cost_of(
     return Cost(
         topics=made.table_metadata("data/topics.parquet").num_rows,
         statements=_statements(made),
+        sft_rows=recorded(sft.examples, "sft", "examples"),
+        sft_steps=_steps(recorded(sft.history, "sft", "history")),
+        episodes=recorded(ppo.episodes, "ppo", "episodes") if ppo is not None else 0,
         pairs=pairs_of(learnt) if training.last == "ppo" else 0,
         generated_tokens=sum(stage.tokens["generated"] for stage in finishes if stage.tokens),
         seconds=round(sum(stage.seconds for stage in finishes), 1),
@@ -125,6 +143,10 @@ def _remarks_on_reward(reward: Mapping[str, Any] | None, seed: int) -> Iterator[
             f"seed {seed}: its reward model may be no better than a coin "
             f"({reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs)"
         )
+
+
+def _steps(history: History) -> int:
+    return int(max((line["step"] for line in history), default=0))
 
 
 def _statements(folder: RunFolder) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from rldf_ray.compare.costs import Cost
 from rldf_ray.compare.results import ALL, BBQ, Rows
 from rldf_ray.compare.settings import HOW, Settings
 from rldf_ray.compare.tables import cell_of
@@ -14,6 +15,17 @@ from rldf_ray.evaluate.contamination import answer_overlap, answers_sentence, ov
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.topics.overlap import overlap_counts, topic_texts
+
+EQUAL = 0.05
+GIVEN = {
+    "statements": "statements",
+    "SFT rows": "sft_rows",
+    "SFT steps": "sft_steps",
+    "pairs": "pairs",
+    "episodes": "episodes",
+    "generated tokens": "generated_tokens",
+}
+"""What rows should be given equally: its name -> the field of a cost."""
 
 
 def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -> list[str]:
@@ -52,6 +64,28 @@ def always_unknown_note(results: Rows, titles: Mapping[str, str], always_unknown
         f"{ahead}. It is no method, as it has no disambiguated item right: read the overall "
         "accuracy together with the disambiguated one."
     )
+
+
+def unequal_notes(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> Iterator[str]:
+    """What other rows were given that is more than `EQUAL` off what RLDF's was given.
+
+    A row that has none of something is another method, and says so by its name: it is left out.
+    """
+    reference = next((n for n in costs if n.startswith(("rldf_self", "rldf_teacher"))), None)
+    if reference is None:
+        return
+    ours = costs[reference]
+    for name, cost in costs.items():
+        given = {
+            what: (getattr(cost, field), getattr(ours, field)) for what, field in GIVEN.items()
+        }
+        off = [
+            f"{number} {what} ({100 * (number / of - 1):+.0f} %)"
+            for what, (number, of) in given.items()
+            if number and of and abs(number / of - 1) > EQUAL
+        ]
+        if off:
+            yield f"{titles[name]} differs from {titles[reference]} in size, too: {', '.join(off)}."
 
 
 def overlap_notes(

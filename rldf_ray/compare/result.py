@@ -19,7 +19,7 @@ from rldf_ray.compare.judges import compare_scores, judge_notes
 from rldf_ray.compare.latex import latex
 from rldf_ray.compare.method import Method
 from rldf_ray.compare.multirole import MultiroleRows
-from rldf_ray.compare.notes import always_unknown_note, notes_of, overlap_notes
+from rldf_ray.compare.notes import always_unknown_note, notes_of, overlap_notes, unequal_notes
 from rldf_ray.compare.option_order import Positions, order_notes, order_table, positions_of
 from rldf_ray.compare.plans import policy_as_speaker
 from rldf_ray.compare.results import (
@@ -132,6 +132,7 @@ def build_result(
         *notes_of(plan, settings, items, pairs),
         selection.note(items.items),
         always_unknown_note(results, titles, accuracy),
+        *unequal_notes(means, titles),
         *overlap_notes(topics, _completions(methods, out), item_sets),
         *order_notes(places, titles),
         *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
@@ -217,6 +218,7 @@ def _mean(costs: Sequence[Cost]) -> Cost:
     known = [cost.reward_accuracy for cost in costs if cost.reward_accuracy is not None]
     return replace(
         costs[0],
+        sft_steps=round(sum(cost.sft_steps for cost in costs) / n),
         generated_tokens=round(sum(cost.generated_tokens for cost in costs) / n),
         seconds=sum(cost.seconds for cost in costs) / n,
         answering=Answering(

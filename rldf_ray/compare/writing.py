@@ -75,13 +75,21 @@ def _p(value: float) -> str:
 
 def cost_rows(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> list[list[str]]:
     """What every row was given and cost, mean of its repeats; the first row is the head."""
-    head = ["method", "topics", "statements", "pairs", "generated tokens", "seconds"]
-    head += ["paid tokens", "USD", "thought tokens an item", "seconds an item"]
+    head = ["method", "topics", "statements", "SFT rows", "SFT steps", "pairs", "episodes"]
+    head += [
+        "generated tokens",
+        "seconds",
+        "paid tokens",
+        "USD",
+        "thought tokens an item",
+        "seconds an item",
+    ]
     head += ["referee AUC", "reward accuracy", ""]
     rows = [
         [
             titles[method],
-            *(str(n) for n in (cost.topics, cost.statements, cost.pairs, cost.generated_tokens)),
+            *map(str, (cost.topics, cost.statements, cost.sft_rows, cost.sft_steps)),
+            *map(str, (cost.pairs, cost.episodes, cost.generated_tokens)),
             f"{cost.seconds:.0f}",
             str(cost.paid_tokens),
             "unknown" if cost.usd is None else f"{cost.usd:.2f}",

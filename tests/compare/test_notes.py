@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rldf_ray.compare.notes import overlap_notes
+from rldf_ray.compare.costs import Cost
+from rldf_ray.compare.notes import overlap_notes, unequal_notes
 from rldf_ray.records import Split, Topic
 
 
@@ -31,3 +32,22 @@ def test_training_topics_are_held_against_the_held_out_prompts_too() -> None:
         "topics, and 1 the same words."
     )
     assert list(overlap_notes(topics[:2], {}, {})) == []
+
+
+def test_rows_that_were_given_more_or_less_are_said() -> None:
+    costs = {
+        "default": Cost(),
+        "sft": Cost(statements=100, sft_rows=50, sft_steps=30, generated_tokens=1000),
+        "rldf_teacher": Cost(
+            statements=100, sft_rows=50, sft_steps=30, pairs=40, episodes=64, generated_tokens=2000
+        ),
+        "rlaif": Cost(
+            statements=104, sft_rows=60, sft_steps=30, pairs=40, episodes=64, generated_tokens=2080
+        ),
+    }
+    titles = {"default": "Default", "sft": "SFT", "rldf_teacher": "RLDF", "rlaif": "RLAIF"}
+    assert list(unequal_notes(costs, titles)) == [
+        "SFT differs from RLDF in size, too: 1000 generated tokens (-50 %).",
+        "RLAIF differs from RLDF in size, too: 60 SFT rows (+20 %).",
+    ]
+    assert list(unequal_notes({"default": Cost()}, titles)) == []

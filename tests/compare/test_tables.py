@@ -47,10 +47,10 @@ GOLDEN = """\
 
 **What every row was given, and its cost in full**
 
-| method | topics | statements | pairs | generated tokens | seconds | paid tokens | USD | thought tokens an item | seconds an item | referee AUC | reward accuracy |  |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| Default | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 | 0 | 0.00 |  |  |  |
-| RLDF self-reflection | 14 | 36 | 9 | 1200 | 61 | 0 | 0.00 | 12 | 0.25 | 0.49 | 0.60 | its judge is the model itself |
+| method | topics | statements | SFT rows | SFT steps | pairs | episodes | generated tokens | seconds | paid tokens | USD | thought tokens an item | seconds an item | referee AUC | reward accuracy |  |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Default | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 | 0 | 0.00 |  |  |  |
+| RLDF self-reflection | 14 | 36 | 18 | 6 | 9 | 32 | 1200 | 61 | 0 | 0.00 | 12 | 0.25 | 0.49 | 0.60 | its judge is the model itself |
 
 More.
 
@@ -168,7 +168,10 @@ def test_markdown_golden() -> None:
     cost = Cost(
         topics=14,
         statements=36,
+        sft_rows=18,
+        sft_steps=6,
         pairs=9,
+        episodes=32,
         generated_tokens=1200,
         seconds=61.4,
         paid_tokens=0,
