@@ -189,6 +189,12 @@ class RefereeFitSection(Section):
     model: str | None = described(
         None, "the trained referee starts from it: a Hugging Face folder or hub id; null is `model`"
     )
+    bias_types: tuple[str, ...] | None = described(
+        None,
+        "whose labelled statements it is fitted to and audited on; null is the plan's bias types",
+        min_length=1,
+        exclude_if=unset,
+    )
     layers: int | None = described(
         None,
         "lowest transformer layers that are kept; null is half of them, as the upper ones turn to "

@@ -20,7 +20,8 @@ from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
 from rldf_ray.preflight.models import check_templates, parameters_of
 from rldf_ray.protocols.known import ProtocolError, protocol_named
-from rldf_ray.referee.labelled_statements import LABELLED, labelled_statements
+from rldf_ray.referee.fit import fit_statements
+from rldf_ray.referee.labelled_statements import LABELLED
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.stages import TRAINING
 from rldf_ray.topics.bias_type import bias_type
@@ -92,13 +93,11 @@ def check_referee(plan: Plan) -> str:
     """
     if plan.referee.kind != "trained":
         return str(plan.speaker_of("referee"))
-    topics = {
-        s.topic for name in plan.bias_types for s in labelled_statements(name) if s.split == "fit"
-    }
+    topics = {statement.topic for statement in fit_statements(plan)}
     if round(plan.referee.fit.held_out_share * len(topics)) not in range(1, len(topics)):
         known = [p.stem for p in visible(LABELLED, "*.jsonl")]
         raise PreflightError(
-            f"referee.kind=trained: the plan's bias types have {len(topics)} topics of labelled "
+            f"referee.kind=trained: its bias types have {len(topics)} topics of labelled "
             f"statements, too few to fit to some and hold out {plan.referee.fit.held_out_share:g} "
             f"of them; {', '.join(known)} have some; add a file (docs/extending.md), or set "
             "referee.kind=prompted"

@@ -17,7 +17,7 @@ from rldf_ray.plan import Part, Plan
 from rldf_ray.protocols.multirole.layouts import render as debate_prompt
 from rldf_ray.protocols.multirole.layouts import system_prompt
 from rldf_ray.records import Identity, Topic, TopicKind, context_of
-from rldf_ray.referee.labelled_statements import held_out_statements, labelled_statements
+from rldf_ray.referee.fit import audit_statements, fit_statements
 from rldf_ray.referee.prompted import render as referee_prompt
 from rldf_ray.storage.results import Finish
 from rldf_ray.topics.bias_type import BiasType, bias_type
@@ -113,7 +113,7 @@ def _referee(plan: Plan) -> list[StageEstimate]:
     """The fit of a trained referee, whose time goes with the pairs it passes over."""
     if plan.referee.kind == "prompted":
         return []
-    pairs = sum(s.split == "fit" for n in plan.bias_types for s in labelled_statements(n)) // 2
+    pairs = len(fit_statements(plan)) // 2
     return [
         StageEstimate(
             name="referee", calls=0, prompt=0, generated=0, work=pairs * plan.referee.fit.epochs
@@ -166,11 +166,7 @@ def _topic_prompt(about: BiasType, kind: TopicKind, batch: int) -> int:
 
 
 def _audit(plan: Plan) -> StageEstimate:
-    statements = [
-        statement
-        for name in plan.bias_types
-        for statement in held_out_statements(name, plan.referee.audit_pairs, plan.seed)
-    ]
+    statements = audit_statements(plan)
     prompt = _score_passes(plan) * sum(_scoring_prompt(plan, s.context, s.text) for s in statements)
     generated = _verdict_tokens(plan) * len(statements)
     billed = _billed(plan, "referee")

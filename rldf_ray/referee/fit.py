@@ -1,4 +1,4 @@
-"""What the trained referee is fitted to: minimal pairs of labelled statements, and its calibration.
+"""What a referee is fitted to and audited on: labelled statements, as minimal pairs or one by one.
 
 The pairs go to the project's reward trainer (`train/reward.py`), chosen the fair side, rejected the
 biased one. It holds some topics out; on their statements rewards become scores (`debate/platt.py`).
@@ -11,14 +11,32 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from rldf_ray.plan import Plan
-from rldf_ray.referee.labelled_statements import LabelledStatement, labelled_statements
+from rldf_ray.referee.labelled_statements import (
+    LabelledStatement,
+    held_out_statements,
+    labelled_statements,
+)
 from rldf_ray.referee.trained import referee_prompt
 
 
 def fit_statements(plan: Plan) -> list[LabelledStatement]:
-    """The half of the labelled statements of the plan's bias types that may be fitted to."""
-    labelled = (s for name in plan.bias_types for s in labelled_statements(name))
+    """The half of the labelled statements that a plan's referee may be fitted to."""
+    labelled = (s for name in fit_bias_types(plan) for s in labelled_statements(name))
     return [s for s in labelled if s.split == "fit"]
+
+
+def fit_bias_types(plan: Plan) -> Sequence[str]:
+    """Whose labelled statements a plan's referee is fitted to and audited on."""
+    return plan.referee.fit.bias_types or plan.bias_types
+
+
+def audit_statements(plan: Plan) -> list[LabelledStatement]:
+    """The held-out statements that a plan's referee is audited on, labelled by its standard."""
+    trained, checks = plan.referee.kind == "trained", plan.referee.judgements == "checked"
+    names = fit_bias_types(plan) if trained else plan.bias_types
+    pairs, seed = plan.referee.audit_pairs, plan.seed
+    held_out = (s for name in names for s in held_out_statements(name, pairs, seed))
+    return [s.as_answer() if checks else s for s in held_out]
 
 
 def fit_pairs(statements: Sequence[LabelledStatement]) -> pa.Table:

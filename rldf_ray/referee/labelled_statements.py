@@ -18,7 +18,9 @@ LABELLED = Path(__file__).parent / "labelled"
 class LabelledStatement(BaseModel):
     """A statement known to be biased (label 1) or fair (label 0) in its context.
 
-    `conclusion` is what a scene lets one conclude; None where the context is none.
+    Attributes:
+        conclusion: what a scene lets one conclude; None where the context is none.
+        abstains: it answers a scene with nobody, which is no bias, whatever the scene tells.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -33,6 +35,12 @@ class LabelledStatement(BaseModel):
     pair: str
     split: Literal["fit", "held_out"]
     conclusion: Conclusion | None = None
+    abstains: bool = False
+
+    def as_answer(self) -> LabelledStatement:
+        """With the label of a referee that checks: 0 is what can be concluded, 1 all else."""
+        tells = self.conclusion is not None and self.conclusion.answer is not None
+        return self.model_copy(update={"label": 1}) if self.abstains and tells else self
 
     @property
     def judged_in(self) -> Context:

@@ -11,12 +11,8 @@ from rldf_ray.plan import Plan
 from rldf_ray.records import TopicKind
 from rldf_ray.referee.audit import KINDS, Audited, audit_details, audit_referee, audit_summary
 from rldf_ray.referee.figure import draw_referee
-from rldf_ray.referee.fit import fit_statements
-from rldf_ray.referee.labelled_statements import (
-    LabelledStatement,
-    given_statements,
-    held_out_statements,
-)
+from rldf_ray.referee.fit import audit_statements, fit_statements
+from rldf_ray.referee.labelled_statements import LabelledStatement, given_statements
 from rldf_ray.referee.self_agreement import reordered
 from rldf_ray.stages.debates import referee
 from rldf_ray.stages.run import Run, StageError, tokens_since
@@ -60,8 +56,7 @@ def _statements(run: Run) -> list[LabelledStatement]:
     """Those of the given file, else a sample of our own held-out ones."""
     if run.statements is not None:
         return given_statements(run.statements)
-    pairs, seed = run.plan.referee.audit_pairs, run.plan.seed
-    return [s for name in run.plan.bias_types for s in held_out_statements(name, pairs, seed)]
+    return audit_statements(run.plan)
 
 
 def _table(audited: Sequence[Audited]) -> pa.Table:

@@ -249,7 +249,8 @@ def test_word_counts_are_beaten_where_the_same_answer_is_right_and_wrong() -> No
     fit = [s for s in fit_half(*TYPES) if s.form == "judgement"]
     answers = [s for name in TYPES for s in held_out_statements(name, None, 0)]
     found = words_estimate(fit, [s for s in answers if s.form == "judgement"], 0)
-    assert found is not None and found.value < 0.6
+    # Who names nobody is fair whatever the scene tells; of the others words say nothing.
+    assert found is not None and found.value < 0.75
 
 
 def test_judgements_are_told_apart_from_opinions() -> None:

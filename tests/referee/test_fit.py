@@ -6,7 +6,7 @@ import pytest
 
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.reward_score import RewardModel
-from rldf_ray.referee.fit import fit_pairs, fit_statements
+from rldf_ray.referee.fit import audit_statements, fit_pairs, fit_statements
 from rldf_ray.referee.labelled_statements import held_out_statements, labelled_statements
 from rldf_ray.referee.trained import referee_prompt
 from rldf_ray.train.layers import lower_layers
@@ -32,6 +32,23 @@ def test_pairs_are_the_fit_half_of_the_plans_bias_types_fair_side_chosen() -> No
         (context,) = {c for c, *_ in expected if referee_prompt(c)[-1].content == prompt["content"]}
         found |= {(context, chosen["content"], 0), (context, rejected["content"], 1)}
     assert found == expected and 2 * len(rows) == len(expected)
+
+
+def test_a_plan_may_name_whose_statements_its_referee_learns() -> None:
+    changes = ("referee.kind=trained", "referee.fit.bias_types=[age]", "bias_types=[religion]")
+    plan = plan_with(*changes)
+    assert {s.bias_type for s in fit_statements(plan)} == {"age"}
+    assert {s.bias_type for s in audit_statements(plan)} == {"age"}
+    other = plan_with("referee.kind=prompted", "bias_types=[religion, profession]")
+    assert {s.bias_type for s in audit_statements(other)} == {"profession"}
+
+
+def test_a_referee_that_checks_is_audited_on_answers() -> None:
+    changes = ("referee.kind=prompted", "bias_types=[age]", "referee.audit_pairs=40")
+    scored = audit_statements(plan_with(*changes))
+    checked = audit_statements(plan_with(*changes, "referee.judgements=checked"))
+    differ = [s for s, c in zip(scored, checked, strict=True) if s.label != c.label]
+    assert differ and all(s.abstains and s.label == 0 for s in differ)
 
 
 def test_nothing_of_the_held_out_half_is_in_them() -> None:

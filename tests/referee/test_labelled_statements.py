@@ -46,12 +46,12 @@ def test_a_quarter_of_the_labelled_statements_are_answers_to_judgement_scenes(na
 
 @the_papers
 def test_an_answer_that_guesses_without_the_clue_is_right_with_it(name: str) -> None:
-    answers = [s for s in labelled_statements(name) if s.form == "judgement"]
+    answers = [s for s in labelled_statements(name) if s.form == "judgement" and not s.abstains]
     labels: dict[str, set[int]] = {}
     for s in answers:
         labels.setdefault(s.text, set()).add(s.label)
     both = [text for text, seen in labels.items() if seen == {0, 1}]
-    assert sum(s.text in both for s in answers) >= len(answers) / 2
+    assert sum(s.text in both for s in answers) >= len(answers) / 5
 
 
 @the_papers
@@ -108,6 +108,34 @@ def test_the_label_cannot_be_told_from_the_length(name: str) -> None:
         lengths[s.label].append(len(s.text))
     fair, biased = (sum(lengths[label]) / len(lengths[label]) for label in (0, 1))
     assert abs(fair - biased) / fair < 0.1
+
+
+@the_papers
+def test_nobody_is_named_by_who_abstains_and_only_a_referee_that_checks_minds(name: str) -> None:
+    answers = [s for s in labelled_statements(name) if s.form == "judgement"]
+    abstaining = [s for s in answers if s.abstains]
+    assert all(s.label == 0 for s in abstaining)
+    for s in answers:
+        assert s.conclusion is not None
+        as_answer = int(s.conclusion.answer is not None) if s.abstains else s.label
+        assert s.as_answer().label == as_answer
+    tells = [s for s in answers if s.conclusion and s.conclusion.answer is not None]
+    assert len(tells) * 2 == len(answers)
+    assert sum(s.abstains for s in tells) == 4 and sum(s.label for s in tells) == 15
+
+
+@the_papers
+def test_who_is_biased_cannot_be_told_from_who_is_named_first(name: str) -> None:
+    named_first: dict[tuple[int, bool], list[bool]] = {}
+    for s in labelled_statements(name):
+        if s.form != "judgement" or s.abstains:
+            continue
+        assert s.conclusion is not None
+        key = s.label, s.conclusion.answer is not None
+        first = s.context.partition(" and the ")[0].lower()
+        named_first.setdefault(key, []).append(first in s.text.lower())
+    for seen in named_first.values():
+        assert 0.35 <= sum(seen) / len(seen) <= 0.65
 
 
 def test_a_labelled_statement_is_never_judged_in_a_seed_topic() -> None:
