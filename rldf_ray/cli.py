@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +50,26 @@ datas = typer.Typer(
     help="A run's data (`rldf data RUN`), taken elsewhere, or given.",
     no_args_is_help=True,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        write(installed_version("rldf-ray"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="print the version and stop", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """Less biased language models from multi-role debates."""
+
+
 app.add_typer(plans, name="plan")
 app.add_typer(datas, name="data")
 app.add_typer(trains, name="train")

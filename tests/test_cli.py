@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -128,6 +129,10 @@ def test_a_plan_can_be_shown_as_json_with_overrides(rldf: Rldf) -> None:
     assert status == 0
     assert (shown["debate"]["rounds"], shown["seed"]) == (7, 3)
     assert shown == load_plan("smoke", ["debate.rounds=7", "seed=3"]).model_dump(mode="json")
+
+
+def test_the_version_is_the_installed_ones(rldf: Rldf) -> None:
+    assert rldf("--version") == (0, f"{version('rldf-ray')}\n", "")
 
 
 def test_a_valid_plan_is_told_with_its_digest(rldf: Rldf) -> None:

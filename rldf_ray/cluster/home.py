@@ -1,7 +1,7 @@
 """Where the user's home cannot be written, or there is none: libraries keep their things elsewhere.
 
-Ray writes the token of a local cluster there, vLLM and Triton what they compile, Matplotlib its
-fonts. None of it is needed afterwards.
+Ray writes the token of a local cluster there, vLLM, Triton and DeepSpeed what they compile,
+datasets what it reads, Matplotlib its fonts. None of it is needed afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FOLDERS = ("VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT", "TRITON_HOME", "MPLCONFIGDIR")
+FOLDERS = (
+    "VLLM_CACHE_ROOT",
+    "VLLM_CONFIG_ROOT",
+    "TRITON_HOME",
+    "TORCH_EXTENSIONS_DIR",
+    "HF_DATASETS_CACHE",
+    "HF_MODULES_CACHE",
+    "MPLCONFIGDIR",
+)
 
 
 @contextmanager

@@ -98,9 +98,10 @@ class Journal:
         try:
             if self._file.write(content) != len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._file.name)
-        except OSError:
+        except OSError as error:
             # A torn line in the middle would swallow the next one and make the file unreadable.
             os.truncate(self._file.fileno(), self._end)
+            error.filename = error.filename or self._file.name
             raise
         self._remember(address, self._end)
         self._end += len(content)
