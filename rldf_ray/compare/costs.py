@@ -14,10 +14,9 @@ from rldf_ray.plan import Speaker
 from rldf_ray.report.notes import is_unproven
 from rldf_ray.storage.results import (
     DebatesResult,
-    History,
-    PPOResult,
     SFTResult,
     finish,
+    if_recorded,
     recorded,
     stage_result,
 )
@@ -100,8 +99,6 @@ def cost_of(
     stages += [finish(learnt, stage) for stage in ("data", *LEARNING[training.last])]
     finishes = [stage for stage in stages if stage is not None]
     report = learnt.read_object("report.json", ("referee", "training"))
-    sft, ppo = stage_result(learnt, SFTResult), stage_result(learnt, PPOResult)
-    assert sft is not None, "a row is read when its runs have finished"
     paid = [stage.paid_tokens for stage in finishes if stage.paid_tokens]
     prompt, generated = (sum(p[kind] for p in paid) for kind in ("prompt", "generated"))
     auc = (report["referee"] or {}).get("held_out")
@@ -109,9 +106,9 @@ def cost_of(
     return Cost(
         topics=made.table_metadata("data/topics.parquet").num_rows,
         statements=_statements(made),
-        sft_rows=recorded(sft.examples, "sft", "examples"),
-        sft_steps=_steps(recorded(sft.history, "sft", "history")),
-        episodes=recorded(ppo.episodes, "ppo", "episodes") if ppo is not None else 0,
+        sft_rows=learnt.table_metadata("data/sft.parquet").num_rows,
+        sft_steps=_sft_steps(learnt),
+        episodes=training.source.ppo.episodes if training.last == "ppo" else 0,
         pairs=pairs_of(learnt) if training.last == "ppo" else 0,
         generated_tokens=sum(stage.tokens["generated"] for stage in finishes if stage.tokens),
         seconds=round(sum(stage.seconds for stage in finishes), 1),
@@ -145,7 +142,10 @@ def _remarks_on_reward(reward: Mapping[str, Any] | None, seed: int) -> Iterator[
         )
 
 
-def _steps(history: History) -> int:
+def _sft_steps(folder: RunFolder) -> int:
+    """0 where an earlier version recorded none."""
+    result = stage_result(folder, SFTResult)
+    history = (result and if_recorded(result.history)) or []
     return int(max((line["step"] for line in history), default=0))
 
 
