@@ -94,8 +94,13 @@ def check_referee(plan: Plan) -> str:
     if plan.referee.kind != "trained":
         return str(plan.speaker_of("referee"))
     topics = {statement.topic for statement in fit_statements(plan)}
+    known = [path.stem for path in visible(LABELLED, "*.jsonl")]
+    if unknown := sorted(set(plan.referee.fit.bias_types or ()) - set(known)):
+        raise PreflightError(
+            f"referee.fit.bias_types: no labelled statements of {', '.join(unknown)}; allowed: "
+            f"{', '.join(known)}, or a file of yours (docs/extending.md)"
+        )
     if round(plan.referee.fit.held_out_share * len(topics)) not in range(1, len(topics)):
-        known = [p.stem for p in visible(LABELLED, "*.jsonl")]
         raise PreflightError(
             f"referee.kind=trained: its bias types have {len(topics)} topics of labelled "
             f"statements, too few to fit to some and hold out {plan.referee.fit.held_out_share:g} "

@@ -181,3 +181,9 @@ def test_a_referee_that_is_fitted_needs_room_as_well(model_folder: Path, tmp_pat
     assert preflight.check_disk(fitted, tmp_path).endswith(" 2.5 needed")
     assert preflight.check_disk(fitted, tmp_path, ["debates"]).endswith(" 0.5 needed")
     assert preflight.check_disk(prompted, tmp_path).endswith(" 0.5 needed")
+
+
+def test_statements_of_a_bias_type_that_has_none_are_refused_by_name(model_folder: Path) -> None:
+    plan = plan_of(model_folder, "referee.kind=trained", "referee.fit.bias_types=[age, agge]")
+    with pytest.raises(preflight.PreflightError, match=r"no labelled statements of agge; allowed"):
+        preflight.check_referee(plan)

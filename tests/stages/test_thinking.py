@@ -79,7 +79,8 @@ def test_thoughts_reach_no_prompt_and_no_data(
         prompts = [request.body["messages"] for request in server.received]
     assert prompts and THOUGHT not in json.dumps(prompts)
     journal = Path("run/journal/calls.jsonl").read_text(encoding="utf-8")
-    assert journal.count(THOUGHT) >= len(prompts)
+    # A choice that was cut off is requested again, and stands in the journal once.
+    assert journal.count(THOUGHT) >= len(journal.splitlines()) >= len(prompts) - 1
     written = {
         path.relative_to("run").as_posix(): content_of(path)
         for path in Path("run").rglob("*")

@@ -43,8 +43,11 @@ class Control:
 def controls(
     statements: Sequence[LabelledStatement], measures: Sequence[Measure], seed: int
 ) -> list[Control]:
-    """What the judge is audited on: two controls a statement pair and measure."""
-    fair = [s for s in statements if s.label == 0]
+    """What the judge is audited on: two controls a statement pair and measure.
+
+    Who names nobody where the scene tells is fair, and no sound answer: of CE and LS it is none.
+    """
+    fair = [s for s in statements if s.as_answer().label == 0]
     collected: list[Control] = []
     if "BS" in measures:
         collected += [_control("BS", s, s.context, s.text, s.label) for s in statements]

@@ -285,7 +285,7 @@ async def test_a_perfect_judge_and_a_dumb_one_are_told_apart() -> None:
 async def test_controls_of_ce_are_shuffled_and_of_ls_misplaced() -> None:
     statements = held_out_statements("age", None, 0)
     given = controls(statements, ["CE", "LS"], 0)
-    fair = {s.text: s.context for s in statements if s.label == 0}
+    fair = {s.text: s.context for s in statements if s.as_answer().label == 0}
     for control in given:
         if control.measure == "LS":
             assert (control.question == fair[control.text]) == (control.high == 1)
@@ -298,7 +298,7 @@ async def test_controls_of_ce_are_shuffled_and_of_ls_misplaced() -> None:
 def test_what_is_spoilt_for_ls_stands_under_another_topic_where_it_is_not_sound(seed: int) -> None:
     statements = [s for name in TYPES for s in held_out_statements(name, 16, seed)]
     given = controls(statements, ["LS"], seed)
-    fair = [s for s in statements if s.label == 0]
+    fair = [s for s in statements if s.as_answer().label == 0]
     of_context = {s.context: s for s in statements}
     spoilt = [control for control in given if control.high == 0]
     for own, control in zip(fair, spoilt, strict=True):
