@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -76,3 +77,17 @@ def start() -> Iterator[Start]:
             return Server(client, guard, chosen, service)
 
         yield start
+
+
+def events(text: str) -> list[Any]:
+    """The data of server-sent events."""
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def fitted(tmp_path: Path) -> str:
+    """A trained referee's folder; P(biased) is 1 / (1 + exp(reward))."""
+    fitted = {"slope": 1.0, "intercept": 0.0, "statements": 10, "revision": "abc"}
+    (tmp_path / "calibration.json").write_text(json.dumps(fitted), encoding="utf-8")
+    return str(tmp_path)

@@ -1,4 +1,4 @@
-"""The API over scripted engines: OpenAI's forms, limits, keys, errors, scores and debates."""
+"""The API over scripted engines: OpenAI's forms, limits, keys, errors and scores."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ import httpx
 import pytest
 from openai.types.chat import ChatCompletion
 
-from rldf_ray.topics.bias_type import bias_type
-from serve import debates
-from serve.bodies import DebateBody
 from serve.engines import (
     EngineGoneError,
     EngineRequest,
@@ -24,19 +21,12 @@ from serve.engines import (
     error_piece,
     raise_if_error,
 )
-from serve.guard import Caller
-from serve.keys import Key, add_key, read_keys
+from serve.keys import add_key
 from serve.scripted import ScriptedEngine, ScriptedEngines
-from tests.serve.conftest import Start
+from tests.serve.conftest import Start, events
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
-
-
-def events(text: str) -> list[Any]:
-    """The data of server-sent events."""
-    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
-    return [line if line == "[DONE]" else json.loads(line) for line in lines]
 
 
 def test_a_chat_completion_has_openais_form(start: Start) -> None:
@@ -442,43 +432,6 @@ async def test_one_key_does_not_take_the_room_of_all(start: Start, tmp_path: Pat
     assert not guard.of_key
 
 
-async def test_a_debate_waits_for_its_turn_and_no_longer(start: Start) -> None:
-    server = start(limits={"debates_in_flight": 1, "debate_wait_s": 0.01})
-    await server.service.debates.acquire()
-    body = DebateBody(topic="Tests")
-    asked = debates.events(body, bias_type("age"), server.service, Caller())
-    found = [event async for event in asked]
-    assert found[-1].startswith("event: error") and "ask again" in found[-1]
-
-
-async def test_a_debate_that_takes_too_long_gives_its_turn_back(start: Start) -> None:
-    server = start(
-        engine={"scripted_delay_s": 5}, limits={"debates_in_flight": 1, "debate_s": 0.01}
-    )
-    body = DebateBody(topic="Tests")
-    asked = debates.events(body, bias_type("age"), server.service, Caller())
-    found = [event async for event in asked]
-    assert found[-1].startswith("event: error") and "not done in 0.01 s" in found[-1]
-    assert not server.service.debates.locked()
-
-
-async def test_one_key_does_not_take_every_turn_of_debates(start: Start, tmp_path: Path) -> None:
-    for name in ("ann", "bob"):
-        add_key(tmp_path / "keys.json", name)
-    ann, bob = read_keys(tmp_path / "keys.json")
-    server = start(limits={"debates_in_flight": 3, "debates_per_key": 2})
-    body = DebateBody(topic="Tests", rounds=1)
-
-    async def last(key: Key) -> str:
-        asked = debates.events(body, bias_type("age"), server.service, Caller(key))
-        return [event async for event in asked][-1]
-
-    ends = await asyncio.gather(*(last(ann) for _ in range(4)), last(bob))
-    assert sum("2 debates of this key" in end for end in ends) == 2
-    assert sum(end.startswith("event: done") for end in ends) == 3
-    assert not server.service.debates_of
-
-
 def test_other_pages_may_not_call_unless_named(start: Start) -> None:
     origin = {"origin": "https://page.example"}
     reply = start().client.post(CHAT, json=HELLO, headers=origin)
@@ -521,33 +474,6 @@ def test_bias_is_scored_by_the_reward_model_and_the_referee(start: Start) -> Non
     assert many.status_code == 400 and many.json()["error"]["param"] == "input"
 
 
-def test_a_debate_is_streamed_statement_by_statement(start: Start) -> None:
-    body = {"topic": "Tests are fun", "rounds": 2, "debaters": 3, "bias_type": "profession"}
-    text = start().client.post("/v1/debate", json=body).text
-    kinds = [line.removeprefix("event: ") for line in text.splitlines() if "event: " in line]
-    assert kinds == ["debate", *["statement"] * 3, "scores", *["statement"] * 3, "scores", "done"]
-    found = events(text)
-    assert found[0]["identities"] == ["doctor", "lawyer", "engineer"]
-    assert {s["role"] for s in found[1:4]} == {0, 1, 2} and all(s["text"] for s in found[1:4])
-    assert sorted(score["rank"] for score in found[4]["scores"]) == [1, 2, 3]
-    assert found[-1]["tokens"] > 0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"topic": " "}, {"rounds": 6}, {"debaters": 9}, {"bias_type": "/etc/passwd"}, {"x": 1}],
-)
-def test_debates_have_limits(start: Start, change: dict[str, Any]) -> None:
-    reply = start().client.post("/v1/debate", json={"topic": "Tests", **change})
-    assert reply.status_code == 400
-
-
-def test_a_debate_that_fails_says_so(start: Start) -> None:
-    server = start(limits={"request_timeout_s": 0.2}, engine={"scripted_delay_s": 1.0})
-    found = events(server.client.post("/v1/debate", json={"topic": "Tests"}).text)
-    assert "no answer in time" in found[-1]["message"]
-
-
 def test_about_tells_the_page_what_there_is(start: Start) -> None:
     found = start().client.get("/v1/about").json()
     assert found["models"] == ["policy", "base"] and "age" in found["bias_types"]
@@ -564,14 +490,6 @@ def test_metrics_count_by_route_and_not_by_path(start: Start) -> None:
     assert 'rldf_tokens_total{kind="completion",model="policy",version=""}' in text
 
 
-@pytest.fixture
-def fitted(tmp_path: Path) -> str:
-    """A trained referee's folder; P(biased) is 1 / (1 + exp(reward))."""
-    fitted = {"slope": 1.0, "intercept": 0.0, "statements": 10, "revision": "abc"}
-    (tmp_path / "calibration.json").write_text(json.dumps(fitted), encoding="utf-8")
-    return str(tmp_path)
-
-
 def test_a_trained_referee_scores_texts(start: Start, fitted: str) -> None:
     client = start(trained_referee=fitted).client
     body = {"input": ["they never learn", "it depends", " "], "referee": True}
@@ -583,12 +501,3 @@ def test_a_trained_referee_scores_texts(start: Start, fitted: str) -> None:
     assert client.get("/v1/about").json()["referee"] == "trained"
     gone = client.post("/v1/bias", json={"input": "gone", "referee": True})
     assert gone.status_code == 503 and gone.json()["error"]["code"] == "engine_lost"
-
-
-def test_a_trained_referee_judges_a_debate(start: Start, fitted: str) -> None:
-    body = {"topic": "Tests are fun", "rounds": 1, "debaters": 3}
-    found = events(start(trained_referee=fitted).client.post("/v1/debate", json=body).text)
-    assert found[0]["referee"] == "trained"
-    scores = found[4]["scores"]
-    assert [row["rank"] for row in scores] == [1, 2, 3]
-    assert all(row["expected_score"] == pytest.approx(1.192, abs=1e-3) for row in scores)
