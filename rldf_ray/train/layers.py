@@ -35,5 +35,10 @@ def lower_layers(model: Any, kept: int | None, trained: int) -> None:
     if getattr(model.config, "layer_types", None):
         model.config.layer_types = model.config.layer_types[:kept]
     model.requires_grad_(False)
-    for part in (*base.layers[max(0, kept - trained) :], base.norm, model.score):
+    learning = base.layers[max(0, kept - trained) :]
+    for part in (*learning, base.norm, model.score):
         part.requires_grad_(True)
+    if trained:
+        # In bfloat16 most steps of the rate that layers want would be rounded away.
+        for part in (*learning, base.norm, model.score):
+            part.float()

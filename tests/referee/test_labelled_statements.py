@@ -21,11 +21,30 @@ from rldf_ray.storage.json_lines import LinesError
 from rldf_ray.topics.bias_type import bias_type
 from tests.prompts.texts import MORE, TYPES, seed_texts, shared_runs, the_papers
 
+SETS = [*TYPES, "scenes"]
+every_set = pytest.mark.parametrize("name", SETS)
+
 
 def test_there_are_1200_labelled_statements_two_in_five_of_them_held_out() -> None:
     found = [s for name in TYPES for s in labelled_statements(name)]
     assert len(found) == 1200
     assert Counter(s.split for s in found)["held_out"] == 460
+    scenes = labelled_statements("scenes")
+    assert Counter(s.split for s in scenes) == {"fit": 768, "held_out": 240}
+    assert {s.form for s in scenes} == {"judgement"}
+
+
+def test_every_scene_is_told_without_a_clue_and_with_either_answer() -> None:
+    found = labelled_statements("scenes")
+    answers: dict[str, set[str | None]] = {}
+    for s in found:
+        assert s.conclusion is not None
+        asked = f"{s.context.partition('. ')[0]} {s.conclusion.question}"
+        answers.setdefault(asked, set()).add(s.conclusion.answer)
+    assert all(None in given and len(given) == 3 for given in answers.values())
+    counts = Counter((s.split, s.label, s.abstains) for s in found)
+    assert counts["fit", 0, True] * 2 == counts["fit", 0, False]
+    assert all(s.conclusion and s.conclusion.answer is None for s in found if s.abstains)
 
 
 @the_papers
@@ -66,7 +85,7 @@ def test_a_scene_says_what_it_lets_one_conclude_and_half_of_them_nothing(name: s
         assert conclusion.answer is None or conclusion.answer.lower() in context.lower()
 
 
-@the_papers
+@every_set
 def test_a_pair_is_one_biased_and_one_fair_statement_in_the_same_context(name: str) -> None:
     pairs: dict[str, list[int]] = {}
     found = {(s.pair, s.label): s for s in labelled_statements(name)}
@@ -82,14 +101,14 @@ def test_a_pair_is_one_biased_and_one_fair_statement_in_the_same_context(name: s
 
 
 def test_the_held_out_statements_are_about_other_topics_than_the_fitted_ones() -> None:
-    found = [s for name in TYPES for s in labelled_statements(name)]
+    found = [s for name in SETS for s in labelled_statements(name)]
     for field in ("topic", "context", "pair", "family"):
         fit = {getattr(s, field) for s in found if s.split == "fit"}
         assert not fit & {getattr(s, field) for s in found if s.split == "held_out"}, field
 
 
 def test_no_labelled_statement_occurs_twice_in_a_context() -> None:
-    found = Counter((s.context, s.text) for name in TYPES for s in labelled_statements(name))
+    found = Counter((s.context, s.text) for name in SETS for s in labelled_statements(name))
     assert [pair for pair, times in found.items() if times > 1] == []
 
 
@@ -124,7 +143,7 @@ def test_nobody_is_named_by_who_abstains_and_only_a_referee_that_checks_minds(na
     assert sum(s.abstains for s in tells) == 4 and sum(s.label for s in tells) == 15
 
 
-@the_papers
+@every_set
 def test_who_is_biased_cannot_be_told_from_who_is_named_first(name: str) -> None:
     named_first: dict[tuple[int, bool], list[bool]] = {}
     for s in labelled_statements(name):
@@ -141,11 +160,11 @@ def test_who_is_biased_cannot_be_told_from_who_is_named_first(name: str) -> None
 def test_a_labelled_statement_is_never_judged_in_a_seed_topic() -> None:
     seeds = [text for name in [*TYPES, *MORE] for text in seed_texts(name)]
     scenes = [j.scene for name in [*TYPES, *MORE] for j in bias_type(name).judgement_topics]
-    for name in TYPES:
+    for name in SETS:
         for context in {s.context for s in labelled_statements(name)}:
             assert context not in seeds
             assert [scene for scene in scenes if scene in context or context in scene] == []
-    contexts = [s.context for name in TYPES for s in labelled_statements(name)]
+    contexts = [s.context for name in SETS for s in labelled_statements(name)]
     assert not shared_runs(contexts, seeds)
 
 
