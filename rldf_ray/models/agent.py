@@ -65,6 +65,7 @@ class Agent:
         affinity: str = "",
         json_schema: dict[str, object] | None = None,
         seed: int | None = None,
+        documents: Sequence[str] = (),
     ) -> Completion:
         """One sampled reply to `prompt`: a user's message, or the messages after the system's.
 
@@ -85,6 +86,7 @@ class Agent:
             affinity=affinity,
             json_schema=json_schema,
             seed=seed,
+            documents=documents,
         )
         return completion
 
@@ -100,6 +102,7 @@ class Agent:
         affinity: str = "",
         json_schema: dict[str, object] | None = None,
         seed: int | None = None,
+        documents: Sequence[str] = (),
     ) -> tuple[Completion, ...]:
         """`n` samples of what `say` gives."""
         return await self.model.complete(
@@ -113,6 +116,7 @@ class Agent:
                 json_schema=json_schema,
                 affinity=affinity,
                 address=address,
+                documents=tuple(documents),
             )
         )
 

@@ -59,6 +59,8 @@ class ChatRequest:
         logprobs: return the log-probability of every generated token.
         affinity: requests of the same affinity prefer the same engine (the debate's id).
         address: names this call within its run; finished calls are remembered under it.
+        documents: parts of the last message, as they stand in it one after another, that a
+            position-invariant model reads as a set; all others read them where they stand.
     """
 
     messages: tuple[Message, ...]
@@ -73,6 +75,7 @@ class ChatRequest:
     logprobs: bool = False
     affinity: str = ""
     address: str = ""
+    documents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

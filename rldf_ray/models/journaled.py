@@ -67,7 +67,11 @@ class JournaledModel:
         return self._model.name
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
-        request_digest = digest(self._known_as, msgspec.to_builtins(request), *self._more)
+        asked = msgspec.to_builtins(request)
+        if not request.documents:
+            # Earlier versions had no such field, and their calls are still these.
+            del asked["documents"]
+        request_digest = digest(self._known_as, asked, *self._more)
         remembered = self._remembered(request.address, request_digest)
         if remembered is not None:
             self.reused += 1
