@@ -19,14 +19,9 @@ from rldf_ray.compare.writing import (
     cost_rows,
     difference_rows,
 )
+from rldf_ray.figures.latex import escaped, escaped_rows, table_environment
 
 MOST_COLUMNS = 8
-ESCAPED = str.maketrans(
-    {sign: rf"\{sign}" for sign in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}"}
-)
-"""What LaTeX reads as something else, as it prints it."""
 
 
 def latex(
@@ -40,47 +35,26 @@ def latex(
     # All of them are longer than a page.
     for condition, mode in dict.fromkeys((c.condition, c.mode) for c in comparisons):
         of_one = [c for c in comparisons if (c.condition, c.mode) == (condition, mode)]
-        rows = _escaped_rows(difference_rows(of_one, titles))
+        rows = escaped_rows(difference_rows(of_one, titles))
         caption = ", ".join(filter(None, (f"{DIFFERENCES}: {ITEMS[condition]}", mode)))
         label = "-".join(filter(None, ("differences", condition, mode)))
-        parts.append(_environment(caption, label, rows))
+        parts.append(table_environment(escaped(caption), label, rows))
     # Remarks are sentences, too long for a column.
-    figures = _escaped_rows([row[:-1] for row in cost_rows(costs, titles)])
+    figures = escaped_rows([row[:-1] for row in cost_rows(costs, titles)])
     remarks = [f"{titles[name]}: {text}." for name, cost in costs.items() for text in cost.remarks]
-    parts.append(_environment(" ".join([f"{COSTS}.", *remarks]), "costs", _turned(figures)))
+    caption = escaped(" ".join([f"{COSTS}.", *remarks]))
+    parts.append(table_environment(caption, "costs", _turned(figures)))
     return "\n\n".join(parts) + "\n"
 
 
 def _table(table: Table) -> str:
     if not table.rows:
-        return f"% Table {table.number}. {_escaped(table.title)}: {' '.join(table.notes)}"
-    rows = _escaped_rows([[table.head, *table.columns]])
-    rows += [[_escaped(row.name), *map(_cell, row.cells)] for row in table.rows]
+        return f"% Table {table.number}. {escaped(table.title)}: {' '.join(table.notes)}"
+    rows = escaped_rows([[table.head, *table.columns]])
+    rows += [[escaped(row.name), *map(_cell, row.cells)] for row in table.rows]
     if len(table.columns) > MOST_COLUMNS:
         rows = _turned(rows)
-    return _environment(table.title, str(table.number), rows)
-
-
-def _environment(caption: str, label: str, rows: Sequence[Sequence[str]]) -> str:
-    """A table; the first row is its head. The caption is text, the cells are LaTeX."""
-    head, *body = [" & ".join(row) + r" \\" for row in rows]
-    lines = [
-        r"\begin{table}",
-        rf"\caption{{{_escaped(caption)}}}",
-        rf"\label{{tab:{label}}}",
-        r"\centering",
-        # Without `max width`, which is not in every TeX.
-        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        rf"\begin{{tabular}}{{l{'c' * (len(rows[0]) - 1)}}}",
-        r"\toprule",
-        head,
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines)
+    return table_environment(escaped(table.title), str(table.number), rows)
 
 
 def _turned(rows: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -96,11 +70,3 @@ def _cell(cell: Cell) -> str:
     number = rf"\mathbf{{{mean}}}" if cell.best else mean
     spread = "" if cell.sd is None else rf"{{\scriptstyle\,\pm\,{cell.sd:.{DIGITS}f}}}"
     return f"${number}{spread}$"
-
-
-def _escaped_rows(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [[_escaped(text) for text in row] for row in rows]
-
-
-def _escaped(text: str) -> str:
-    return text.translate(ESCAPED)
