@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from rldf_ray.records import STATEMENT_SCHEMA, Statement
+from rldf_ray.storage.kept import Kept
 
 ENDED_DEBATES = "journal/debates.jsonl"
 """In a run folder, while debates are held."""
@@ -30,33 +29,24 @@ class Transcripts:
     """
 
     def __init__(self, path: Path, debates: int) -> None:
-        self._file = path.open("w+b")
-        self._places = array("q", [-1]) * debates
+        self._kept = Kept(path, debates)
 
     def keep(self, place: int, statements: Sequence[Statement]) -> None:
         """Write down the statements of the debate at `place`."""
-        self._places[place] = self._file.seek(0, 2)
-        self._file.write(msgspec.json.encode(list(statements)) + b"\n")
-        # For those who read along (`ended_so_far`).
-        self._file.flush()
+        self._kept.keep(place, list(statements))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All statements, debates in the plan's order; a debate that was not kept has none."""
         rows: list[dict[str, object]] = []
-        for place in self._places:
-            if place < 0:
-                continue
-            self._file.seek(place)
-            rows += json.loads(self._file.readline())
+        for statements in self._kept.values():
+            rows += statements
             if len(rows) >= ROWS_AT_ONCE:
                 yield pa.RecordBatch.from_pylist(rows, schema=STATEMENT_SCHEMA)
                 rows = []
         yield pa.RecordBatch.from_pylist(rows, schema=STATEMENT_SCHEMA)
 
     def close(self) -> None:
-        """The file goes as well: what it held is in the table."""
-        Path(self._file.name).unlink(missing_ok=True)
-        self._file.close()
+        self._kept.close()
 
 
 def ended_so_far(path: Path) -> list[Statement]:
