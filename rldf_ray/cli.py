@@ -22,6 +22,7 @@ from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
+from rldf_ray.commands.study import study as study_command
 from rldf_ray.commands.summary import print_report, print_summary
 from rldf_ray.console import Progress, tolerate_narrow_streams, write
 from rldf_ray.errors import UserError
@@ -77,6 +78,7 @@ app.add_typer(referees, name="referee")
 app.add_typer(evals, name="eval")
 app.add_typer(serves, name="serve")
 app.command("publish")(publish)
+app.command("study")(study_command)
 
 progress = Progress()
 INTERRUPTED = "interrupted; the same command continues from what was finished"

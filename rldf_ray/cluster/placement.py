@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rldf_ray.errors import UserError
 from rldf_ray.plan import EnginesSection, Plan
+from rldf_ray.plan.speaking import SpeakingPlan
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # vLLM's attention on CPU; on GPUs its kernels have blocks of their own and say so.
@@ -127,6 +128,44 @@ def place(plan: Plan, resources: Resources) -> Placement:
         worker_gpus=0,
         threads=threads,
         engine_threads=engine_threads,
+    )
+
+
+def place_speaking(plan: SpeakingPlan, resources: Resources, together: bool) -> Placement:
+    """Decide for a plan whose models speak and are not trained.
+
+    Args:
+        together: all local models are loaded at once; else one at a time.
+
+    Raises:
+        PlacementError: there are not GPUs, or CPUs, enough.
+    """
+    section = plan.engines
+    models = len([speaker for speaker in plan.speakers() if speaker.on_engines])
+    engines = section.count * (models if together else min(1, models))
+    if resources.gpus >= 1:
+        needed = engines * section.tensor_parallel
+        if needed > resources.gpus:
+            raise PlacementError(
+                f"the models need {needed} GPUs ({engines} engines x {section.tensor_parallel}), "
+                f"Ray reports {resources.gpus:g}: lower engines.count or engines.tensor_parallel, "
+                "set take_turns=true, or add GPUs"
+            )
+    elif engines:
+        _check_cpu_engines(section)
+    cpus = max(1, engines)
+    return Placement(
+        device="cuda" if resources.gpus >= 1 else "cpu",
+        engines=section.count,
+        engine_cpus=1 if resources.gpus >= 1 else min(1, resources.cpus / cpus),
+        engine_gpus=section.tensor_parallel if resources.gpus >= 1 else 0,
+        workers=0,
+        worker_cpus=0,
+        worker_gpus=0,
+        threads=1,
+        engine_threads=None
+        if resources.gpus >= 1
+        else max(1, int(min(resources.cpus // section.count, resources.node_cpus))),
     )
 
 

@@ -12,21 +12,26 @@ from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.engines.pool import EnginePool
 from rldf_ray.models.base import ChatModel
-from rldf_ray.plan import Plan
 from rldf_ray.plan.speaker import BACKENDS, BackendFacts, Speaker
+from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeakerContext:
-    """The run in which a speaker is started."""
+    """The run in which a speaker is started.
 
-    plan: Plan
+    Attributes:
+        alone: no other local model is loaded, so that all cores are its own.
+    """
+
+    plan: SpeakingPlan
     folder: RunFolder
     placement: Placement
     progress: Progress
     journal: Journal
+    alone: bool = False
     began: float = field(default_factory=time.monotonic)
 
     def wait_until_ready(self, pool: EnginePool) -> None:

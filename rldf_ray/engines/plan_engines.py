@@ -14,16 +14,19 @@ from rldf_ray.engines.scripted_actor import ScriptedSettings
 from rldf_ray.engines.vllm_actor import EngineSettings
 from rldf_ray.models.embedded import located
 from rldf_ray.plan import Plan
+from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.run_folder import RunFolder
 
 
-def at_once(plan: Plan, placement: Placement) -> Placement:
+def at_once(plan: SpeakingPlan, placement: Placement, alone: bool = False) -> Placement:
     """`placement` for engines that speak while others do: each computes with its share of cores.
+
+    One that is `alone` has them all.
 
     With more threads than cores, those that wait for work keep the others from theirs: debates of
     the embedded model beside a trained referee took 158 s instead of 119.
     """
-    if placement.engine_threads is None:
+    if placement.engine_threads is None or alone:
         return placement
     here = [speaker for speaker in plan.speakers() if speaker.local]
     return replace(placement, engine_threads=max(1, placement.engine_threads // len(here)))
@@ -58,7 +61,7 @@ def fitted_referee(plan: Plan, placement: Placement, folder: RunFolder) -> Itera
 
 @contextmanager
 def policy_engines(
-    plan: Plan,
+    plan: SpeakingPlan,
     placement: Placement,
     progress: Progress,
     folder: str,
@@ -94,7 +97,7 @@ def policy_engines(
 
 @contextmanager
 def engine_pool(
-    plan: Plan,
+    plan: SpeakingPlan,
     placement: Placement,
     settings: EngineSettings | ScriptedSettings,
     name: str,

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.engines.backend import SpeakerContext, backend_of
-from rldf_ray.models.base import BudgetSpentError, Usage
+from rldf_ray.engines.taking_turns import TakingTurns
+from rldf_ray.models.base import BudgetSpentError, ChatModel, Usage
 from rldf_ray.models.journaled import EarlierCalls, JournaledModel
-from rldf_ray.plan import Part, Plan, Speaker
+from rldf_ray.plan import Speaker
+from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -30,36 +32,52 @@ class Speakers:
     Attributes:
         weights: which weights the models' names stand for, or where they are, where the names
             may have stood for others.
+        taking_turns: local models are loaded one at a time.
     """
 
-    plan: Plan
+    plan: SpeakingPlan
     folder: RunFolder
     placement: Placement
     progress: Progress
     earlier: EarlierCalls | None = None
     weights: str | None = None
+    taking_turns: bool = False
+    _turns: TakingTurns | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _models: dict[Speaker, JournaledModel] = field(default_factory=dict)
     _journal: Journal | None = None
     _used_before: Usage = field(default_factory=Usage)
     _paid_before: Usage = field(default_factory=Usage)
 
-    def of(self, part: Part) -> JournaledModel:
-        """The model that plays `part`."""
+    def of(self, part: str) -> JournaledModel:
+        """The model that plays `part`, as the plan names it."""
         speaker = self.plan.speaker_of(part)
         if speaker not in self._models:
-            context = SpeakerContext(
-                plan=self.plan,
-                folder=self.folder,
-                placement=self.placement,
-                progress=self.progress,
-                journal=self.journal,
-            )
-            model = self._open.enter_context(backend_of(speaker).start(speaker, context))
+            if self.taking_turns and speaker.local:
+                model = self._in_turn().model(speaker)
+            else:
+                model = self._open.enter_context(self._start(speaker))
             self._models[speaker] = JournaledModel(
                 model, self.journal, self.earlier, self.weights, self.plan.request_fields(speaker)
             )
         return self._models[speaker]
+
+    def _in_turn(self) -> TakingTurns:
+        if self._turns is None:
+            self._turns = TakingTurns(self._start)
+            self._open.callback(self._turns.close)
+        return self._turns
+
+    def _start(self, speaker: Speaker) -> AbstractContextManager[ChatModel]:
+        context = SpeakerContext(
+            plan=self.plan,
+            folder=self.folder,
+            placement=self.placement,
+            progress=self.progress,
+            journal=self.journal,
+            alone=self.taking_turns,
+        )
+        return backend_of(speaker).start(speaker, context)
 
     @property
     def journal(self) -> Journal:
@@ -97,4 +115,5 @@ class Speakers:
         self._used_before, self._paid_before = self.usage, self.paid_usage
         self._models.clear()
         self._journal = None
+        self._turns = None
         self._open.close()

@@ -55,14 +55,19 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = (), *, saved: bool =
     if saved:
         values = Plan.with_added_fields(values)
     for override in overrides:
-        _apply_override(values, override)
+        apply_override(values, override)
     try:
         return Plan.model_validate(values)
     except ValidationError as error:
-        raise PlanError(f"plan {name_or_path}:\n{_explain(error)}") from error
+        raise PlanError(f"plan {name_or_path}:\n{explain(error)}") from error
 
 
-def _apply_override(values: dict[str, Any], override: str) -> None:
+def apply_override(values: dict[str, Any], override: str) -> None:
+    """Set one field of a plan's values by its dotted path.
+
+    Raises:
+        PlanError: it is not FIELD=VALUE, or goes into a value.
+    """
     dotted, separator, text = override.partition("=")
     if not separator or not dotted:
         raise PlanError(f"--set {override!r}: expected FIELD=VALUE, e.g. debate.rounds=5")
@@ -90,17 +95,27 @@ def endpoint_at(base_url: str | None, api_key_env: str | None, plan: str | None 
     try:
         return Endpoint.model_validate(given)
     except ValidationError as error:
-        raise PlanError(f"the endpoint:\n{_explain(error)}") from None
+        raise PlanError(f"the endpoint:\n{explain(error)}") from None
 
 
-def _explain(error: ValidationError) -> str:
-    return "\n".join(_explain_one(details) for details in error.errors())
+def explain(
+    error: ValidationError, fields: Sequence[PlanField] | None = None, section: str = ""
+) -> str:
+    """What is wrong with a plan, a line a field.
+
+    Args:
+        fields: those that there are; by default a run's.
+        section: the part of the plan that was read.
+    """
+    known = list(plan_fields()) if fields is None else fields
+    return "\n".join(_explain_one(details, known, section) for details in error.errors())
 
 
-def _explain_one(details: Any) -> str:
-    where = ".".join(str(part) for part in details["loc"]) or "plan"
+def _explain_one(details: Any, fields: Sequence[PlanField], section: str) -> str:
+    path = [*filter(None, [section]), *map(str, details["loc"])]
+    where = ".".join(path) or "plan"
     if details["type"] == "extra_forbidden":
-        return f"  {where}: no such field; {_nearest(details['loc'])}"
+        return f"  {where}: no such field; {_nearest(path, fields)}"
     value = details["input"]
     shown = "" if isinstance(value, dict | BaseModel) else f" (found {_shown(value)})"
     return f"  {where}: {details['msg'].removeprefix('Value error, ')}{shown}"
@@ -111,12 +126,14 @@ def _shown(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
-def _nearest(loc: tuple[int | str, ...]) -> str:
-    parent = ".".join(str(part) for part in loc[:-1])
-    names = [f.path for f in plan_fields() if f.path.rpartition(".")[0] == parent]
-    sections = [name for name, f in Plan.model_fields.items() if not parent and _is_section(f)]
-    allowed = [name.rpartition(".")[2] for name in names] + sections
-    return f"allowed in {parent or 'the plan'}: {', '.join(allowed)}"
+def _nearest(path: Sequence[str], fields: Sequence[PlanField]) -> str:
+    """What stands beside a field that is not there: fields first, then sections."""
+    parent = ".".join(path[:-1])
+    inside = f"{parent}." if parent else ""
+    beside = [f.path.removeprefix(inside) for f in fields if f.path.startswith(inside)]
+    names = [name for name in beside if "." not in name]
+    sections = dict.fromkeys(name.partition(".")[0] for name in beside if "." in name)
+    return f"allowed in {parent or 'the plan'}: {', '.join([*names, *sections])}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from typing import cast
 
 from rldf_ray import protocols
 from rldf_ray.errors import UserError
 from rldf_ray.protocols.seam import StatementProtocol
+from rldf_ray.protocols.study import Study
 
 
 class ProtocolError(UserError, ValueError):
-    """A plan names a protocol that is not there; the message lists those that are."""
+    """A protocol is named that is not there; the message lists those that are."""
 
 
-def protocol_names() -> list[str]:
-    """Names of all protocols, which are those of their folders; none is imported."""
+def _folders() -> list[str]:
     folders = (module for module in pkgutil.iter_modules(protocols.__path__) if module.ispkg)
     return sorted(folder.name for folder in folders)
 
 
+def protocol_names() -> list[str]:
+    """The protocols that make statements: folders whose package has `hold`."""
+    return [name for name in _folders() if hasattr(_package(name), "hold")]
+
+
 def protocol_named(name: str) -> StatementProtocol:
-    """The protocol of a folder.
+    """The protocol of a folder, to make statements.
 
     Raises:
         ProtocolError: there is no such folder.
@@ -31,4 +37,24 @@ def protocol_named(name: str) -> StatementProtocol:
         raise ProtocolError(
             f"debate.protocol={name}: no such protocol; allowed: {', '.join(protocol_names())}"
         )
-    return cast(StatementProtocol, importlib.import_module(f"{protocols.__name__}.{name}"))
+    return cast(StatementProtocol, _package(name))
+
+
+def study_names() -> list[str]:
+    """The protocols that can be studied by themselves: folders with a `study.py`."""
+    return [n for n in _folders() if importlib.util.find_spec(f"{protocols.__name__}.{n}.study")]
+
+
+def study_named(name: str) -> Study:
+    """The study of a protocol's folder.
+
+    Raises:
+        ProtocolError: there is no such folder, or it has no study.
+    """
+    if name not in study_names():
+        raise ProtocolError(f"study {name!r}: there is none; allowed: {', '.join(study_names())}")
+    return cast(Study, importlib.import_module(f"{protocols.__name__}.{name}.study"))
+
+
+def _package(name: str) -> object:
+    return importlib.import_module(f"{protocols.__name__}.{name}")

@@ -22,7 +22,9 @@ def check(model: str) -> None:
 @contextmanager
 def start(speaker: Speaker, context: SpeakerContext) -> Iterator[ChatModel]:
     from rldf_ray.engines.plan_engines import fitted_referee
+    from rldf_ray.plan import Plan
 
+    assert isinstance(context.plan, Plan), "a run fits it, and nothing else names it"
     with fitted_referee(context.plan, context.placement, context.folder) as pool:
         context.wait_until_ready(pool)
         yield pool

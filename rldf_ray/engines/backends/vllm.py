@@ -26,7 +26,7 @@ def start(speaker: Speaker, context: SpeakerContext) -> Iterator[ChatModel]:
     plan = context.plan
     with policy_engines(
         plan,
-        at_once(plan, context.placement),
+        at_once(plan, context.placement, context.alone),
         context.progress,
         speaker.model,
         "base",

@@ -1,0 +1,97 @@
+"""What a judge's text says: two scores, or the letter of a referee (METHOD-judges 10.2, 10.3, 11).
+
+A text that does not parse is invalid. It is never a tie, and never what an earlier text said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Winner = Literal[1, 2, "tie"]
+LOWEST, HIGHEST = 1.0, 10.0
+
+_NUMBER = r"(?P<score>\d+(?:\.\d+)?)"
+# One whole line: decoration, the label, a separator, the number, perhaps "/10", decoration.
+_SCORE_LINE = re.compile(
+    r"[*_#>\-\s]*(?:the\s+)?score\s+(?:of|for)\s+assistant\s+(?P<label>[12])\s*[*_]*\s*[:=]\s*"
+    rf"[*_\[\s]*{_NUMBER}\s*(?:/\s*10)?[*_\].\s]*",
+    re.IGNORECASE,
+)
+_REFEREE = re.compile(
+    r"best\s+ref(?:eree|ree)\s+is\s*[*_]*\s*:?\s*[*_\[\s]*(?:referee\s+)?(?P<name>[A-Za-z0-9])\b",
+    re.IGNORECASE,
+)
+# What the paper's code does, kept to show what it comes to (METHOD-judges 10.3).
+_LOOSE = r"(?:score of|assistant)\s*{label}\s*[:\-]?\s*(\d+(?:\.\d+)?)"
+_LOOSE_REFEREE = re.compile(r"best refree is:\s*([A-Za-z])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of the answers labelled 1 and 2, each from 1 to 10."""
+
+    one: float
+    two: float
+
+    @property
+    def winner(self) -> Winner:
+        """The label with the higher score; a tie exactly where they are equal."""
+        if self.one == self.two:
+            return "tie"
+        return 1 if self.one > self.two else 2
+
+
+def parse_scores(text: str) -> Scores | None:
+    """The scores in the last two score lines of a text, one for each label; None without both.
+
+    Lines are whole: a number in a sentence, in a list or in somebody's quoted line before the last
+    is none. A number outside 1 to 10 makes the text invalid.
+    """
+    scores: dict[str, float] = {}
+    for line in reversed(text.splitlines()):
+        match = _SCORE_LINE.fullmatch(line.strip())
+        if match is None:
+            continue
+        if match["label"] in scores:
+            # An earlier block: the last one lacked a line.
+            break
+        scores[match["label"]] = float(match["score"])
+        if len(scores) == 2:
+            break
+    if len(scores) < 2 or not all(LOWEST <= s <= HIGHEST for s in scores.values()):
+        return None
+    return Scores(scores["1"], scores["2"])
+
+
+def parse_referee(text: str, names: Sequence[str]) -> str | None:
+    """Whom a text names as the best referee, the last time it does; None where it is none of them.
+
+    Args:
+        names: letters or numbers, as the referees were called in the prompt.
+    """
+    matches = list(_REFEREE.finditer(text))
+    if not matches:
+        return None
+    name = matches[-1]["name"].upper()
+    return name if name in names else None
+
+
+def parse_scores_loosely(text: str) -> Scores | None:
+    """As the paper's code reads scores: the first loose match anywhere, whatever it stands in.
+
+    "A score of 10" is read as 0 for Assistant 1, and an older score that is quoted wins over the
+    last lines; here only to compare with `parse_scores`.
+    """
+    matches = [re.search(_LOOSE.format(label=label), text, re.IGNORECASE) for label in ("1", "2")]
+    if matches[0] is None or matches[1] is None:
+        return None
+    return Scores(float(matches[0][1]), float(matches[1][1]))
+
+
+def parse_referee_loosely(text: str) -> str | None:
+    """As the paper's code reads a letter: only with its own misspelling of the word."""
+    match = _LOOSE_REFEREE.search(text)
+    return None if match is None else match[1].upper()

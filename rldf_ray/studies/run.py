@@ -1,0 +1,203 @@
+"""A study, whole: its items are held, and what they came to becomes tables, figures and a report.
+
+    plan + data --> items --> held by many at once --> turns, outcomes --> tables, figures, report
+
+What has finished is never done again: calls are in the journal, and the tables of turns and
+outcomes are written when the last item has ended. Tables and figures are made anew every time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.cluster.memory import watch_memory
+from rldf_ray.cluster.placement import Resources, place_speaking
+from rldf_ray.cluster.provenance import provenance
+from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.console import Progress
+from rldf_ray.engines.speakers import Speakers
+from rldf_ray.models.base import Usage
+from rldf_ray.plan.study import STUDY_RUNTIME_FIELDS, StudyPlan
+from rldf_ray.preflight.study import check_study, fits_together
+from rldf_ray.protocols.hold import hold_each
+from rldf_ray.protocols.known import study_named
+from rldf_ray.protocols.study import TURN_SCHEMA, Held, Study, StudyCast, Summary
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.kept import Kept
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.yaml_text import read_yaml
+from rldf_ray.studies.page import study_page
+from rldf_ray.studies.plans import LoadedStudy
+from rldf_ray.studies.writing import write_figures, write_tables
+
+HELD = "hold"
+"""The stage whose manifest says that all items have been held."""
+ENDED_ITEMS = "journal/items.jsonl"
+
+
+def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progress) -> Summary:
+    """Hold all items of a study that have not been, and write its report.
+
+    Args:
+        out: the study's folder, or its address in an object store.
+
+    Raises:
+        RunFolderError: the folder is in use, or holds another study.
+        PreflightError, PlacementError, ModelError: with what to do about it.
+    """
+    study = study_named(name)
+    plan, settings = loaded.plan, loaded.settings
+    folder = RunFolder.at(out)
+    with folder.locked():
+        items = study.items(settings, plan.seed)
+        table = study.item_table(items)
+        key = digest(name, plan.digest(), table.to_pylist())
+        _settle(name, plan, key, folder)
+        folder.write_table("data/items.parquet", table)
+        if folder.manifest(HELD) is None:
+            check_study(plan)
+            _hold(study, items, loaded, folder, progress, key)
+        else:
+            progress.say("items: held before")
+        summary = _report(name, study, items, loaded, folder)
+    for note in summary.notes:
+        progress.say(f"- {note}")
+    progress.say(f"report: {folder.address('report.html')}")
+    return summary
+
+
+def _settle(name: str, plan: StudyPlan, key: str, folder: RunFolder) -> None:
+    """Make plan and data the folder's own; a folder of others is refused, not overwritten."""
+    path = folder.root / "plan.yaml"
+    if path.exists():
+        saved = read_yaml(path.read_text(encoding="utf-8"))
+        given = {"study": name, **plan.model_dump(mode="json")}
+        differing = sorted(set(_differing(saved, given)) - set(STUDY_RUNTIME_FIELDS))
+        if differing:
+            raise RunFolderError(
+                f"{folder.where} holds another study (differs in {', '.join(differing)}): give "
+                "another --out, or the plan it was begun with (its plan.yaml)"
+            )
+        if folder.read_object("study.json", ("key",))["key"] != key:
+            raise RunFolderError(
+                f"{folder.where} was begun on other items: the data at settings.data has changed; "
+                "put it back, or give another --out"
+            )
+    # In this order: where there is a plan, there is the key as well.
+    folder.write_json("study.json", {"study": name, "key": key})
+    folder.write_text("plan.yaml", f"study: {name}\n{plan.to_yaml()}")
+
+
+def _differing(saved: object, given: object, path: str = "") -> Iterator[str]:
+    """Paths of the fields in which two plans differ."""
+    if not isinstance(saved, Mapping) or not isinstance(given, Mapping):
+        if saved != given:
+            yield path
+        return
+    for name in saved.keys() | given.keys():
+        yield from _differing(saved.get(name), given.get(name), f"{path}.{name}".lstrip("."))
+
+
+def _hold(
+    study: Study,
+    items: Sequence[Any],
+    loaded: LoadedStudy,
+    folder: RunFolder,
+    progress: Progress,
+    key: str,
+) -> None:
+    """All items -> data/turns.parquet, data/outcomes.parquet."""
+    plan = loaded.plan
+    progress.say(f"study {plan.name}, {len(items)} items, logs in {folder.root / 'logs'}")
+    began = time.monotonic()
+    with ExitStack() as open_, watch_memory() as peak:
+        resources = open_.enter_context(ray_cluster(folder.root / "logs"))
+        together, why = _together(plan, resources)
+        progress.say(f"models: {why}")
+        speakers = Speakers(
+            plan=plan,
+            folder=folder,
+            placement=place_speaking(plan, resources, together),
+            progress=progress,
+            taking_turns=not together,
+        )
+        open_.callback(speakers.end)
+        kept = open_.enter_context(closing(Kept(folder.path(ENDED_ITEMS), len(items))))
+        bar = open_.enter_context(progress.bar("items", len(items)))
+
+        def keep(place: int, held: Held) -> None:
+            kept.keep(place, {"turns": list(held.turns), "outcomes": list(held.outcomes)})
+            speakers.journal.forget(items[place].address)
+            bar.advance()
+
+        cast = StudyCast(
+            seed=plan.seed,
+            settings=loaded.settings,
+            models={name: speakers.of(name) for name in plan.models},
+        )
+        speakers.run(hold_each(lambda item: study.hold(item, cast), items, plan.in_flight, keep))
+        for name, schema in (("turns", TURN_SCHEMA), ("outcomes", study.OUTCOMES)):
+            rows = (pa.RecordBatch.from_pylist(held[name], schema) for held in kept.values())
+            folder.write_batches(f"data/{name}.parquet", schema, rows)
+        used, paid = speakers.usage, speakers.paid_usage
+    folder.finish(
+        HELD,
+        key,
+        {
+            "seconds": round(time.monotonic() - began, 1),
+            "peak_pss_gib": round(peak.gib, 2),
+            "tokens": used.numbers(),
+            "paid_tokens": paid.numbers(),
+            "usd": _usd(plan, paid),
+            "together": together,
+            **provenance(),
+        },
+    )
+
+
+def _together(plan: StudyPlan, resources: Resources) -> tuple[bool, str]:
+    """Whether all local models are loaded at once, and why."""
+    if plan.take_turns is not None:
+        return not plan.take_turns, f"take_turns={str(plan.take_turns).lower()}"
+    return fits_together(plan, resources)
+
+
+def _usd(plan: StudyPlan, paid: Usage) -> float | None:
+    return plan.endpoint.usd(paid.prompt, paid.generated) if paid.total else 0.0
+
+
+def _report(
+    name: str, study: Study, items: Sequence[Any], loaded: LoadedStudy, folder: RunFolder
+) -> Summary:
+    """tables/, figures/, report.json, report.html."""
+    plan = loaded.plan
+    turns = folder.read_table("data/turns.parquet", TURN_SCHEMA)
+    outcomes = folder.read_table("data/outcomes.parquet", study.OUTCOMES)
+    summary = study.summary(items, turns, outcomes, loaded.settings, plan.seed)
+    write_tables(folder, summary.tables)
+    write_figures(folder, summary.figures)
+    held = folder.manifest(HELD) or {}
+    report = {
+        "study": name,
+        "title": study.TITLE,
+        "name": plan.name,
+        "plan": plan.model_dump(mode="json"),
+        "settings": loaded.settings.model_dump(mode="json"),
+        "key": held.get("key"),
+        "made_by": provenance(),
+        "held": held,
+        "items": len(items),
+        "notes": list(summary.notes),
+        "facts": summary.facts,
+        "tables": [asdict(table) for table in summary.tables],
+    }
+    folder.write_json("report.json", report)
+    folder.write_text("report.html", study_page(report, summary, folder))
+    return summary
