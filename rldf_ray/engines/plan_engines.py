@@ -8,12 +8,15 @@ from dataclasses import replace
 
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
-from rldf_ray.engines.pool import EnginePool, engines
+from rldf_ray.engines.backend import SpeakerContext
+from rldf_ray.engines.pool import EnginePool, Settings, engines
+from rldf_ray.engines.position_invariant_actor import PositionInvariantSettings
 from rldf_ray.engines.reward_actor import RewardSettings
 from rldf_ray.engines.scripted_actor import ScriptedSettings
 from rldf_ray.engines.vllm_actor import EngineSettings
 from rldf_ray.models.embedded import located
 from rldf_ray.plan import Plan
+from rldf_ray.plan.speaker import Speaker
 from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -99,7 +102,7 @@ def policy_engines(
 def engine_pool(
     plan: SpeakingPlan,
     placement: Placement,
-    settings: EngineSettings | ScriptedSettings,
+    settings: Settings,
     name: str,
     most: int | None,
 ) -> Iterator[EnginePool]:
@@ -109,9 +112,33 @@ def engine_pool(
         count=placement.engines,
         most=most,
         num_cpus=placement.engine_cpus,
-        num_gpus=placement.engine_gpus if isinstance(settings, EngineSettings) else 0,
+        num_gpus=0 if isinstance(settings, ScriptedSettings) else placement.engine_gpus,
         resources=placement.pinned(),
         timeout_s=plan.engines.request_timeout_s,
         restarts=plan.engines.restarts,
     ) as pool:
+        yield pool
+
+
+@contextmanager
+def position_invariant_engines(
+    speaker: Speaker, context: SpeakerContext, invariant: bool
+) -> Iterator[EnginePool]:
+    """Actors that read documents as a set, or with stock attention, ready to answer."""
+    plan, section = context.plan, context.plan.engines
+    placement = at_once(plan, context.placement, context.alone)
+    settings = PositionInvariantSettings(
+        model=located(speaker.model),
+        name=str(speaker),
+        device=placement.device,
+        dtype=section.dtype,
+        invariant=invariant,
+        threads=placement.engine_threads,
+        longest=section.max_model_len,
+        max_num_seqs=section.max_num_seqs,
+        chat_template_kwargs=plan.chat_template_kwargs,
+    )
+    context.progress.say(f"  starting {placement.engines} engine(s) on {speaker}")
+    with engine_pool(plan, placement, settings, str(speaker), None) as pool:
+        context.wait_until_ready(pool)
         yield pool

@@ -15,17 +15,22 @@ import ray
 from ray.exceptions import GetTimeoutError
 
 from rldf_ray.engines.engine import DEATHS, Engine
+from rldf_ray.engines.position_invariant_actor import (
+    PositionInvariantActor,
+    PositionInvariantSettings,
+)
 from rldf_ray.engines.reward_actor import RewardActor, RewardSettings
 from rldf_ray.engines.scripted_actor import ScriptedActor, ScriptedSettings
 from rldf_ray.engines.seats import Seats
 from rldf_ray.engines.vllm_actor import EngineSettings, VllmActor
 from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
 
-Settings = EngineSettings | ScriptedSettings | RewardSettings
+Settings = EngineSettings | ScriptedSettings | RewardSettings | PositionInvariantSettings
 ACTORS: dict[type[Settings], Any] = {
     EngineSettings: VllmActor,
     ScriptedSettings: ScriptedActor,
     RewardSettings: RewardActor,
+    PositionInvariantSettings: PositionInvariantActor,
 }
 
 SYNC_DEADLINE_S = 300.0

@@ -127,7 +127,7 @@ class _InTurn:
     @property
     def name(self) -> str:
         """As engines call a model, so that remembered calls are those of either way to run."""
-        return self.speaker.model
+        return self.speaker.name
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         return await self.turns.complete(self.speaker, request)

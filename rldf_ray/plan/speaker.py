@@ -55,6 +55,11 @@ class Speaker:
         return f"{self.backend}:{self.model}" if self.backend else self.model
 
     @property
+    def name(self) -> str:
+        """What local models' answers are recorded under: of vLLM's the model, else the text."""
+        return self.model if self.backend == "vllm" else str(self)
+
+    @property
     def weights(self) -> str:
         """The model, whatever serves it; a local folder goes by one name however it is written."""
         folder = home_path(self.model)

@@ -148,9 +148,5 @@ def _twin_notes(
     if not lacking and not written:
         return []
     limits = f"{settings.verbosity.min_ratio:g} to {settings.verbosity.max_ratio:g}"
-    return [
-        (
-            f"Verbosity has {len(asked)} of the {len(items)} items; {written} long twins were written "
-            f"for it (accepted at {limits} times the length)."
-        )
-    ]
+    accepted = f"{written} twins were written ({limits} times the length is accepted)"
+    return [f"Verbosity has {len(asked)} of the {len(items)} items; {accepted}."]
