@@ -23,17 +23,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
-from itertools import pairwise, takewhile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +35,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import goal, write_results
+from benchmarks.recorded import (
+    figures,
+    prefix_tree_tokens,
+    recorded_engine,
+    replayed,
+    settings_of,
+)
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.engines.engine import Engine
-from rldf_ray.engines.pool import EnginePool, seats_of
-from rldf_ray.engines.seats import Seats
-from rldf_ray.engines.vllm_actor import EngineSettings, VllmActor
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion
-from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.protocols import multirole
@@ -60,32 +55,6 @@ from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
 
 ROUNDS, DEBATERS = 3, 3
-
-
-class RecordedActor(VllmActor):
-    """The product's engine, which also writes down every request that reached vLLM."""
-
-    def __init__(self, settings: EngineSettings) -> None:
-        super().__init__(settings)
-        self._recorded: list[dict[str, Any]] = []
-
-    async def _run(self, prompt: list[int], sampling: Any) -> Any:
-        output = await super()._run(prompt, sampling)
-        self._recorded.append(
-            {
-                "prompt": list(prompt),
-                "cached": output.num_cached_tokens or 0,
-                "generated": len(output.outputs[0].token_ids),
-                "temperature": sampling.temperature,
-                "top_p": sampling.top_p,
-                "seed": sampling.seed,
-                "allowed": sampling.allowed_token_ids,
-            }
-        )
-        return output
-
-    async def recorded(self) -> list[dict[str, Any]]:
-        return self._recorded
 
 
 class Lockstep:
@@ -129,41 +98,12 @@ def debates_of(plan: Plan) -> list[Debate]:
     return multirole.items(topics, plan)
 
 
-def settings_of(plan: Plan) -> EngineSettings:
-    section = plan.engines
-    return EngineSettings(
-        model=resolve_model(plan.model),
-        revision="base",
-        dtype=section.dtype,
-        max_model_len=section.max_model_len,
-        max_num_seqs=section.max_num_seqs,
-        kv_cache_gib=section.kv_cache_gib,
-        block_size=section.block_size,
-        enforce_eager=section.enforce_eager,
-        threads=len(os.sched_getaffinity(0)),
-    )
-
-
-@contextmanager
-def recorded_engine(settings: EngineSettings) -> Iterator[tuple[EnginePool, Engine]]:
-    made: Any = ray.remote(RecordedActor).options(num_cpus=1, max_concurrency=1000)
-    engine = Engine(
-        name="the engine", start=lambda: made.remote(settings), restarts=0, timeout_s=600
-    )
-    engine.begin()
-    try:
-        engine.wait_until_ready()
-        yield EnginePool([engine], settings.model, Seats(1, seats_of(settings))), engine
-    finally:
-        engine.end()
-
-
 def held(
     plan: Plan, barrier: bool, referee_here: bool
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
     """Figures of all debates of `plan`, and what reached the engine."""
     debates = debates_of(plan)
-    with recorded_engine(settings_of(plan)) as (pool, engine):
+    with recorded_engine(settings_of(plan.model, plan.engines)) as (pool, engine):
 
         async def hold() -> float:
             model = Lockstep(pool, len(debates), referee_here) if barrier else pool
@@ -194,82 +134,6 @@ def held(
     }, recorded
 
 
-def figures(recorded: Sequence[dict[str, Any]], seconds: float) -> dict[str, float]:
-    prompt = sum(len(request["prompt"]) for request in recorded)
-    generated = sum(request["generated"] for request in recorded)
-    return {
-        "seconds": seconds,
-        "requests": len(recorded),
-        "prompt_tokens": prompt,
-        "prefilled_tokens": prompt - sum(request["cached"] for request in recorded),
-        "generated_tokens": generated,
-        "generated_tokens_a_second": generated / seconds,
-    }
-
-
-def prefix_tree_tokens(prompts: Sequence[Sequence[int]]) -> int:
-    """Nodes of the prefix tree: every prompt less what it shares with its sorted neighbour."""
-    ordered = sorted(map(tuple, prompts))
-    shared = sum(
-        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
-        for a, b in pairwise(ordered)
-    )
-    return sum(map(len, ordered)) - shared
-
-
-def replayed(settings: EngineSettings, recorded: list[dict[str, Any]]) -> dict[str, float]:
-    """The ceiling, in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        asked, answered = Path(folder) / "asked.json", Path(folder) / "answered.json"
-        asked.write_text(
-            json.dumps({"settings": asdict(settings), "requests": recorded}), encoding="utf-8"
-        )
-        command = [sys.executable, "-m", "benchmarks.debates", "--replay", str(asked)]
-        subprocess.run([*command, str(answered)], check=True)
-        found: dict[str, float] = json.loads(answered.read_text(encoding="utf-8"))
-    return found
-
-
-def replay(asked: Path, answered: Path) -> None:
-    """Give bare vLLM all requests at once; answers are as long as they were."""
-    from rldf_ray.engines.vllm_actor import engine_arguments, set_environment
-
-    task = json.loads(asked.read_text(encoding="utf-8"))
-    settings = EngineSettings(**task["settings"])
-    # Its core in a process of its own, as behind the product's actor.
-    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"
-    set_environment(settings)
-    from vllm import LLM, SamplingParams
-
-    engine = LLM(**engine_arguments(settings))
-    prompts: Any = [{"prompt_token_ids": request["prompt"]} for request in task["requests"]]
-    sampling = [
-        SamplingParams(
-            temperature=request["temperature"],
-            top_p=request["top_p"],
-            seed=request["seed"],
-            allowed_token_ids=request["allowed"],
-            logprob_token_ids=request["allowed"],
-            min_tokens=request["generated"],
-            max_tokens=request["generated"],
-            ignore_eos=True,
-        )
-        for request in task["requests"]
-    ]
-    began = time.monotonic()
-    outputs = engine.generate(prompts, sampling, use_tqdm=False)
-    seconds = time.monotonic() - began
-    rows = [
-        {
-            "prompt": request["prompt"],
-            "cached": output.num_cached_tokens or 0,
-            "generated": len(output.outputs[0].token_ids),
-        }
-        for request, output in zip(task["requests"], outputs, strict=True)
-    ]
-    answered.write_text(json.dumps(figures(rows, seconds)), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--referee", choices=("engine", "elsewhere"), default="engine")
@@ -277,11 +141,7 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=64, help="longest statement")
     parser.add_argument("--model", default="embedded")
     parser.add_argument("--set", action="append", default=[], help="a field of the plan")
-    parser.add_argument("--replay", type=Path, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.replay:
-        replay(*options.replay)
-        return
     shape = [
         f"model={options.model}",
         f"debate.debates={options.topics}",
@@ -301,7 +161,7 @@ def main() -> None:
         console.print("product", ours)
         others, _ = held(paper, barrier=True, referee_here=here)
         console.print("round by round, role first", others)
-    ceiling = replayed(settings_of(plan), recorded)
+    ceiling = replayed(settings_of(plan.model, plan.engines), recorded)
     console.print("ceiling", ceiling)
     least = prefix_tree_tokens([request["prompt"] for request in recorded])
     table = Table("", *ours)

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.errors import UserError
-from rldf_ray.records import Conclusion, Context
+from rldf_ray.records import Conclusion, Context, TopicKind
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 
@@ -41,6 +41,11 @@ class LabelledStatement(BaseModel):
         """With the label of a referee that checks: 0 is what can be concluded, 1 all else."""
         tells = self.conclusion is not None and self.conclusion.answer is not None
         return self.model_copy(update={"label": 1}) if self.abstains and tells else self
+
+    @property
+    def kind(self) -> TopicKind:
+        """What it is about: an answer to a scene, or an opinion."""
+        return "judgement" if self.form == "judgement" else "opinion"
 
     @property
     def judged_in(self) -> Context:

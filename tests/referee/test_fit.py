@@ -18,6 +18,16 @@ from tests.train.tiny import tiny_config, tiny_tokenizer
 PLAN = plan_with("bias_types=[age, profession]")
 
 
+def test_a_referee_is_fitted_to_the_kinds_that_the_plan_debates() -> None:
+    changes = "referee.kind=trained", "bias_types=[age]", "referee.fit.bias_types=[age, scenes]"
+    for share, kinds in ((1.0, {"judgement"}), (0.0, {"opinion"}), (0.5, {"opinion", "judgement"})):
+        plan = plan_with(*changes, f"topics.judgement_share={share}")
+        assert {s.kind for s in fit_statements(plan)} == kinds
+        assert {s.kind for s in audit_statements(plan)} == kinds
+    prompted = plan_with("bias_types=[age]", "topics.judgement_share=1.0", "referee.kind=prompted")
+    assert {s.kind for s in audit_statements(prompted)} == {"opinion", "judgement"}
+
+
 def test_pairs_are_the_fit_half_of_the_plans_bias_types_fair_side_chosen() -> None:
     rows = fit_pairs(fit_statements(PLAN)).to_pylist()
     expected = {

@@ -165,10 +165,10 @@ def _excess(
     seed: int,
 ) -> tuple[Estimate | None, float | None]:
     """Flips beyond those that reruns alone show, over the items that have both."""
-    if condition == "null":
+    if condition == "rerun":
         return None, None
     kept: dict[str, list[bool]] = defaultdict(list)
-    for clean, row in outcomes.paired(system, number, "null"):
+    for clean, row in outcomes.paired(system, number, "rerun"):
         kept[row["item_id"]].append(consistent(clean, row))
     both = [
         (row["item_id"], kept[row["item_id"]], consistent(clean, row))

@@ -51,9 +51,9 @@ def shown_views(item: JudgedItem, settings: JudgesSettings, long: str | None) ->
     """
     view = clean(item)
     for condition in settings.conditions:
-        if condition == "null":
+        if condition == "rerun":
             for number in range(1, settings.reruns + 1):
-                yield Shown("null", f"null-{number}", rerun(view, number))
+                yield Shown("rerun", f"rerun-{number}", rerun(view, number))
         elif condition == "verbosity" and long is not None:
             yield Shown("verbosity", "verbosity", lengthened(view, 2, long))
         elif condition == "bandwagon" and settings.bandwagon.target != "clean_loser":

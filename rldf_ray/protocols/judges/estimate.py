@@ -16,7 +16,7 @@ SKELETON = 350
 
 def estimate(items: Sequence[JudgedItem], settings: JudgesSettings) -> list[Estimated]:
     """Every text as long as the settings allow; reruns of what does not parse are not counted."""
-    views = len(settings.conditions) - ("null" in settings.conditions) * (1 - settings.reruns)
+    views = len(settings.conditions) - ("rerun" in settings.conditions) * (1 - settings.reruns)
     answers = sum(len(i.question) + len(i.answer1) + len(i.answer2) for i in items)
     read = SKELETON * len(items) + answers / CHARACTERS_A_TOKEN
     calls: Counter[str] = Counter()

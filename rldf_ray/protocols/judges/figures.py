@@ -41,7 +41,7 @@ def consistency_figure(
                 capsize=3,
                 color=colour,
                 label=TITLES[condition],
-                linestyle="--" if condition == "null" else "-",
+                linestyle="--" if condition == "rerun" else "-",
             )
         axes.set_xlabel("round of debate (0: the judge alone)")
         axes.set_ylabel("consistency")

@@ -62,7 +62,7 @@ class JudgesSettings(Section):
         False, "also single judges whose prompt speaks of no other referees (METHOD-judges 10.12)"
     )
     conditions: tuple[Condition, ...] = described(
-        ("clean", "null", "position", "verbosity", "bandwagon", "cot"), "what is shown, and how"
+        ("clean", "rerun", "position", "verbosity", "bandwagon", "cot"), "what is shown, and how"
     )
     reruns: int = described(1, "reruns of the clean items, with other seeds", ge=1)
     rounds: int = described(3, "of a debate, after the judge's opening", source="paper", ge=1)

@@ -121,7 +121,7 @@ def _judge_note(
     if found is None:
         return f"{alone.judge} gave no verdict alone."
     parts = [f"{found.invalid:.1%} of its {found.n} verdicts alone did not parse"]
-    rerun = cells.get((alone, 0, "null"))
+    rerun = cells.get((alone, 0, "rerun"))
     if rerun is not None and rerun.consistency is not None:
         parts.append(f"asked again it keeps its verdict in {tables.shown(rerun.consistency)}")
     right = accuracy(outcomes.rows(alone, 0, "clean"), items, seed)

@@ -25,7 +25,7 @@ from rldf_ray.stats import Estimate
 
 TITLES = {
     "clean": "clean",
-    "null": "rerun",
+    "rerun": "rerun",
     "position": "position",
     "position_labels": "position, labels kept",
     "verbosity": "verbosity",
@@ -116,7 +116,7 @@ def bias_table(outcomes: Outcomes, cells: Cells) -> StudyTable:
     """What the paper lacks: flips beyond those of reruns, and where they go."""
     rows = []
     for (system, number, condition), cell in cells.items():
-        if condition == "null":
+        if condition == "rerun":
             continue
         rows.append(
             [
@@ -248,7 +248,7 @@ def tests_table(outcomes: Outcomes, cells: Cells) -> StudyTable:
 
 
 def _tests(outcomes: Outcomes, cells: Cells) -> Iterator[tuple[str, str, TTest]]:
-    conditions = [c for c in perturbed(outcomes) if c != "null"]
+    conditions = [c for c in perturbed(outcomes) if c != "rerun"]
     debates = outcomes.systems("debate")
     last = max((n for s in debates for n in outcomes.rounds(s)), default=0)
     by_round = [_rates(cells, [(s, n) for s in debates], conditions) for n in range(last + 1)]

@@ -140,7 +140,9 @@ def reasoning_first(view: View) -> View:
     return replace(view, reasons_first=True)
 
 
-Condition = Literal["clean", "null", "position", "position_labels", "verbosity", "bandwagon", "cot"]
+Condition = Literal[
+    "clean", "rerun", "position", "position_labels", "verbosity", "bandwagon", "cot"
+]
 
 BIASES: Mapping[Condition, Callable[[View], View]] = {
     "position": swapped,

@@ -29,7 +29,7 @@ from tests.protocols.judges.items import (
 
 ITEMS = [item(number) for number in range(12)]
 BY_ID = {one.item_id: one for one in ITEMS}
-CONDITIONS = ["clean", "null", "position", "position_labels", "verbosity", "bandwagon", "cot"]
+CONDITIONS = ["clean", "rerun", "position", "position_labels", "verbosity", "bandwagon", "cot"]
 ALONE = System(system="single", judge="j")
 
 

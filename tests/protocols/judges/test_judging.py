@@ -156,7 +156,7 @@ def test_an_opening_is_asked_for_once_whoever_shares_it() -> None:
         judges=["j", "c"],
         debates=[["j", "c"], ["c", "j"], ["j", "j"]],
         meta={"judges": ["j"], "pools": [["j", "c"]]},
-        conditions=["clean", "null"],
+        conditions=["clean", "rerun"],
         rounds=1,
     )
     outcome = held(of, **models)
@@ -164,7 +164,7 @@ def test_an_opening_is_asked_for_once_whoever_shares_it() -> None:
     assert len(addresses) == len(set(addresses))
     openings = [a for a in addresses if a.endswith("/judge") and a.count("/") == 3]
     assert sorted(openings) == [
-        f"item-3/{key}/{name}/judge" for key in ("clean", "null-1") for name in "cj"
+        f"item-3/{key}/{name}/judge" for key in ("clean", "rerun-1") for name in "cj"
     ]
     seeds = {turn.seed for turn in outcome.turns}
     assert len(seeds) == len(addresses)

@@ -68,13 +68,13 @@ def test_a_rerun_looks_the_same() -> None:
 
 
 def test_every_condition_has_its_view_and_a_missing_twin_has_none() -> None:
-    every = settings(conditions=["clean", "null", "position", "verbosity", "bandwagon", "cot"])
+    every = settings(conditions=["clean", "rerun", "position", "verbosity", "bandwagon", "cot"])
     shown = list(shown_views(ITEM, every, ITEM.answer2_long))
-    assert [s.condition for s in shown] == ["null", "position", "verbosity", "bandwagon", "cot"]
+    assert [s.condition for s in shown] == ["rerun", "position", "verbosity", "bandwagon", "cot"]
     assert len({s.key for s in shown}) == 5
     lacking = [s.condition for s in shown_views(ITEM, every, None)]
     assert "verbosity" not in lacking and len(lacking) == 4
-    again = settings(conditions=["clean", "null"], reruns=3)
+    again = settings(conditions=["clean", "rerun"], reruns=3)
     assert [s.view.rerun for s in shown_views(ITEM, again, None)] == [1, 2, 3]
 
 

@@ -1,0 +1,107 @@
+"""A study on scripted engines: what its folder holds, and what a kill does to it: nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.studies.pairs import plan_file
+
+RLDF = str(Path(sys.executable).with_name("rldf"))
+
+pytestmark = pytest.mark.slow
+
+
+def study(plan: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [RLDF, "study", "judges", str(plan), "--out", str(out), *more]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=900)
+
+
+def calls(out: Path) -> list[str]:
+    path = out / "journal/calls.jsonl"
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return [json.loads(line)["address"] for line in lines]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    done = study(plan_file(folder, 24), folder / "out")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder
+
+
+def test_a_studys_folder_holds_data_tables_figures_and_a_report(whole: Path) -> None:
+    out = whole / "out"
+    assert pq.read_table(out / "data/items.parquet").num_rows == 24
+    turns = pq.read_table(out / "data/turns.parquet").to_pylist()
+    assert sorted(t["address"] for t in turns) == sorted(calls(out))
+    outcomes = pq.read_table(out / "data/outcomes.parquet").to_pylist()
+    # Six conditions: two openings, a debate of rounds 0 to 2, a pool in two modes.
+    assert len(outcomes) == 24 * 6 * (2 + 3 + 2)
+    for kind in ("md", "tex", "csv"):
+        assert {p.stem for p in (out / "tables").glob(f"*.{kind}")} >= {"verdicts", "bias", "meta"}
+    for stem in ("consistency-by-round", "selected-referees"):
+        assert (out / f"figures/{stem}.png").exists() or stem == "selected-referees"
+    report = json.loads((out / "report.json").read_text())
+    assert report["study"] == "judges" and report["items"] == 24
+    assert {"command", "commit", "versions", "machine"} <= set(report["made_by"])
+    assert report["held"]["tokens"]["generated"] > 0
+    page = (out / "report.html").read_text()
+    assert "did not parse" in page and "<svg" in page and "http" not in page.split("<body>")[0]
+
+
+def test_a_finished_study_asks_nothing_again_and_its_own_plan_continues_it(whole: Path) -> None:
+    out = whole / "out"
+    before = (out / "journal/calls.jsonl").stat().st_mtime_ns
+    done = study(out / "plan.yaml", out, "--json")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout)["facts"]["cells"]
+    assert "held before" in done.stderr
+    assert (out / "journal/calls.jsonl").stat().st_mtime_ns == before
+
+
+def test_another_plan_or_other_data_is_refused(whole: Path) -> None:
+    out, plan = whole / "out", whole / "plan.yaml"
+    other = study(plan, out, "--set", "settings.rounds=1")
+    assert other.returncode == 1 and "differs in settings.rounds" in other.stderr
+    pairs = whole / "pairs.jsonl"
+    text = pairs.read_text()
+    pairs.write_text(text.replace("It is 4.", "It is four."))
+    changed = study(plan, out)
+    pairs.write_text(text)
+    assert changed.returncode == 1 and "begun on other items" in changed.stderr
+
+
+def test_killed_ten_times_it_comes_to_the_same_and_asks_nothing_twice(
+    whole: Path, tmp_path: Path
+) -> None:
+    out, chance = tmp_path / "out", random.Random(5)
+    command = [RLDF, "study", "judges", str(whole / "plan.yaml"), "--out", str(out)]
+    every = len(calls(whole / "out"))
+    for kill in range(10):
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        target = len(calls(out)) + chance.randint(1, every // 14)
+        while len(calls(out)) < target and process.poll() is None:
+            time.sleep(0.02)
+        assert process.poll() is None, f"ended before kill {kill}"
+        # All of it: the driver, Ray and its actors, as when a machine goes down.
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = study(whole / "plan.yaml", out)
+    assert done.returncode == 0, done.stderr[-2000:]
+    made = calls(out)
+    assert len(made) == len(set(made)) == every
+    for name in ("items", "outcomes"):
+        tables = [pq.read_table(folder / f"data/{name}.parquet") for folder in (whole / "out", out)]
+        assert tables[0].equals(tables[1])
