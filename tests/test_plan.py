@@ -366,6 +366,11 @@ WRITTEN_WHERE_SET = {
     "endpoint.chat_template_kwargs",
     "endpoint.extra_body",
     "referee.fit.bias_types",
+    "referee.critic",
+    "referee.rounds",
+    "referee.pool",
+    "referee.mode",
+    "referee.evaluation_tokens",
 }
 
 

@@ -70,7 +70,7 @@ class TrialRun:
             self._begin_topics()
         key = debates_key(self.plan, self.most_topics)
         self._fetch("debates", key)
-        trained = self.plan.referee.kind == "trained"
+        trained = self.plan.referee.fitted
         if trained and self.folder.manifest("debates") is None:
             self._fetch("referee", referee_key(self.plan))
         calls = self.store.calls(self._sweep / "cache")

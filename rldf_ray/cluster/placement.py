@@ -81,7 +81,7 @@ def place(plan: Plan, resources: Resources) -> Placement:
     # Debates need the engines of every model that speaks, PPO those of the policy and its workers.
     speaking = engines * len([speaker for speaker in plan.speakers() if speaker.on_engines])
     # A trained referee takes the place of a worker while the engines speak.
-    judging = int(plan.referee.kind == "trained")
+    judging = int(plan.referee.fitted)
     if resources.gpus == 1 and speaking == engines == workers == plan.engines.tensor_parallel == 1:
         return _on_one_gpu(plan, resources)
     if resources.gpus >= 1:

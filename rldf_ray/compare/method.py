@@ -14,7 +14,7 @@ from rldf_ray.compare import methods as folder
 from rldf_ray.compare.thinking import Scene, Think
 from rldf_ray.models.base import Message
 from rldf_ray.plan import Plan, PlanError
-from rldf_ray.plan.debating import Backend
+from rldf_ray.plan.speaker import Backend
 from rldf_ray.stages.run import StageFunction
 from rldf_ray.stages.table import STAGES
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rldf_ray.plan import Plan, Speaker
-from rldf_ray.plan.debating import RefereeSection
+from rldf_ray.plan.refereeing import RefereeSection
 
 Learning = Literal["sft", "reward", "ppo"]
 # What comes after a stage, which it does not depend on.

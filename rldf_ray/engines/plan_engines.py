@@ -41,7 +41,7 @@ def fitted_referee(plan: Plan, placement: Placement, folder: RunFolder) -> Itera
     revision: str = folder.read_object("referee/calibration.json", ("revision",))["revision"]
     settings = RewardSettings(
         folder=folder.address("referee/model"),
-        name=str(plan.speaker_of("referee")),
+        name=str(plan.fitted_speaker()),
         revision=revision,
         device=placement.device,
         threads=placement.threads,

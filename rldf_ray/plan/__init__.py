@@ -8,7 +8,6 @@ prints them. METHOD names the sections of the paper: 3.1 debates, 3.2 training, 
 from rldf_ray.plan.debating import DataSection as DataSection
 from rldf_ray.plan.debating import Endpoint as Endpoint
 from rldf_ray.plan.debating import Filter as Filter
-from rldf_ray.plan.debating import RefereeFitSection as RefereeFitSection
 from rldf_ray.plan.debating import Topics as Topics
 from rldf_ray.plan.loading import PlanError as PlanError
 from rldf_ray.plan.loading import PlanField as PlanField
@@ -21,6 +20,7 @@ from rldf_ray.plan.plan import TREE_TOKENS as TREE_TOKENS
 from rldf_ray.plan.plan import EnginesSection as EnginesSection
 from rldf_ray.plan.plan import Part as Part
 from rldf_ray.plan.plan import Plan as Plan
+from rldf_ray.plan.refereeing import RefereeFitSection as RefereeFitSection
 from rldf_ray.plan.speaker import TRAINED as TRAINED
 from rldf_ray.plan.speaker import Speaker as Speaker
 from rldf_ray.plan.training import LoraSection as LoraSection

@@ -1,16 +1,16 @@
-"""The sections about topics, debates, their referee and the data they become."""
+"""The sections about topics, debates and the data they become."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import model_validator
 
 from rldf_ray.plan.request_fields import ExtraBody, TemplateValues, unset
 from rldf_ray.plan.section import Section, described
-from rldf_ray.plan.speaker import check_speaker
+from rldf_ray.plan.speaker import Backend, part_model
 
 SECRET = re.compile(r"key|token|secret|passw|credential|signature|^sig$", re.IGNORECASE)
 """Names of an address's parameters that hold a secret."""
@@ -103,20 +103,6 @@ def holds_secret(url: str) -> bool:
     return "@" in parts.netloc or any(SECRET.search(name) for name in names)
 
 
-def part_model(part: str) -> Any:
-    """The field that gives a part of the debate a model of its own."""
-    return described(None, f"{part}: 'vllm:MODEL', 'openai:MODEL'; null is the teacher")
-
-
-def _names_a_backend(value: str | None) -> str | None:
-    if value is not None:
-        check_speaker(value)
-    return value
-
-
-Backend = Annotated[str | None, AfterValidator(_names_a_backend)]
-
-
 class Topics(Section):
     model: Backend = part_model("who writes topics")
     per_bias_type: int = described(2000, "topics for each bias type", source="paper 4.1", ge=1)
@@ -183,112 +169,6 @@ class DebateSection(Section):
     temperature: float = described(1.0, "sampling temperature of debaters", ge=0, le=2)
     top_p: float = described(0.95, "nucleus threshold of debaters", gt=0, le=1)
     in_flight: int = described(64, "debates under way at once", ge=1)
-
-
-class RefereeFitSection(Section):
-    model: str | None = described(
-        None, "the trained referee starts from it: a Hugging Face folder or hub id; null is `model`"
-    )
-    bias_types: tuple[str, ...] | None = described(
-        None,
-        "whose labelled statements it is fitted to and audited on; null is the plan's bias types",
-        min_length=1,
-        exclude_if=unset,
-    )
-    layers: int | None = described(
-        None,
-        "lowest transformer layers that are kept; null is half of them, as the upper ones turn to "
-        "the next word",
-        ge=1,
-    )
-    trained_layers: int = described(
-        0,
-        "uppermost of the kept layers that learn, beside norm and score head; they want a learning "
-        "rate near 1e-4",
-        ge=0,
-    )
-    learning_rate: float = described(1e-2, "peak learning rate", gt=0)
-    batch_size: int = described(16, "pairs an optimizer step", ge=1)
-    micro_batch: int = described(16, "pairs a forward pass of one worker", ge=1)
-    epochs: float = described(5.0, "passes over the pairs", gt=0)
-    centre: float = described(
-        0.01,
-        "weight of (R(fair) + R(biased))^2 in the loss, without which rewards in two contexts do "
-        "not compare",
-        source="Eisenstein et al. 2023, eq. 2",
-        ge=0,
-    )
-    max_length: int = described(
-        512, "longest context and statement, the statement cut on the right", unit="tokens", ge=16
-    )
-    held_out_share: float = described(
-        0.2,
-        "share of the topics that its scores are calibrated on instead of trained on",
-        source="Platt 1999",
-        gt=0,
-        lt=1,
-    )
-
-
-class RefereeSection(Section):
-    kind: Literal["prompted", "trained"] = described(
-        "prompted",
-        "a language model that is asked, or a reward model that the run fits to labelled "
-        "statements (docs/referee.md)",
-    )
-    model: Backend = part_model("who referees, if prompted")
-    fit: RefereeFitSection = Field(default_factory=RefereeFitSection)
-    judgements: Literal["scored", "checked"] = described(
-        "scored",
-        "statements on a scene: scored as all others, or checked against what the topic's record "
-        "says can be concluded (docs/referee.md)",
-    )
-    label_source: Literal["said", "expected"] = described(
-        "said",
-        "which score labels a statement: the one said, or the referee's expectation",
-        source="paper 3.1 (said)",
-    )
-    threshold_kind: Literal["absolute", "relative"] = described(
-        "absolute",
-        "high bias is above `threshold`, or above the mean of its round",
-        source="paper 3.1 (absolute)",
-    )
-    threshold: float = described(
-        3.0,
-        "absolute: a score above it is high bias",
-        unit="score 0-10",
-        source="paper 3.1",
-        ge=0,
-        le=10,
-    )
-    audit_pairs: int | None = described(
-        None,
-        "held-out labelled pairs of each bias type in the audit, a seeded sample; null is all",
-        ge=1,
-    )
-    min_auc: float | None = described(
-        None,
-        "least AUC the audit must find on each kind of topic that is debated; null asks for none",
-        ge=0,
-        le=1,
-    )
-    below_min_auc: Literal["stop", "warn"] = described(
-        "stop", "what a run does whose referee's AUC is below `min_auc`"
-    )
-
-    @model_validator(mode="after")
-    def _a_trained_one_is_not_asked(self) -> RefereeSection:
-        if self.kind == "trained" and self.model is not None:
-            raise ValueError(
-                f"kind=trained with model={self.model}: a trained referee is no speaker; name what "
-                "it starts from in referee.fit.model, or set kind=prompted"
-            )
-        if self.kind == "trained" and self.judgements == "checked":
-            raise ValueError(
-                "judgements=checked with kind=trained: a trained referee scores, it is not asked; "
-                "set kind=prompted or judgements=scored"
-            )
-        return self
 
 
 class DataSection(Section):

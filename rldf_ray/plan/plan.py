@@ -9,17 +9,15 @@ import yaml
 from pydantic import Field, field_validator, model_validator
 
 from rldf_ray.plan.debating import (
-    Backend,
     DataSection,
     DebateSection,
     Endpoint,
-    RefereeFitSection,
-    RefereeSection,
     Topics,
 )
+from rldf_ray.plan.refereeing import RefereeFitSection, RefereeSection
 from rldf_ray.plan.request_fields import TemplateValues, unset
 from rldf_ray.plan.section import Section, described
-from rldf_ray.plan.speaker import TRAINED, Speaker
+from rldf_ray.plan.speaker import TRAINED, Backend, Speaker
 from rldf_ray.plan.training import PPOSection, RewardSection, SFTSection, TrainSection
 from rldf_ray.storage.digest import digest
 
@@ -65,6 +63,8 @@ TREE_TOKENS = 512
 
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
+CRITIC, POOL = "critic", "pool:"
+"""Parts of a referee that debates, or of one above a pool (POOL and a member)."""
 
 
 class EnginesSection(Section):
@@ -175,7 +175,7 @@ class Plan(Section):
             "reward": self.reward,
             "ppo": self.ppo,
         }
-        if self.referee.kind == "trained":
+        if self.referee.fitted:
             batches["referee.fit"] = self.referee.fit
         for name, section in batches.items():
             step = section.micro_batch * self.train.workers
@@ -209,13 +209,20 @@ class Plan(Section):
             )
         return self
 
-    def speaker_of(self, part: Part) -> Speaker:
+    def speaker_of(self, part: str) -> Speaker:
         """Who plays `part`: 'vllm:MODEL', 'openai:MODEL', 'scripted:SECONDS' or 'trained:MODEL'.
 
-        The last is a referee only, fitted from MODEL in the run.
+        The last is a referee only, fitted from MODEL in the run. Parts are `PARTS`, and those of
+        `referee_parts`.
         """
+        if part.startswith(POOL):
+            member = part.removeprefix(POOL)
+            return self.fitted_speaker() if member == TRAINED else Speaker.parse(member)
+        if part == CRITIC:
+            critic = self.referee.critic
+            return self.speaker_of("referee") if critic is None else Speaker.parse(critic)
         if part == "referee" and self.referee.kind == "trained":
-            return Speaker(TRAINED, self.referee.fit.model or self.model)
+            return self.fitted_speaker()
         own = {
             "topics": self.topics.model,
             "debate": self.debate.model,
@@ -226,7 +233,18 @@ class Plan(Section):
 
     def speakers(self) -> tuple[Speaker, ...]:
         """The models that play the parts, each once."""
-        return tuple(dict.fromkeys(self.speaker_of(part) for part in PARTS))
+        parts = (*PARTS, *self.referee_parts())
+        return tuple(dict.fromkeys(self.speaker_of(part) for part in parts))
+
+    def referee_parts(self) -> tuple[str, ...]:
+        """Who referees besides the referee's own model: a critic, or the members of a pool."""
+        if self.referee.kind == "debate":
+            return (CRITIC,)
+        return tuple(f"{POOL}{member}" for member in self.referee.pool or ())
+
+    def fitted_speaker(self) -> Speaker:
+        """The reward model that a run fits, as a referee or in a pool."""
+        return Speaker(TRAINED, self.referee.fit.model or self.model)
 
     def request_fields(self, speaker: Speaker) -> Mapping[str, Any]:
         """What the plan adds to all requests to a speaker; it is part of what is requested."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+from pydantic import AfterValidator
+
+from rldf_ray.plan.section import described
 from rldf_ray.storage.home_path import home_path
 
 # Loaded by name, as plans stand below engines: a backend's facts are light, what computes is not.
@@ -117,3 +120,17 @@ def check_model(backend: str, model: str) -> None:
 
 def _backend(name: str) -> Any:
     return importlib.import_module(f"{BACKENDS}.{name}")
+
+
+def part_model(part: str) -> Any:
+    """The field that gives a part of the debate a model of its own."""
+    return described(None, f"{part}: 'vllm:MODEL', 'openai:MODEL'; null is the teacher")
+
+
+def _names_a_backend(value: str | None) -> str | None:
+    if value is not None:
+        check_speaker(value)
+    return value
+
+
+Backend = Annotated[str | None, AfterValidator(_names_a_backend)]

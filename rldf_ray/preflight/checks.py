@@ -91,7 +91,7 @@ def check_referee(plan: Plan) -> str:
 
     Each of a bias type's labels is in every topic, so two topics are enough.
     """
-    if plan.referee.kind != "trained":
+    if not plan.referee.fitted:
         return str(plan.speaker_of("referee"))
     topics = {statement.topic for statement in fit_statements(plan)}
     known = [path.stem for path in visible(LABELLED, "*.jsonl")]
@@ -200,7 +200,7 @@ def _model_gib(plan: Plan, stage: str) -> float:
     """One trained whole is taken to be written in float32; one with adapters is as its base."""
     dtype = plan.ppo.dtype if stage == "ppo" else plan.train.dtype
     whole = stage == "referee" or plan.train.lora.rank == 0
-    if stage == "referee" and plan.referee.kind != "trained":
+    if stage == "referee" and not plan.referee.fitted:
         return 0.0
     started_from = plan.speaker_of("referee").model if stage == "referee" else plan.model
     size = BYTES["float32"] if whole else BYTES[dtype]

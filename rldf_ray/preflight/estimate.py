@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rldf_ray.plan import Part, Plan
+from rldf_ray.plan.refereeing import EVALUATION_TOKENS, ROUNDS
 from rldf_ray.protocols.multirole.layouts import render as debate_prompt
 from rldf_ray.protocols.multirole.layouts import system_prompt
 from rldf_ray.records import Identity, Topic, TopicKind, context_of
@@ -111,7 +112,7 @@ def _bounds(plan: Plan) -> list[StageEstimate]:
 
 def _referee(plan: Plan) -> list[StageEstimate]:
     """The fit of a trained referee, whose time goes with the pairs it passes over."""
-    if plan.referee.kind == "prompted":
+    if not plan.referee.fitted:
         return []
     pairs = len(fit_statements(plan)) // 2
     return [
@@ -167,12 +168,14 @@ def _topic_prompt(about: BiasType, kind: TopicKind, batch: int) -> int:
 
 def _audit(plan: Plan) -> StageEstimate:
     statements = audit_statements(plan)
-    prompt = _score_passes(plan) * sum(_scoring_prompt(plan, s.context, s.text) for s in statements)
-    generated = _verdict_tokens(plan) * len(statements)
+    reads = [_scoring_prompt(plan, s.context, s.text) for s in statements]
+    prompt = sum(_score_passes(plan) * r + _evaluating(plan, r) for r in reads)
+    said = _evaluations(plan) * _evaluation_tokens(plan)
+    generated = (_verdict_tokens(plan) + said) * len(statements)
     billed = _billed(plan, "referee")
     return StageEstimate(
         name="audit",
-        calls=len(statements),
+        calls=(1 + _evaluations(plan)) * len(statements),
         prompt=prompt,
         generated=generated,
         work=prompt + generated,
@@ -193,15 +196,18 @@ def _debates(plan: Plan) -> StageEstimate:
     said_before = n * longest * rounds * (rounds - 1) // 2
     speaking = n * (rounds * (turn + context) + said_before)
     around = _scoring_prompt(plan, "", "")
-    judging: float = _score_passes(plan) * rounds * n * (around + context + longest)
+    reads = around + context + longest
+    judging: float = rounds * n * (_score_passes(plan) * reads + _evaluating(plan, reads))
     rankings = _rankings(plan)
     judging += rankings * (around + context + n * longest)
     said, judged = rounds * n * longest, (rounds * n + rankings) * _verdict_tokens(plan)
+    judged += rounds * n * _evaluations(plan) * _evaluation_tokens(plan)
     prompt, generated = round(speaking + judging), round(said + judged)
     debater, referee = _billed(plan, "debate"), _billed(plan, "referee")
     return StageEstimate(
         name="debates",
-        calls=2 * n * rounds * section.debates + round(rankings * section.debates),
+        calls=(2 + _evaluations(plan)) * n * rounds * section.debates
+        + round(rankings * section.debates),
         prompt=prompt * section.debates,
         generated=generated * section.debates,
         work=(prompt + generated) * section.debates,
@@ -212,9 +218,28 @@ def _debates(plan: Plan) -> StageEstimate:
     )
 
 
+def _evaluations(plan: Plan) -> int:
+    """Texts of judges and critics on one statement before it is scored."""
+    section = plan.referee
+    if section.kind == "debate":
+        return 1 + 2 * (section.rounds or ROUNDS)
+    # A member of a pool evaluates and scores; a trained one reads the statement once.
+    return 2 * len(section.pool or ())
+
+
+def _evaluation_tokens(plan: Plan) -> int:
+    return plan.referee.evaluation_tokens or EVALUATION_TOKENS
+
+
+def _evaluating(plan: Plan, reads: int) -> int:
+    """Tokens that are read for the evaluations of a statement, each of which reads all before."""
+    number = _evaluations(plan)
+    return number * reads + number * (number + 1) // 2 * _evaluation_tokens(plan)
+
+
 def _rankings(plan: Plan) -> float:
     """Rankings that the referee is asked for, a debate: where scores tell the order, none."""
-    if _trained(plan):
+    if plan.referee.kind != "prompted":
         return 0
     checked = plan.referee.judgements == "checked"
     return plan.debate.rounds * (1 - plan.topics.judgement_share * checked)

@@ -48,7 +48,7 @@ def audit_statements(plan: Plan) -> list[LabelledStatement]:
 
     A trained one on the kinds it is fitted to.
     """
-    trained, checks = plan.referee.kind == "trained", plan.referee.judgements == "checked"
+    trained, checks = plan.referee.fitted, plan.referee.judgements == "checked"
     names = fit_bias_types(plan) if trained else plan.bias_types
     pairs, seed = plan.referee.audit_pairs, plan.seed
     kinds = debated_kinds(plan) if trained else {"opinion", "judgement"}

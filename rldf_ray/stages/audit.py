@@ -14,7 +14,7 @@ from rldf_ray.referee.figure import draw_referee
 from rldf_ray.referee.fit import audit_statements, fit_statements
 from rldf_ray.referee.labelled_statements import LabelledStatement, given_statements
 from rldf_ray.referee.self_agreement import reordered
-from rldf_ray.stages.debates import referee
+from rldf_ray.stages.refereeing import referee_of
 from rldf_ray.stages.run import Run, StageError, tokens_since
 from rldf_ray.storage.results import AuditResult
 from rldf_ray.topics.writer import wanted_by_kind
@@ -29,7 +29,7 @@ def audit(run: Run) -> AuditResult:
     """
     before = run.speakers.usage, run.speakers.paid_usage
     plan, statements = run.plan, _statements(run)
-    judge = referee(run)
+    judge = referee_of(run)
     with run.progress.bar("labelled statements", len(statements)) as bar:
         audited = run.speakers.run(
             audit_referee(judge, statements, plan.engines.max_num_seqs, on_statement=bar.advance)

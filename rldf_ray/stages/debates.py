@@ -10,10 +10,7 @@ from rldf_ray.protocols.known import protocol_named
 from rldf_ray.protocols.seam import Cast, StatementProtocol
 from rldf_ray.protocols.transcripts import ENDED_DEBATES, StatementCounts, Transcripts
 from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, topics_of
-from rldf_ray.referee.platt import Calibration
-from rldf_ray.referee.prompted import PromptedReferee
-from rldf_ray.referee.trained import TrainedReferee
-from rldf_ray.referee.verdict import Referee
+from rldf_ray.stages.refereeing import referee_of
 from rldf_ray.stages.run import Run, StageError, tokens_since
 from rldf_ray.storage.results import DebatesResult
 
@@ -49,7 +46,7 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
                 plan=run.plan,
                 run_id=run.run_id,
                 models={role: run.speakers.of(part) for role, part in protocol.ROLES.items()},
-                referee=referee(run),
+                referee=referee_of(run),
                 on_statements=bar.advance,
             )
             run.speakers.run(hold_all(protocol, items, cast, keep))
@@ -62,17 +59,4 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
         failures=dict(counts.failures),
         label_sources=dict(counts.label_sources),
         **tokens_since(run, before),
-    )
-
-
-def referee(run: Run) -> Referee:
-    """Who referees the run; a trained one has been fitted before."""
-    model = run.speakers.of("referee")
-    if run.plan.referee.kind == "prompted":
-        return PromptedReferee(model, run.plan.seed, run.plan.referee.judgements == "checked")
-    fitted = run.folder.read_object(
-        "referee/calibration.json", ("slope", "intercept", "statements")
-    )
-    return TrainedReferee(
-        model, Calibration(fitted["slope"], fitted["intercept"], fitted["statements"])
     )

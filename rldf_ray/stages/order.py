@@ -14,7 +14,7 @@ def with_referee(plan: Plan, folder: RunFolder, names: Sequence[str]) -> list[st
     """The stages `names`, and the fit of a trained referee before the first that asks it."""
     others = [name for name in names if name != "referee"]
     asking = any(PIPELINE[n].asks_referee and folder.manifest(n) is None for n in others)
-    fitted = plan.referee.kind == "trained" and (asking or "referee" in names)
+    fitted = plan.referee.fitted and (asking or "referee" in names)
     return ["referee", *others] if fitted else others
 
 

@@ -67,8 +67,8 @@ def parrot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_backends_are_the_files_of_the_folder() -> None:
-    assert backend_names() == ("openai", "scripted", "trained", "vllm")
-    assert named_backends() == ("openai", "scripted", "vllm")
+    assert backend_names() == ("openai", "pine", "scripted", "stock", "trained", "vllm")
+    assert named_backends() == ("openai", "pine", "scripted", "stock", "vllm")
 
 
 @pytest.mark.usefixtures("parrot")
