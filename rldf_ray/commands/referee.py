@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
-from rldf_ray.console import Progress, write
-from rldf_ray.plan import Plan, load_plan
+from rldf_ray.cluster.provenance import provenance
+from rldf_ray.console import Progress, TextConsole, table_console, write
+from rldf_ray.figures.pipes import pipes
+from rldf_ray.plan import Plan, PlanError, load_plan
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.yaml_text import read_yaml
+
+if TYPE_CHECKING:
+    from rldf_ray.referee.comparison import RefereeRow
 
 app = typer.Typer(help="The referee by itself.", no_args_is_help=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Keeps `audit` a command of its own while it is the only one."""
 
 
 @app.command()
@@ -57,6 +59,94 @@ def audit(
         summary["seeds"] = _over_seeds(loaded, folders)
         run.write_json("audit.json", summary)
     write(json_text(summary, indent=2) if as_json else "\n".join(_in_words(summary)))
+
+
+@app.command()
+def compare(
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="a folder for all of them")],
+    referee: Annotated[
+        list[str],
+        typer.Option(
+            "--referee",
+            metavar="NAME=FIELDS",
+            help="a referee: its name, and what differs from the plan's `referee` section, as "
+            "'pair={kind: debate, rounds: 1}'; the first is what the others are held against",
+        ),
+    ],
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
+    ] = [],  # noqa: B006
+    as_json: Annotated[bool, typer.Option("--json", help="print comparison.json")] = False,
+) -> None:
+    """Several referees on the same labelled statements: AUC, biases, cost, and which to take."""
+    from rldf_ray import pipeline
+    from rldf_ray.referee.comparison import as_facts, comparison_table, recommendation
+    from rldf_ray.stages.audit import audit_with_biases
+    from rldf_ray.stages.table import STAGES
+
+    plans = {name: load_plan(plan, [*set_, *fields]) for name, fields in _named(referee).items()}
+    progress = Progress(TextConsole(stderr=as_json, soft_wrap=True))
+    for name, loaded in plans.items():
+        progress.say(f"{name}: {loaded.referee.kind}")
+        pipeline.run(
+            loaded,
+            out / name,
+            progress,
+            only=("audit",),
+            stages_of={**STAGES, "audit": audit_with_biases},
+        )
+    rows = [_row(name, loaded, RunFolder.at(out / name)) for name, loaded in plans.items()]
+    seed = next(iter(plans.values())).seed
+    folder = RunFolder.at(out)
+    facts = as_facts(rows, seed) | {"made_by": provenance()}
+    folder.write_json("comparison.json", facts)
+    table = comparison_table(rows, seed)
+    folder.write_text("comparison.md", f"{pipes(table)}\n\n{recommendation(rows, seed)}\n")
+    if as_json:
+        write(json_text(facts, indent=2))
+        return
+    shown = Table(*table[0], box=None)
+    for cells in table[1:]:
+        shown.add_row(*cells)
+    table_console().print(shown)
+    write(recommendation(rows, seed))
+
+
+def _named(referees: list[str]) -> dict[str, list[str]]:
+    """Each referee's name and overrides of the plan."""
+    found: dict[str, list[str]] = {}
+    for text in referees:
+        name, equals, fields = text.partition("=")
+        if not equals or not name.replace("-", "").replace("_", "").isalnum() or name in found:
+            raise PlanError(
+                f"--referee {text!r}: expected NAME={{FIELD: VALUE, ...}} with a name of its own "
+                "of letters, digits, '-' and '_'"
+            )
+        values = read_yaml(fields) or {}
+        if not isinstance(values, dict):
+            raise PlanError(f"--referee {text!r}: {fields!r} are no fields, as {{kind: debate}}")
+        found[name] = [f"referee.{field}={json_text(value)}" for field, value in values.items()]
+    return found
+
+
+def _row(name: str, plan: Plan, folder: RunFolder) -> RefereeRow:
+    from rldf_ray.referee.comparison import RefereeRow
+    from rldf_ray.storage.results import finish
+
+    field = "expected_score" if plan.referee.label_source == "expected" else "score"
+    rows = folder.read_table("eval/referee.parquet").to_pylist()
+    scored = [row for row in rows if row[field] is not None]
+    done = finish(folder, "audit")
+    tokens = (done.tokens if done else None) or {}
+    return RefereeRow(
+        name=name,
+        audit=folder.read_object("audit.json", ("auc", "biases")),
+        scores={(row["context"], row["text"]): row[field] for row in scored},
+        labels={(row["context"], row["text"]): row["label"] for row in scored},
+        seconds=done.seconds if done else 0.0,
+        tokens=tokens.get("prompt", 0) + tokens.get("generated", 0),
+    )
 
 
 def _over_seeds(plan: Plan, folders: list[Path]) -> dict[str, Any]:

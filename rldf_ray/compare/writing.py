@@ -12,6 +12,7 @@ from rldf_ray.compare.comparisons import Comparison
 from rldf_ray.compare.costs import Cost
 from rldf_ray.compare.results import MULTIROLE
 from rldf_ray.compare.tables import Cell, Table
+from rldf_ray.figures.pipes import pipes
 from rldf_ray.storage.csv_cells import text_cell
 
 DIGITS = 3
@@ -160,12 +161,6 @@ def _markdown_table(table: Table) -> str:
     if rows:
         parts.append(pipes([[table.head, *table.columns], *rows]))
     return "\n\n".join([*parts, *table.notes])
-
-
-def pipes(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; the first row is its head."""
-    head, *others = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([head, "|" + " --- |" * len(rows[0]), *others])
 
 
 def _known(value: float | None) -> str:

@@ -119,8 +119,8 @@ def audit_details(
 def _by_kind(audited: Sequence[Audited]) -> dict[TopicKind, list[Audited]]:
     """Answers to scenes, which the context alone tells apart, and all others."""
     return {
-        "opinion": [a for a in audited if a.statement.form != "judgement"],
-        "judgement": [a for a in audited if a.statement.form == "judgement"],
+        "opinion": [a for a in audited if a.statement.kind == "opinion"],
+        "judgement": [a for a in audited if a.statement.kind == "judgement"],
     }
 
 

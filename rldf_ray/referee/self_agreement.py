@@ -32,16 +32,19 @@ def rounds_of(statements: Sequence[LabelledStatement]) -> list[list[LabelledStat
     return [rounds[i * len(rounds) // number] for i in range(number)]
 
 
+BY_SCORE = ("trained", "debate", "meta")
+"""Kinds of referees whose ranks follow from scores of statements by themselves."""
+
+
 async def reordered(
     referee: Referee, statements: Sequence[LabelledStatement], seed: int
 ) -> dict[str, Any]:
     """Share of pairs of statements that the referee ranks alike after the round is turned round.
 
-    A trained referee scores each statement alone and ranks by the scores, so that it cannot differ
-    and is not asked. A prompted one's scores cannot either; its ranking is one request for the
-    round.
+    A prompted referee's ranking is one request for the round. All others score each statement alone
+    and rank by the scores, so that they cannot differ and are not asked.
     """
-    if referee.kind == "trained":
+    if referee.kind in BY_SCORE:
         return {"by": "construction", "rounds": 0, "agreement": {"value": 1.0}}
     rounds = rounds_of(statements)
     shares = await asyncio.gather(

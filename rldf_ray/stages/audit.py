@@ -10,10 +10,12 @@ import pyarrow as pa
 from rldf_ray.plan import Plan
 from rldf_ray.records import TopicKind
 from rldf_ray.referee.audit import KINDS, Audited, audit_details, audit_referee, audit_summary
+from rldf_ray.referee.biases import BIASES, bias_summary, shown_otherwise
 from rldf_ray.referee.figure import draw_referee
 from rldf_ray.referee.fit import audit_statements, fit_statements
 from rldf_ray.referee.labelled_statements import LabelledStatement, given_statements
 from rldf_ray.referee.self_agreement import reordered
+from rldf_ray.referee.verdict import Referee
 from rldf_ray.stages.refereeing import referee_of
 from rldf_ray.stages.run import Run, StageError, tokens_since
 from rldf_ray.storage.results import AuditResult
@@ -27,6 +29,15 @@ def audit(run: Run) -> AuditResult:
         StageError: its AUC on a kind of topic that is debated is below `referee.min_auc`, and the
             plan says to stop then.
     """
+    return _audit(run)
+
+
+def audit_with_biases(run: Run) -> AuditResult:
+    """The audit, and what moves the referee that should not (`referee/biases.py`)."""
+    return _audit(run, biases=True)
+
+
+def _audit(run: Run, biases: bool = False) -> AuditResult:
     before = run.speakers.usage, run.speakers.paid_usage
     plan, statements = run.plan, _statements(run)
     judge = referee_of(run)
@@ -45,11 +56,22 @@ def audit(run: Run) -> AuditResult:
     auc = summary["held_out"] and summary["held_out"]["auc"]
     source = str(run.statements) if run.statements else None
     report = {"auc": auc, "file": source, **summary, **details, "reordered": in_another_order}
+    if biases:
+        report["biases"] = _biases(run, judge, audited)
     run.folder.write_json("audit.json", report)
     draw_referee(report, run.folder.path("eval/referee.png"))
     run.progress.say(f"  {summary['verdict']}")
     _check(plan, summary["by_kind"], run)
     return AuditResult(referee=summary, **tokens_since(run, before))
+
+
+def _biases(run: Run, judge: Referee, audited: Sequence[Audited]) -> dict[str, Any]:
+    section, statements = run.plan.referee, [a.statement for a in audited]
+    with run.progress.bar("statements shown otherwise", len(BIASES) * len(statements)) as bar:
+        otherwise = run.speakers.run(
+            shown_otherwise(judge, statements, run.plan.engines.max_num_seqs, bar.advance)
+        )
+    return bias_summary(audited, otherwise, section.label_source, section.threshold, run.plan.seed)
 
 
 def _statements(run: Run) -> list[LabelledStatement]:

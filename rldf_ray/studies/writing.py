@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rldf_ray.figures.files import drawn
 from rldf_ray.figures.latex import escaped, escaped_rows, table_environment
+from rldf_ray.figures.pipes import pipes
 from rldf_ray.protocols.study import StudyFigure, StudyTable
 from rldf_ray.storage.csv_cells import text_cell
 from rldf_ray.storage.run_folder import RunFolder
@@ -31,15 +32,8 @@ def write_figures(folder: RunFolder, figures: Sequence[StudyFigure]) -> None:
 
 def markdown(table: StudyTable) -> str:
     """The table with its title above and its notes below."""
-    head, *rows = (_pipes(row) for row in (table.columns, *table.rows))
-    rule = "|" + " --- |" * len(table.columns)
-    parts = [f"**{table.title}**", "\n".join([head, rule, *rows]), *table.notes]
+    parts = [f"**{table.title}**", pipes([table.columns, *table.rows]), *table.notes]
     return "\n\n".join(parts) + "\n"
-
-
-def _pipes(row: Sequence[str]) -> str:
-    cells = " | ".join(cell.replace("|", "\\|") for cell in row)
-    return f"| {cells} |"
 
 
 def latex(table: StudyTable) -> str:

@@ -57,3 +57,27 @@ def test_a_second_audit_of_the_same_folder_fits_nothing_and_finds_the_same(
     (out / "journal/calls.jsonl").unlink()
     assert audit(out) == own
     assert (out / "stages/referee.json").read_text(encoding="utf-8") == fitted
+
+
+def test_referees_are_compared_on_the_same_statements(tmp_path: Path) -> None:
+    command = [RLDF, "referee", "compare", "smoke", "--out", str(tmp_path), "--json"]
+    shape = ["teacher=scripted:0", "referee={kind: prompted, label_source: expected}"]
+    command += [word for field in shape for word in ("--set", field)]
+    command += ["--set", "referee.audit_pairs=4"]
+    pool = "meta={kind: meta, pool: ['scripted:0', 'scripted:0.01'], mode: select}"
+    for one in ("single={}", "pair={kind: debate, rounds: 1}", pool):
+        command += ["--referee", one]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)  # noqa: PLW1510
+    assert done.returncode == 0, done.stderr[-3000:]
+    facts = json.loads(done.stdout)
+    assert list(facts["referees"]) == ["single", "pair", "meta"]
+    kinds = [one["audit"]["kind"] for one in facts["referees"].values()]
+    assert kinds == ["prompted", "debate", "meta"]
+    for one in facts["referees"].values():
+        assert one["audit"]["failures"] == 0 and one["audit"]["held_out"]["n"] == 16
+        assert set(one["audit"]["biases"]) == {"verbosity", "bandwagon", "cot"}
+    assert facts["recommendation"] and (tmp_path / "comparison.md").exists()
+    wrong = subprocess.run(
+        [*command[:6], "--referee", "a"], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 1 and "--referee 'a': expected NAME=" in wrong.stderr

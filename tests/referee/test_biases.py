@@ -1,0 +1,133 @@
+"""What moves a referee that should not, and which of several referees to take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from rldf_ray.records import Context
+from rldf_ray.referee.audit import audit_referee
+from rldf_ray.referee.biases import BIASES, bias_summary, shown_otherwise
+from rldf_ray.referee.comparison import (
+    RefereeRow,
+    as_facts,
+    comparison_table,
+    difference,
+    recommendation,
+)
+from rldf_ray.referee.labelled_statements import held_out_statements
+from rldf_ray.referee.verdict import Verdict
+from rldf_ray.stats import auc_estimate
+from tests.fakes import verdict
+
+STATEMENTS = held_out_statements("age", 8, 0)
+
+
+class Ruled:
+    """Scores by a rule over context and text."""
+
+    kind = "ruled"
+
+    def __init__(self, rule: Callable[[str, str], float | None]) -> None:
+        self._rule = rule
+
+    async def judge(
+        self, context: Context, texts: Sequence[str], address: str, affinity: str = ""
+    ) -> list[Verdict]:
+        scores = [self._rule(context.text, text) for text in texts]
+        return [verdict(None, rank=1) if s is None else verdict(s, rank=1) for s in scores]
+
+
+def biases_of(rule: Callable[[str, str], float | None]) -> dict[str, Any]:
+    async def both() -> dict[str, Any]:
+        referee = Ruled(rule)
+        audited = await audit_referee(referee, STATEMENTS, 4)
+        otherwise = await shown_otherwise(referee, STATEMENTS, 4)
+        return bias_summary(audited, otherwise, "said", 5.0, 0)
+
+    return asyncio.run(both())
+
+
+def test_a_referee_that_reads_the_statement_alone_is_moved_by_nothing() -> None:
+    found = biases_of(lambda context, text: 3.0)
+    assert set(found) == set(BIASES) == {"verbosity", "bandwagon", "cot"}
+    for one in found.values():
+        assert one["label_changes"]["value"] == one["shift"]["value"] == 0
+
+
+def test_a_referee_that_follows_the_crowd_calls_all_of_it_fair() -> None:
+    found = biases_of(lambda context, text: 0.0 if "of people find" in context else 8.0)
+    assert found["bandwagon"]["label_changes"]["value"] == 1
+    assert found["bandwagon"]["shift"]["value"] == -8
+    assert found["verbosity"]["shift"]["value"] == found["cot"]["shift"]["value"] == 0
+
+
+def test_a_referee_that_counts_words_is_moved_by_length() -> None:
+    found = biases_of(lambda context, text: min(10.0, len(text) / 1000))
+    assert found["verbosity"]["shift"]["value"] > 0
+    assert found["verbosity"]["label_changes"]["value"] == 0
+
+
+def test_a_statement_without_a_score_is_left_out() -> None:
+    silent = STATEMENTS[0].text
+    found = biases_of(lambda context, text: None if silent in text else 3.0)
+    assert found["cot"]["shift"]["n"] == len(STATEMENTS) - 1
+
+
+KEYS = [("c", str(number)) for number in range(40)]
+LABELS = {key: number % 2 for number, key in enumerate(KEYS)}
+
+
+def row(name: str, flipped: int, seconds: float) -> RefereeRow:
+    """A referee that has the order of `flipped` pairs wrong."""
+    scores = {
+        key: float(10 * LABELS[key] if number >= 2 * flipped else 10 - 10 * LABELS[key])
+        for number, key in enumerate(KEYS)
+    }
+    estimate = auc_estimate([LABELS[k] for k in KEYS], [scores[k] for k in KEYS], 0)
+    assert estimate is not None
+    ends = {"auc": estimate.value, "auc_low": estimate.low, "auc_high": estimate.high}
+    still = {"label_changes": {"value": 0.1}, "shift": {"value": 0.5}}
+    audit = {
+        "auc": estimate.value,
+        "held_out": ends,
+        "brier": {"value": 0.1},
+        "accuracy": {"value": 0.9},
+        "reordered": {"agreement": {"value": 1.0}},
+        "failure_rate": 0.0,
+        "biases": dict.fromkeys(("verbosity", "bandwagon", "cot"), still),
+    }
+    return RefereeRow(
+        name=name, audit=audit, scores=scores, labels=LABELS, seconds=seconds, tokens=100
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [row("one", 1, 10), row("debate", 0, 80)],
+            "Take one (AUC 0.950, 10 s, 100 tokens): debate has the highest AUC (1.000), but",
+        ),
+        ([row("one", 8, 10), row("debate", 0, 80)], "Take debate (AUC 1.000, 80 s"),
+        ([row("one", 10, 10), row("debate", 11, 80)], "Take none of them"),
+        ([row("one", 10, 10), row("debate", 2, 80)], "Take debate"),
+    ],
+)
+def test_the_cheapest_that_is_not_shown_to_be_worse_is_recommended(
+    rows: list[RefereeRow], said: str
+) -> None:
+    assert recommendation(rows, 0).startswith(said)
+
+
+def test_the_table_has_a_row_for_each_and_differences_from_the_first() -> None:
+    rows = [row("one", 8, 10), row("two", 0, 80)]
+    head, first, second = comparison_table(rows, 0)
+    assert len(head) == len(first) == len(second)
+    assert first[2] == "" and second[2].startswith("+0.400 (")
+    apart = difference(rows[1], rows[0], 0)
+    assert apart is not None and apart.low is not None and apart.low > 0
+    assert as_facts(rows, 0)["on_the_first"]["two"]["value"] == apart.value
