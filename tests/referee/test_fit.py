@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.reward_score import RewardModel
@@ -122,13 +121,15 @@ def test_a_context_that_leaves_no_room_gives_no_reward() -> None:
 def test_only_the_upper_of_the_lower_layers_learn() -> None:
     from transformers import LlamaForSequenceClassification
 
-    config = tiny_config(num_hidden_layers=5, num_labels=1)
-    model = LlamaForSequenceClassification(config).to(torch.bfloat16)
+    model = LlamaForSequenceClassification(tiny_config(num_hidden_layers=5, num_labels=1))
     lower_layers(model, None, 2)
     assert len(model.model.layers) == model.config.num_hidden_layers == 3
     learning = {n for n, p in model.named_parameters() if p.requires_grad}
-    for name, weights in model.named_parameters():
-        assert weights.dtype == (torch.float32 if name in learning else torch.bfloat16)
+    # Where layers learn all rewards begin alike.
+    assert not model.score.weight.any()
+    alone = LlamaForSequenceClassification(tiny_config(num_hidden_layers=5, num_labels=1))
+    lower_layers(alone, None, 0)
+    assert alone.score.weight.any()
     parts = {".".join(n.split(".")[:3]) for n in learning}
     assert parts == {"model.layers.1", "model.layers.2", "model.norm.weight", "score.weight"}
 
