@@ -56,7 +56,12 @@ def test_a_studys_folder_holds_data_tables_figures_and_a_report(whole: Path) -> 
     assert {"command", "commit", "versions", "machine"} <= set(report["made_by"])
     assert report["held"]["tokens"]["generated"] > 0
     page = (out / "report.html").read_text()
-    assert "did not parse" in page and "<svg" in page and "http" not in page.split("<body>")[0]
+    assert (
+        "24 items, written by" in page
+        and "did not parse" in page
+        and "<svg" in page
+        and "http" not in page.split("<body>")[0]
+    )
 
 
 def test_a_finished_study_asks_nothing_again_and_its_own_plan_continues_it(whole: Path) -> None:

@@ -28,8 +28,12 @@ def consistency_figure(
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        for (condition, found), colour in zip(lines.items(), PALETTE, strict=False):
-            rounds, values = list(found), [e.value for e in found.values()]
+        for place, ((condition, found), colour) in enumerate(
+            zip(lines.items(), PALETTE, strict=False)
+        ):
+            # Beside each other, so that no interval hides another.
+            rounds = [number + 0.05 * (place - (len(lines) - 1) / 2) for number in found]
+            values = [e.value for e in found.values()]
             below = [e.value - (e.value if e.low is None else e.low) for e in found.values()]
             above = [(e.value if e.high is None else e.high) - e.value for e in found.values()]
             axes.errorbar(
