@@ -13,7 +13,7 @@ settings:
   data: "%s"
   judges: [a]
   debates: [[a, b]]
-  meta: {judges: [b], pools: [[a, b]]}
+  meta: {pools: {b: [[a, b]]}}
   rounds: 2
   max_tokens: 24
 """

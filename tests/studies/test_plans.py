@@ -36,7 +36,7 @@ def test_every_study_has_the_three_presets_and_they_load() -> None:
         ("settings.conditions=[rerun, cot]", "lack 'clean', which all others are held against"),
         ("models={a: 'gpt'}", "allowed: null, "),
         ("models={a/b: 'scripted:1'}", "'a/b' is no name for a model"),
-        ("settings.meta.pools=[[a]]", "is not 2 to 9 different models"),
+        ("settings.meta.pools={a: [[a]]}", "is not 2 to 9 different models"),
         ("study=evince", "study: no such field"),
     ],
 )

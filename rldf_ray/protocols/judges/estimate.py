@@ -36,10 +36,9 @@ def estimate(items: Sequence[JudgedItem], settings: JudgesSettings) -> list[Esti
             heard = 1 if settings.critic_view == "last_judge" else 2 * number - 1
             ask(critic, heard * said)
             ask(judge, 2 * number * said)
-    for judge in settings.meta.judges:
-        for pool in settings.meta.pools:
-            for _ in settings.meta.modes:
-                ask(judge, len(pool) * said)
+    for judge, pool in settings.above_pools():
+        for _ in settings.meta.modes:
+            ask(judge, len(pool) * said)
     generated = {model: float(number * said) for model, number in calls.items()}
     writer = settings.verbosity.generator
     if writer is not None and "verbosity" in settings.conditions:

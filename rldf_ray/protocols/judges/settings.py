@@ -34,8 +34,9 @@ class VerbositySection(Section):
 
 
 class MetaSection(Section):
-    judges: tuple[str, ...] = described((), "models that judge above a pool")
-    pools: tuple[tuple[str, ...], ...] = described((), "whose judgements they are given")
+    pools: dict[str, tuple[tuple[str, ...], ...]] = described(
+        {}, "models that judge above a pool, each with the pools whose judgements it is given"
+    )
     modes: tuple[Literal["select", "conclude"], ...] = described(
         ("select", "conclude"), "naming the best referee, or scoring anew"
     )
@@ -79,11 +80,9 @@ class JudgesSettings(Section):
     def _whole(self) -> JudgesSettings:
         if "clean" not in self.conditions:
             raise ValueError("conditions lack 'clean', which all others are held against")
-        if not (self.judges or self.debates or self.meta.judges):
-            raise ValueError("name judges, debates or meta.judges: nobody judges")
-        if bool(self.meta.judges) != bool(self.meta.pools):
-            raise ValueError("meta.judges and meta.pools go together: name both or none")
-        for pool in self.meta.pools:
+        if not (self.judges or self.debates or self.meta.pools):
+            raise ValueError("name judges, debates or meta.pools: nobody judges")
+        for _, pool in self.above_pools():
             if not 2 <= len(pool) <= 9 or len(set(pool)) < len(pool):
                 raise ValueError(f"meta.pools: {list(pool)} is not 2 to 9 different models")
         return self
@@ -92,8 +91,12 @@ class JudgesSettings(Section):
     def alone(self) -> tuple[str, ...]:
         """Whose openings there are: single judges, of debates, above pools and in them."""
         debating = (judge for judge, _ in self.debates)
-        pooled = (member for pool in self.meta.pools for member in pool)
-        return tuple(dict.fromkeys((*self.judges, *debating, *self.meta.judges, *pooled)))
+        pooled = (member for _, pool in self.above_pools() for member in pool)
+        return tuple(dict.fromkeys((*self.judges, *debating, *self.meta.pools, *pooled)))
+
+    def above_pools(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Every meta-judge with each of its pools."""
+        return [(judge, pool) for judge, pools in self.meta.pools.items() for pool in pools]
 
     def models(self) -> tuple[str, ...]:
         """All models it names."""

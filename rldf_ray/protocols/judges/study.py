@@ -119,10 +119,9 @@ def _all_systems(settings: JudgesSettings) -> Iterator[dict[str, Any]]:
         yield from ({"system": "plain", "judge": judge} for judge in settings.alone)
     for judge, critic in settings.debates:
         yield {"system": "debate", "judge": judge, "critic": critic}
-    for judge in settings.meta.judges:
-        for pool in settings.meta.pools:
-            for mode in settings.meta.modes:
-                yield {"system": "meta", "judge": judge, "pool": pool, "mode": mode}
+    for judge, pool in settings.above_pools():
+        for mode in settings.meta.modes:
+            yield {"system": "meta", "judge": judge, "pool": pool, "mode": mode}
 
 
 async def _held(

@@ -50,7 +50,7 @@ def summary(
         tables.health_table(verdicts),
         tables.accuracy_table(verdicts, by_id, seed),
         tables.debate_table(verdicts, cells) if settings.debates else None,
-        tables.meta_table(verdicts, cells) if settings.meta.judges else None,
+        tables.meta_table(verdicts, cells) if settings.meta.pools else None,
         tables.bias_table(verdicts, cells),
         tables.tests_table(verdicts, cells),
         tables.published_table(verdicts, cells),

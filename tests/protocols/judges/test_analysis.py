@@ -162,9 +162,7 @@ def test_arrows_are_by_sign_at_three_decimals() -> None:
 
 
 def test_the_summary_says_first_how_often_verdicts_parse_and_whether_the_judge_can_judge() -> None:
-    of = settings(
-        conditions=CONDITIONS, debates=[["j", "j"]], meta={"judges": ["j"], "pools": [["j", "k"]]}
-    )
+    of = settings(conditions=CONDITIONS, debates=[["j", "j"]], meta={"pools": {"j": [["j", "k"]]}})
     model = judge_by(first_slot)
     held = [asyncio.run(hold(one, cast(of, j=model, k=model))) for one in ITEMS]
     turns = pa.Table.from_pylist([vars_of(t) for h in held for t in h.turns], TURN_SCHEMA)

@@ -112,7 +112,7 @@ def test_a_judge_may_be_its_own_critic() -> None:
 META = {
     "judges": [],
     "conditions": ["clean", "position"],
-    "meta": {"judges": ["m"], "pools": [["a", "b"]]},
+    "meta": {"pools": {"m": [["a", "b"]]}},
 }
 
 
@@ -155,7 +155,7 @@ def test_an_opening_is_asked_for_once_whoever_shares_it() -> None:
     of = settings(
         judges=["j", "c"],
         debates=[["j", "c"], ["c", "j"], ["j", "j"]],
-        meta={"judges": ["j"], "pools": [["j", "c"]]},
+        meta={"pools": {"j": [["j", "c"]]}},
         conditions=["clean", "rerun"],
         rounds=1,
     )
