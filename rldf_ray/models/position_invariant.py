@@ -20,11 +20,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rldf_ray.errors import UserError
+
 FAMILIES = ("llama", "qwen2", "qwen3")
 MOVING_FREQUENCIES = ("dynamic", "longrope")
 
 
-class PositionInvariantError(ValueError):
+class PositionInvariantError(UserError, ValueError):
     """A model cannot be read so; the message says why, and which can."""
 
 

@@ -51,6 +51,9 @@ class Engine:
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         built = msgspec.to_builtins(request)
+        if not request.documents:
+            # As the journal has it: the field came later.
+            del built["documents"]
         self.requests.made.append({"speaker": self.name, "part": _part(request), **built})
         # Others get their turn, as they would beside a real model.
         for _ in range(_chance(request, 4)):
