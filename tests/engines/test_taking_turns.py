@@ -5,12 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from rldf_ray.cluster.placement import PlacementError, Resources, place_speaking
+from rldf_ray.console import Progress
+from rldf_ray.engines.backend import SpeakerContext
+from rldf_ray.engines.backends import vllm
+from rldf_ray.engines.plan_engines import at_once
+from rldf_ray.engines.speakers import Speakers
 from rldf_ray.engines.taking_turns import TakingTurns
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, ModelError, Usage
 from rldf_ray.plan import Speaker
+from rldf_ray.plan.study import StudyPlan
+from rldf_ray.preflight.study import fits_together
+from rldf_ray.storage.run_folder import RunFolder
 
 A, B, C = (Speaker("vllm", name) for name in "abc")
 
@@ -93,3 +104,66 @@ def test_whoever_is_cancelled_while_waiting_holds_up_nobody() -> None:
 
     assert asyncio.run(some()) == "a two"
     assert turns.starts == 1
+
+
+PLAN = StudyPlan(models={"one": "vllm:a", "two": "vllm:b", "same": "vllm:a"})
+CPUS = Resources(cpus=4, gpus=0, memory_gib=20)
+
+
+def test_a_studys_local_models_are_loaded_in_turn_with_all_cores_and_journaled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    threads: list[int | None] = []
+
+    @contextmanager
+    def start(speaker: Speaker, context: SpeakerContext) -> Iterator[ChatModel]:
+        placement = at_once(context.plan, context.placement, context.alone)
+        threads.append(placement.engine_threads)
+        loaded.append(speaker.model)
+        yield Echo(speaker.model, loaded)
+        loaded.remove(speaker.model)
+
+    monkeypatch.setattr(vllm, "start", start)
+
+    def speakers() -> Speakers:
+        return Speakers(
+            plan=PLAN,
+            folder=RunFolder(tmp_path),
+            placement=place_speaking(PLAN, CPUS, together=False),
+            progress=Progress(Console(quiet=True)),
+            taking_turns=True,
+        )
+
+    async def ask(who: Speakers) -> list[str]:
+        replies = [await who.of(name).complete(request(name)) for name in PLAN.models]
+        return [reply.text for (reply,) in replies]
+
+    first = speakers()
+    assert first.of("one") is first.of("same") and loaded == []
+    assert first.run(ask(first)) == ["a one", "b two", "a same"]
+    first.end()
+    assert loaded == [] and threads == [4, 4, 4]
+    # What was answered is remembered, and no model is loaded for it.
+    again = speakers()
+    assert again.run(ask(again)) == ["a one", "b two", "a same"]
+    again.end()
+    assert len(threads) == 3
+
+
+def test_models_are_loaded_at_once_where_memory_or_gpus_suffice() -> None:
+    small = StudyPlan(models={"one": "vllm:x-1b", "two": "vllm:y-1b"})
+    assert fits_together(small, CPUS)[0]
+    assert not fits_together(small, Resources(cpus=4, gpus=0, memory_gib=6))[0]
+    assert fits_together(small, Resources(cpus=4, gpus=2, memory_gib=6))[0]
+    fit, why = fits_together(small, Resources(cpus=4, gpus=1, memory_gib=64))
+    assert not fit and why == "taking turns (2 GPUs for all, 1 there are)"
+    assert fits_together(StudyPlan(models={"one": "openai:x"}), CPUS) == (True, "endpoints alone")
+
+
+def test_where_they_do_not_suffice_the_placement_says_what_to_do() -> None:
+    gpu = Resources(cpus=4, gpus=1, memory_gib=64)
+    assert place_speaking(PLAN, gpu, together=False).engine_gpus == 1
+    with pytest.raises(PlacementError, match=r"need 2 GPUs .* take_turns=true, or add GPUs"):
+        place_speaking(PLAN, gpu, together=True)
+    assert place_speaking(PLAN, CPUS, together=True).engine_cpus == 1
