@@ -39,7 +39,7 @@ def fits_together(plan: StudyPlan, resources: Resources) -> tuple[bool, str]:
     """Whether all local models can be loaded at once, and the reckoning."""
     local = [speaker for speaker in plan.speakers() if speaker.local]
     if len(local) < 2:
-        return True, "one local model" if local else "endpoints alone"
+        return True, "one local model" if local else "none is loaded here"
     section = plan.engines
     if resources.gpus >= 1:
         engines = section.count * section.tensor_parallel * len(local)

@@ -158,7 +158,10 @@ def test_models_are_loaded_at_once_where_memory_or_gpus_suffice() -> None:
     assert fits_together(small, Resources(cpus=4, gpus=2, memory_gib=6))[0]
     fit, why = fits_together(small, Resources(cpus=4, gpus=1, memory_gib=64))
     assert not fit and why == "taking turns (2 GPUs for all, 1 there are)"
-    assert fits_together(StudyPlan(models={"one": "openai:x"}), CPUS) == (True, "endpoints alone")
+    assert fits_together(StudyPlan(models={"one": "openai:x"}), CPUS) == (
+        True,
+        "none is loaded here",
+    )
 
 
 def test_where_they_do_not_suffice_the_placement_says_what_to_do() -> None:

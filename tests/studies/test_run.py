@@ -1,0 +1,136 @@
+"""A whole study in one process: its folder, in a bucket too, its report, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.cluster.placement import Resources
+from rldf_ray.console import Progress
+from rldf_ray.engines.backend import SpeakerContext
+from rldf_ray.engines.backends import scripted
+from rldf_ray.models.base import ChatModel, ChatRequest, ModelError
+from rldf_ray.models.scripted import ScriptedModel
+from rldf_ray.plan import Speaker
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.studies import run as study_run
+from rldf_ray.studies.plans import load_study
+from rldf_ray.studies.run import run_study
+from tests.protocols.judges.items import judge_by, right
+from tests.s3_server import as_environment, s3_server
+from tests.studies.pairs import plan_file
+
+Asked = list[str]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Judges that know, without Ray; and the addresses of what they are asked."""
+    addresses: Asked = []
+
+    class Known(ScriptedModel):
+        async def complete(self, request: ChatRequest) -> object:  # type: ignore[override]
+            addresses.append(request.address)
+            if len(addresses) == FAILS_AT.get("call"):
+                raise ModelError("the engine is gone")
+            return await judge_by(right).complete(request)
+
+    @contextmanager
+    def cluster(logs: Path) -> Iterator[Resources]:
+        yield Resources(4, 0, 64)
+
+    def start(speaker: Speaker, context: SpeakerContext) -> AbstractContextManager[ChatModel]:
+        return nullcontext(Known())  # type: ignore[arg-type]
+
+    FAILS_AT.clear()
+    monkeypatch.setattr(study_run, "ray_cluster", cluster)
+    monkeypatch.setattr(scripted, "start", start)
+    return addresses
+
+
+FAILS_AT: dict[str, int] = {}
+
+
+def studied(plan: Path, out: str | Path, *overrides: str) -> None:
+    run_study("judges", load_study("judges", str(plan), overrides), out, Progress())
+
+
+def test_a_study_of_judges_that_know_says_so(tmp_path: Path, asked: Asked) -> None:
+    out = tmp_path / "out"
+    studied(plan_file(tmp_path), out)
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    rates = {cell["consistency"]["value"] for cell in report["facts"]["cells"]}
+    assert rates == {1.0}
+    assert report["notes"][0].startswith("a: 0.0% of its 36 verdicts alone did not parse")
+    assert (out / "figures/selected-referees.svg").exists()
+    assert not list((out / "journal").glob("items*"))
+    made = len(asked)
+    studied(plan_file(tmp_path), out)
+    assert len(asked) == made
+
+
+def test_what_was_answered_before_a_failure_is_not_asked_again(
+    tmp_path: Path, asked: Asked
+) -> None:
+    plan, out = plan_file(tmp_path), tmp_path / "out"
+    FAILS_AT["call"] = 100
+    with pytest.raises(ModelError, match="the engine is gone"):
+        studied(plan, out)
+    answered = journal(out)
+    asked.clear()
+    FAILS_AT.clear()
+    studied(plan, out)
+    assert answered and not set(answered) & set(asked)
+    assert sorted(journal(out)) == sorted({*answered, *asked})
+
+
+def journal(out: Path) -> list[str]:
+    lines = (out / "journal/calls.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["address"] for line in lines]
+
+
+def test_a_study_may_lie_in_a_bucket(
+    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, out = plan_file(tmp_path), "s3://bucket/studies/one"
+    with s3_server("bucket") as (url, buckets):
+        for name, value in as_environment(url).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "here"))
+        studied(plan, out)
+        there = {key.removeprefix("studies/one/") for key in buckets.objects["bucket"]}
+        assert {
+            "plan.yaml",
+            "study.json",
+            "data/items.parquet",
+            "data/turns.parquet",
+            "data/outcomes.parquet",
+            "tables/bias.md",
+            "figures/consistency-by-round.png",
+            "report.json",
+            "report.html",
+            "stages/hold.json",
+        } <= there
+        assert any(name.startswith("journal/") for name in there)
+        # Another machine, which has nothing of it, asks nothing.
+        made = len(asked)
+        monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "elsewhere"))
+        studied(plan, out)
+        assert len(asked) == made
+
+
+def test_a_folder_of_another_study_is_refused(tmp_path: Path, asked: Asked) -> None:
+    plan, out = plan_file(tmp_path), tmp_path / "out"
+    studied(plan, out)
+    with pytest.raises(RunFolderError, match=r"differs in seed, settings\.rounds"):
+        studied(plan, out, "settings.rounds=1", "seed=3")
+    studied(plan, out, "in_flight=2")
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text(pairs.read_text(encoding="utf-8").replace("It is 4.", "It is four."))
+    with pytest.raises(RunFolderError, match="begun on other items"):
+        studied(plan, out)
+    assert RunFolder.at(out).read_json("study.json")["study"] == "judges"
