@@ -32,11 +32,14 @@ from rldf_ray.models.base import ChatModel, ChatRequest, Message
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import PlanError, Speaker
 from rldf_ray.protocols.hold import hold_all
-from rldf_ray.protocols.known import ProtocolError, protocol_named, protocol_names
+from rldf_ray.protocols.known import ProtocolError, protocol_named, protocol_names, study_names
 from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Statement, statements_of, topics_of
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.studies import run as study_run
+from rldf_ray.studies.plans import load_study
+from rldf_ray.studies.run import run_study
 from rldf_ray.topics.bias_type import bias_type
 from tests.fakes import RecordingModel, opinion, plan_with
 
@@ -75,6 +78,7 @@ def spoken(monkeypatch: pytest.MonkeyPatch) -> None:
         return nullcontext(ScriptedModel())
 
     monkeypatch.setattr(pipeline, "ray_cluster", cluster)
+    monkeypatch.setattr(study_run, "ray_cluster", cluster)
     monkeypatch.setattr(scripted, "start", start)
 
 
@@ -95,6 +99,18 @@ def test_a_protocol_is_a_folder(
     assert len(statements) == plan.debate.debates * plan.debate.debaters * plan.debate.rounds
     assert {statement.debater_model for statement in statements} == {"scripted"}
     assert run.read_table("data/pairs.parquet").num_rows > 0
+
+
+def test_a_study_is_a_file_of_a_protocols_folder(
+    files: Path, tmp_path: Path, spoken: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    also_in(protocols, files / "protocols", monkeypatch)
+    assert study_names() == ["judges", "twice"] and "twice" not in protocol_names()
+    plan = tmp_path / "twice.yaml"
+    plan.write_text("models: {a: 'scripted:0'}\nsettings: {speakers: [a]}\n", encoding="utf-8")
+    found = run_study("twice", load_study("twice", str(plan)), tmp_path / "out", Progress())
+    assert found.facts == {"same": {"a": "0.00"}}
+    assert "| a | 0.00 |" in (tmp_path / "out/tables/same.md").read_text(encoding="utf-8")
 
 
 def test_nobody_reads_another_debaters_statement(
