@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -42,7 +42,23 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = (), *, saved: bool =
     Raises:
         PlanError: no such plan, not YAML, or wrong fields; the message lists all of them.
     """
-    known = presets()
+    values = plan_values(name_or_path, presets())
+    if saved:
+        values = Plan.with_added_fields(values)
+    for override in overrides:
+        apply_override(values, override)
+    try:
+        return Plan.model_validate(values)
+    except ValidationError as error:
+        raise PlanError(f"plan {name_or_path}:\n{explain(error)}") from error
+
+
+def plan_values(name_or_path: str, known: Mapping[str, Path]) -> dict[str, Any]:
+    """The fields of a preset among `known`, or of a YAML file, as they are written.
+
+    Raises:
+        PlanError: there is no such plan, or it is not YAML, or holds no fields.
+    """
     path = known.get(name_or_path, Path(name_or_path))
     if not path.is_file():
         raise PlanError(f"plan {name_or_path!r}: neither a preset ({', '.join(known)}) nor a file")
@@ -52,14 +68,7 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = (), *, saved: bool =
         raise PlanError(f"plan {path}: not valid YAML: {error}") from error
     if not isinstance(values, dict):
         raise PlanError(f"plan {path}: expected fields, found {type(values).__name__}")
-    if saved:
-        values = Plan.with_added_fields(values)
-    for override in overrides:
-        apply_override(values, override)
-    try:
-        return Plan.model_validate(values)
-    except ValidationError as error:
-        raise PlanError(f"plan {name_or_path}:\n{explain(error)}") from error
+    return values
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:

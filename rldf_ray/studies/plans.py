@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from rldf_ray import protocols
-from rldf_ray.plan.loading import PlanError, PlanField, apply_override, explain, plan_fields
+from rldf_ray.plan.loading import (
+    PlanError,
+    PlanField,
+    apply_override,
+    explain,
+    plan_fields,
+    plan_values,
+)
 from rldf_ray.plan.study import StudyPlan
 from rldf_ray.protocols.known import study_named
 from rldf_ray.storage.folders import visible
-from rldf_ray.storage.yaml_text import read_yaml
 
 
 @dataclass(frozen=True)
@@ -40,19 +45,10 @@ def load_study(name: str, plan: str, overrides: Sequence[str] = ()) -> LoadedStu
         PlanError: no such plan, not YAML, or wrong fields; the message lists all of them.
     """
     study = study_named(name)
-    known = study_presets(name)
-    path = known.get(plan, Path(plan))
-    if not path.is_file():
-        raise PlanError(f"plan {plan!r}: neither a preset ({', '.join(known)}) nor a file")
-    try:
-        values = read_yaml(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PlanError(f"plan {path}: not valid YAML: {error}") from error
-    if not isinstance(values, dict):
-        raise PlanError(f"plan {path}: expected fields, found {type(values).__name__}")
+    values = plan_values(plan, study_presets(name))
     # The plan of a study's folder says which study it is of.
     if values.pop("study", name) != name:
-        raise PlanError(f"plan {path}: it is of another study than {name}")
+        raise PlanError(f"plan {plan}: it is of another study than {name}")
     for override in overrides:
         apply_override(values, override)
     fields = list(study_fields(name))
