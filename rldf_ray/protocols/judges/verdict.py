@@ -26,7 +26,6 @@ _REFEREE = re.compile(
 )
 # What the paper's code does, kept to show what it comes to (METHOD-judges 10.3).
 _LOOSE = r"(?:score of|assistant)\s*{label}\s*[:\-]?\s*(\d+(?:\.\d+)?)"
-_LOOSE_REFEREE = re.compile(r"best refree is:\s*([A-Za-z])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +88,3 @@ def parse_scores_loosely(text: str) -> Scores | None:
     if matches[0] is None or matches[1] is None:
         return None
     return Scores(float(matches[0][1]), float(matches[1][1]))
-
-
-def parse_referee_loosely(text: str) -> str | None:
-    """As the paper's code reads a letter: only with its own misspelling of the word."""
-    match = _LOOSE_REFEREE.search(text)
-    return None if match is None else match[1].upper()
