@@ -55,7 +55,7 @@ ADDED_FIELDS: Mapping[str, object] = {
 With these values a plan's digest is what it was, so runs and stores begun before go on.
 """
 
-TREE_TOKENS = 512
+TREE_TOKENS = 384
 """Tokens of a forward pass when answers are ranked, where nothing else is asked for.
 
 `benchmarks.eval` measures several.
