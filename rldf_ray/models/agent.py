@@ -148,10 +148,38 @@ class Agent:
                 address=address,
             )
         )
-        said = completion.text.strip()
-        return Choice(
-            said if said in choices else None, completion.choice_probabilities, completion
+        return _choice(completion, choices)
+
+    async def sample(
+        self,
+        n: int,
+        prompt: str | Sequence[Message],
+        choices: Sequence[str],
+        address: str,
+        *,
+        temperature: float = 1.0,
+        max_tokens: int = CHOICE_TOKENS,
+        affinity: str = "",
+        seed: int | None = None,
+    ) -> tuple[Choice, ...]:
+        """`n` sampled choices, by guided decoding where the backend has it.
+
+        Raises:
+            ModelError: the model could not answer.
+        """
+        completions = await self.model.complete(
+            ChatRequest(
+                messages=self._messages(prompt),
+                max_tokens=max_tokens,
+                temperature=temperature,
+                seed=self._seed(address, seed),
+                n=n,
+                choices=tuple(choices),
+                affinity=affinity,
+                address=address,
+            )
         )
+        return tuple(_choice(completion, choices) for completion in completions)
 
     def _seed(self, address: str, given: int | None) -> int:
         return seed_of(self.seed, address) if given is None else given
@@ -159,3 +187,9 @@ class Agent:
     def _messages(self, prompt: str | Sequence[Message]) -> tuple[Message, ...]:
         asked = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
         return asked if self.system is None else (Message("system", self.system), *asked)
+
+
+def _choice(completion: Completion, choices: Sequence[str]) -> Choice:
+    said = completion.text.strip()
+    value = said if said in choices else None
+    return Choice(value, completion.choice_probabilities, completion)

@@ -125,11 +125,16 @@ class Held:
     """What one item came to.
 
     Attributes:
-        outcomes: rows of the study's `OUTCOMES`.
+        tables: rows of the study's `TABLES`, by their names.
     """
 
     turns: Sequence[StudyTurn]
-    outcomes: Sequence[Mapping[str, Any]]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+
+    @property
+    def outcomes(self) -> Sequence[Mapping[str, Any]]:
+        """Rows of the table that every study has: what it came to."""
+        return self.tables["outcomes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +204,9 @@ class Study(Interface):
     def SETTINGS(self) -> type[Section]: ...  # noqa: N802
 
     @property
-    def OUTCOMES(self) -> pa.Schema: ...  # noqa: N802
+    def TABLES(self) -> Mapping[str, pa.Schema]:  # noqa: N802
+        """What is kept besides turns, by name: data/NAME.parquet. `outcomes` is one of them."""
+        ...
 
     def models(self, settings: Any) -> Sequence[str]:
         """The models that take part, by their names in the plan."""
@@ -230,7 +237,11 @@ class Study(Interface):
         ...
 
     def summary(
-        self, items: Sequence[Any], turns: pa.Table, outcomes: pa.Table, settings: Any, seed: int
+        self, items: Sequence[Any], tables: Mapping[str, pa.Table], settings: Any, seed: int
     ) -> Summary:
-        """Tables, figures and facts."""
+        """Tables, figures and facts.
+
+        Args:
+            tables: `TABLES`, and `turns`.
+        """
         ...

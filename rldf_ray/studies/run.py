@@ -113,7 +113,7 @@ def _hold(
     progress: Progress,
     key: str,
 ) -> None:
-    """All items -> data/turns.parquet, data/outcomes.parquet."""
+    """All items -> data/turns.parquet and the study's own tables."""
     plan = loaded.plan
     progress.say(f"study {plan.name}, {len(items)} items, logs in {folder.root / 'logs'}")
     began = time.monotonic()
@@ -133,7 +133,7 @@ def _hold(
         bar = open_.enter_context(progress.bar("items", len(items)))
 
         def keep(place: int, held: Held) -> None:
-            kept.keep(place, {"turns": list(held.turns), "outcomes": list(held.outcomes)})
+            kept.keep(place, {"turns": list(held.turns), **held.tables})
             speakers.journal.forget(items[place].address)
             bar.advance()
 
@@ -143,7 +143,7 @@ def _hold(
             models={name: speakers.of(name) for name in plan.models},
         )
         speakers.run(hold_each(lambda item: study.hold(item, cast), items, plan.in_flight, keep))
-        for name, schema in (("turns", TURN_SCHEMA), ("outcomes", study.OUTCOMES)):
+        for name, schema in _schemas(study).items():
             rows = (pa.RecordBatch.from_pylist(held[name], schema) for held in kept.values())
             folder.write_batches(f"data/{name}.parquet", schema, rows)
         used, paid = speakers.usage, speakers.paid_usage
@@ -178,9 +178,11 @@ def _report(
 ) -> Summary:
     """tables/, figures/, report.json, report.html."""
     plan = loaded.plan
-    turns = folder.read_table("data/turns.parquet", TURN_SCHEMA)
-    outcomes = folder.read_table("data/outcomes.parquet", study.OUTCOMES)
-    summary = study.summary(items, turns, outcomes, loaded.settings, plan.seed)
+    tables = {
+        table: folder.read_table(f"data/{table}.parquet", schema)
+        for table, schema in _schemas(study).items()
+    }
+    summary = study.summary(items, tables, loaded.settings, plan.seed)
     write_tables(folder, summary.tables)
     write_figures(folder, summary.figures)
     held = folder.manifest(HELD) or {}
@@ -200,4 +202,13 @@ def _report(
     }
     folder.write_json("report.json", report)
     folder.write_text("report.html", study_page(report, summary, folder))
+    # What a study gives people besides tables and figures, where it gives them anything.
+    for_people = getattr(study, "write_for_people", None)
+    if for_people is not None:
+        for_people(folder, items, tables, loaded.settings, plan)
     return summary
+
+
+def _schemas(study: Study) -> dict[str, pa.Schema]:
+    """All tables of a study's folder, by name."""
+    return {"turns": TURN_SCHEMA, **study.TABLES}

@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
-from rldf_ray.cluster.placement import Resources
 from rldf_ray.console import Progress
-from rldf_ray.engines.backend import SpeakerContext
-from rldf_ray.engines.backends import scripted
-from rldf_ray.models.base import ChatModel, ChatRequest, ModelError
+from rldf_ray.models.base import ChatRequest, Completion, ModelError
 from rldf_ray.models.scripted import ScriptedModel
-from rldf_ray.plan import Speaker
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
-from rldf_ray.studies import run as study_run
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
 from tests.protocols.judges.items import judge_by, right
 from tests.s3_server import as_environment, s3_server
+from tests.studies.conftest import Played
 from tests.studies.pairs import plan_file
 
 Asked = list[str]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+def asked(played_by: Played) -> Asked:
     """Judges that know, without Ray; and the addresses of what they are asked."""
     addresses: Asked = []
 
     class Known(ScriptedModel):
-        async def complete(self, request: ChatRequest) -> object:  # type: ignore[override]
+        async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
             addresses.append(request.address)
             if len(addresses) == FAILS_AT.get("call"):
                 raise ModelError("the engine is gone")
             return await judge_by(right).complete(request)
 
-    @contextmanager
-    def cluster(logs: Path) -> Iterator[Resources]:
-        yield Resources(4, 0, 64)
-
-    def start(speaker: Speaker, context: SpeakerContext) -> AbstractContextManager[ChatModel]:
-        return nullcontext(Known())  # type: ignore[arg-type]
-
     FAILS_AT.clear()
-    monkeypatch.setattr(study_run, "ray_cluster", cluster)
-    monkeypatch.setattr(scripted, "start", start)
+    played_by(Known())
     return addresses
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rldf_ray.protocols.judges.prompt import render
-from rldf_ray.protocols.judges.seats import Seats
+from rldf_ray.protocols.judges.prompt import HELPER, render
 from rldf_ray.protocols.judges.settings import JudgesSettings
 from rldf_ray.protocols.judges.verdict import Winner
 from rldf_ray.protocols.judges.views import (
@@ -21,6 +20,7 @@ from rldf_ray.protocols.judges.views import (
     rerun,
     with_bandwagon,
 )
+from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import StudyTurn
 
 # A twin that speaks of its own making is none.
@@ -91,6 +91,7 @@ async def long_twin(item: JudgedItem, settings: JudgesSettings, seats: Seats) ->
         section.generator,
         prompt,
         "verbosity/twin",
+        system=HELPER,
         temperature=section.temperature,
         max_tokens=section.max_tokens,
     )

@@ -16,11 +16,11 @@ from random import Random
 from typing import Literal, TypeVar
 
 from rldf_ray.models.base import seed_of
-from rldf_ray.protocols.judges.prompt import Evaluation, Seat, segments
-from rldf_ray.protocols.judges.seats import Seats
+from rldf_ray.protocols.judges.prompt import HELPER, Evaluation, Seat, segments
 from rldf_ray.protocols.judges.settings import JudgesSettings
 from rldf_ray.protocols.judges.verdict import Scores, parse_referee, parse_scores
 from rldf_ray.protocols.judges.views import View
+from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import StudyTurn
 
 Mode = Literal["select", "conclude"]
@@ -150,4 +150,13 @@ class Judging:
         history_is: str = "evaluations",
     ) -> StudyTurn:
         prompt = segments(seat, self.view, history, names=names, history_is=history_is)
-        return await self.seats.say(seat, model, prompt, place)
+        return await self.seats.say(
+            seat,
+            model,
+            prompt.text,
+            place,
+            system=HELPER,
+            max_tokens=self.settings.max_tokens,
+            temperature=self.settings.temperature,
+            documents=prompt.documents,
+        )

@@ -13,11 +13,11 @@ from rldf_ray.protocols.judges.estimate import estimate as estimate
 from rldf_ray.protocols.judges.items import item_table as item_table
 from rldf_ray.protocols.judges.items import read_items
 from rldf_ray.protocols.judges.judging import Judgement, Judging
-from rldf_ray.protocols.judges.seats import Seats
 from rldf_ray.protocols.judges.settings import JudgesSettings
 from rldf_ray.protocols.judges.summary import summary as summary
 from rldf_ray.protocols.judges.verdict import Winner, parse_scores_loosely
 from rldf_ray.protocols.judges.views import JudgedItem, clean
+from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import Held, StudyCast
 
 TITLE = "How biased judges are: alone, in debate, and above a pool"
@@ -50,6 +50,8 @@ OUTCOMES = pa.schema(
     ]
 )
 
+TABLES = {"outcomes": OUTCOMES}
+
 
 def models(settings: JudgesSettings) -> Sequence[str]:
     return settings.models()
@@ -62,7 +64,7 @@ def items(settings: JudgesSettings, seed: int) -> list[JudgedItem]:
 async def hold(item: JudgedItem, cast: StudyCast) -> Held:
     """All systems under all conditions; a judge's opening about a view is asked for once."""
     settings: JudgesSettings = cast.settings
-    seats = Seats(item=item.item_id, models=cast.models, settings=settings, seed=cast.seed)
+    seats = Seats(item=item.item_id, models=cast.models, seed=cast.seed)
     clean_view = Shown("clean", "clean", clean(item))
     undisturbed = Judging(seats, settings, "clean", clean_view.view)
     async with asyncio.TaskGroup() as group:
@@ -77,7 +79,7 @@ async def hold(item: JudgedItem, cast: StudyCast) -> Held:
                 for judge in settings.alone
             ]
     rows = [row for task in begun for row in task.result()]
-    return Held(turns=seats.turns, outcomes=rows)
+    return Held(turns=seats.turns, tables={"outcomes": rows})
 
 
 async def _against_loser(

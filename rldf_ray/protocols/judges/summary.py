@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.protocols.judges import tables
+from rldf_ray.figures.estimates import shown
+from rldf_ray.protocols.judges import tables as t
 from rldf_ray.protocols.judges.analysis import (
     Cell,
     Outcomes,
@@ -32,28 +33,27 @@ UNPARSED = 0.1
 
 def summary(
     items: Sequence[JudgedItem],
-    turns: pa.Table,
-    outcomes: pa.Table,
+    tables: Mapping[str, pa.Table],
     settings: JudgesSettings,
     seed: int,
 ) -> Summary:
     """Tables 1 to 17 and Figures 3 and 6 in form, for what the study has of them."""
-    verdicts = Outcomes(outcomes.to_pylist())
+    verdicts = Outcomes(tables["outcomes"].to_pylist())
     by_id = {item.item_id: item for item in items}
     cells = {
         (system, number, condition): cell(verdicts, by_id, system, number, condition, seed)
         for system in verdicts.systems()
         for number in verdicts.rounds(system)
-        for condition in tables.perturbed(verdicts)
+        for condition in t.perturbed(verdicts)
     }
     found = [
-        tables.health_table(verdicts),
-        tables.accuracy_table(verdicts, by_id, seed),
-        tables.debate_table(verdicts, cells) if settings.debates else None,
-        tables.meta_table(verdicts, cells) if settings.meta.pools else None,
-        tables.bias_table(verdicts, cells),
-        tables.tests_table(verdicts, cells),
-        tables.published_table(verdicts, cells),
+        t.health_table(verdicts),
+        t.accuracy_table(verdicts, by_id, seed),
+        t.debate_table(verdicts, cells) if settings.debates else None,
+        t.meta_table(verdicts, cells) if settings.meta.pools else None,
+        t.bias_table(verdicts, cells),
+        t.tests_table(verdicts, cells),
+        t.published_table(verdicts, cells),
     ]
     drawn = [consistency_figure(verdicts, by_id, seed), selection_figure(verdicts)]
     return Summary(
@@ -65,7 +65,7 @@ def summary(
             "selected": selection_shares(verdicts),
             "identical_answers": sum(i.answer1 == i.answer2 for i in items),
         },
-        notes=_notes(verdicts, cells, by_id, turns, settings, seed),
+        notes=_notes(verdicts, cells, by_id, tables["turns"], settings, seed),
     )
 
 
@@ -123,10 +123,10 @@ def _judge_note(
     parts = [f"{found.invalid:.1%} of its {found.n} verdicts alone did not parse"]
     rerun = cells.get((alone, 0, "rerun"))
     if rerun is not None and rerun.consistency is not None:
-        parts.append(f"asked again it keeps its verdict in {tables.shown(rerun.consistency)}")
+        parts.append(f"asked again it keeps its verdict in {shown(rerun.consistency)}")
     right = accuracy(outcomes.rows(alone, 0, "clean"), items, seed)
     if right is not None:
-        parts.append(f"its accuracy is {tables.shown(right)} on {right.n} labelled items")
+        parts.append(f"its accuracy is {shown(right)} on {right.n} labelled items")
     text = f"{alone.judge}: {'; '.join(parts)}."
     if found.invalid > UNPARSED:
         text += " So many verdicts are none that its other figures say little."

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.judges.analysis import (
     Cell,
     Outcomes,
@@ -21,7 +22,6 @@ from rldf_ray.protocols.judges.analysis import (
 from rldf_ray.protocols.judges.published import BENCHMARKS, BIASES, published
 from rldf_ray.protocols.judges.views import JudgedItem
 from rldf_ray.protocols.study import StudyTable
-from rldf_ray.stats import Estimate
 
 TITLES = {
     "clean": "clean",
@@ -33,24 +33,6 @@ TITLES = {
     "cot": "chain of thought",
 }
 Cells = Mapping[tuple[System, int, str], Cell]
-
-
-def shown(estimate: Estimate | None) -> str:
-    """`0.72 (0.64 to 0.80)`; a dash where there is none."""
-    if estimate is None:
-        return "–"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.3f}"
-    return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
-
-
-def signed(estimate: Estimate | None) -> str:
-    """`+0.12 (+0.04 to +0.20)`."""
-    if estimate is None:
-        return "–"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:+.3f}"
-    return f"{estimate.value:+.3f} ({estimate.low:+.3f} to {estimate.high:+.3f})"
 
 
 def arrow(now: float, before: float) -> str:

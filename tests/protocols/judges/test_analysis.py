@@ -167,7 +167,7 @@ def test_the_summary_says_first_how_often_verdicts_parse_and_whether_the_judge_c
     held = [asyncio.run(hold(one, cast(of, j=model, k=model))) for one in ITEMS]
     turns = pa.Table.from_pylist([vars_of(t) for h in held for t in h.turns], TURN_SCHEMA)
     outcomes = pa.Table.from_pylist([dict(r) for h in held for r in h.outcomes], OUTCOMES)
-    found = summary(ITEMS, turns, outcomes, of, 0)
+    found = summary(ITEMS, {"turns": turns, "outcomes": outcomes}, of, 0)
     assert found.notes[0].startswith("j: 0.0% of its 84 verdicts alone did not parse;")
     assert "accuracy is 1.000 on 12 labelled items" in found.notes[0]
     names = [table.name for table in found.tables]

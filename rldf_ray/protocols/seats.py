@@ -1,0 +1,147 @@
+"""Who sits where in a study: a seat's prompt goes to the model in it, and what it says is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rldf_ray.models.agent import Agent, Choice
+from rldf_ray.models.base import ChatModel, Completion, Message, seed_of
+from rldf_ray.protocols.study import StudyTurn, turn_of
+from rldf_ray.storage.digest import digest
+
+Prompt = str | Sequence[Message]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seats:
+    """The models of a study at work on one item.
+
+    Attributes:
+        item: its id; all addresses begin with it.
+        models: by their names in the plan.
+        turns: everything that was said, as it came.
+    """
+
+    item: str
+    models: Mapping[str, ChatModel]
+    seed: int
+    turns: list[StudyTurn] = field(default_factory=list)
+    _asked: dict[str, asyncio.Task[tuple[Choice, ...]]] = field(default_factory=dict)
+
+    async def say(
+        self,
+        seat: str,
+        name: str,
+        prompt: Prompt,
+        place: str,
+        *,
+        system: str,
+        max_tokens: int,
+        temperature: float,
+        json_schema: dict[str, object] | None = None,
+        documents: Sequence[str] = (),
+    ) -> StudyTurn:
+        """What the model `name` says to a seat's prompt.
+
+        Args:
+            place: ends the address, which is asked once.
+
+        Raises:
+            ModelError: it could not answer.
+        """
+        address = f"{self.item}/{place}"
+        completion = await self._agent(name, system).say(
+            prompt,
+            address,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            affinity=self.item,
+            json_schema=json_schema,
+            documents=documents,
+        )
+        return self._keep(completion, seat, name, address, system, prompt)
+
+    async def choose(
+        self, seat: str, name: str, prompt: Prompt, choices: Sequence[str], place: str, system: str
+    ) -> Choice:
+        """Which of `choices` the model `name` takes, with their probabilities where it reports any.
+
+        What is asked for at one place by several is asked once.
+
+        Raises:
+            ModelError: it could not answer.
+        """
+        address = f"{self.item}/{place}"
+
+        async def chosen() -> tuple[Choice, ...]:
+            choice = await self._agent(name, system).choose(
+                prompt, choices, address, probabilities=True, affinity=self.item
+            )
+            self._keep(choice.completion, seat, name, address, system, prompt)
+            return (choice,)
+
+        (choice,) = await self._once(address, chosen)
+        return choice
+
+    async def sample(
+        self,
+        seat: str,
+        name: str,
+        prompt: Prompt,
+        choices: Sequence[str],
+        place: str,
+        *,
+        number: int,
+        temperature: float,
+        system: str,
+    ) -> list[str | None]:
+        """`number` sampled choices; None where a reply is none of `choices`.
+
+        Raises:
+            ModelError: the model could not answer.
+        """
+        address = f"{self.item}/{place}"
+
+        async def sampled() -> tuple[Choice, ...]:
+            several = await self._agent(name, system).sample(
+                number, prompt, choices, address, temperature=temperature, affinity=self.item
+            )
+            for one in several:
+                self._keep(one.completion, seat, name, address, system, prompt)
+            return several
+
+        return [one.value for one in await self._once(address, sampled)]
+
+    async def _once(
+        self, address: str, ask: Callable[[], Coroutine[None, None, tuple[Choice, ...]]]
+    ) -> tuple[Choice, ...]:
+        if address not in self._asked:
+            self._asked[address] = asyncio.ensure_future(ask())
+        return await self._asked[address]
+
+    def _agent(self, name: str, system: str) -> Agent:
+        return Agent(model=self.models[name], seed=self.seed, system=system)
+
+    def _keep(
+        self,
+        completion: Completion,
+        seat: str,
+        name: str,
+        address: str,
+        system: str,
+        prompt: Prompt,
+    ) -> StudyTurn:
+        said = [prompt] if isinstance(prompt, str) else [message.content for message in prompt]
+        turn = turn_of(
+            completion,
+            item_id=self.item,
+            address=address,
+            seat=seat,
+            speaker=name,
+            seed=seed_of(self.seed, address),
+            prompt_digest=digest(system, *said),
+        )
+        self.turns.append(turn)
+        return turn

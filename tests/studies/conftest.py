@@ -1,0 +1,36 @@
+"""A whole study in one process, without Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.cluster.placement import Resources
+from rldf_ray.engines.backend import SpeakerContext
+from rldf_ray.engines.backends import scripted
+from rldf_ray.models.base import ChatModel
+from rldf_ray.plan import Speaker
+from rldf_ray.studies import run as study_run
+
+Played = Callable[[ChatModel], None]
+
+
+@pytest.fixture
+def played_by(monkeypatch: pytest.MonkeyPatch) -> Played:
+    """Let one model answer for every scripted speaker of a plan."""
+
+    @contextmanager
+    def cluster(logs: Path) -> Iterator[Resources]:
+        yield Resources(4, 0, 64)
+
+    def play(model: ChatModel) -> None:
+        def start(speaker: Speaker, context: SpeakerContext) -> AbstractContextManager[ChatModel]:
+            return nullcontext(model)
+
+        monkeypatch.setattr(scripted, "start", start)
+
+    monkeypatch.setattr(study_run, "ray_cluster", cluster)
+    return play
