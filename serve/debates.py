@@ -8,114 +8,22 @@ speaks with its models, so nothing of it is repeated here.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from rldf_ray.errors import UserError
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
-from rldf_ray.models.thinking import split_thinking
+from rldf_ray.models.base import ChatModel, ChatRequest, Completion
 from rldf_ray.protocols.multirole.debate import MultiRoleDebate, whole_sentences
 from rldf_ray.protocols.multirole.debater import Debater
 from rldf_ray.records import Context
 from rldf_ray.referee.verdict import Referee, Verdict
-from rldf_ray.storage.json_text import json_text
 from rldf_ray.topics.bias_type import BiasType, bias_type, shipped_bias_types
+from serve import unfolding
 from serve.bodies import BodyError, DebateBody
-from serve.engines import EngineFailedError, EngineGoneError, EngineRefusedError
 from serve.guard import Caller
 from serve.referees import Judge
+from serve.served_model import ServedChatModel
 from serve.service import Service
-
-Tell = Callable[[str, dict[str, Any]], None]
-
-log = logging.getLogger("rldf.serve")
-
-
-class BusyError(UserError):
-    """A debate did not get its turn."""
-
-
-@dataclass
-class ServedChatModel:
-    """A served model behind the interface that debaters and referees speak with."""
-
-    service: Service
-    caller: Caller
-    model: str
-
-    @property
-    def name(self) -> str:
-        return self.model
-
-    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
-        """Answer with the served engine.
-
-        Raises:
-            ModelError: the engine refused, is gone, or took too long.
-        """
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        try:
-            if request.choices is not None and request.choice_probabilities:
-                return (await self._choose(request, messages),)
-            body = {**_sampling(request), "messages": messages}
-            found = await self.service.answer(self.caller, self.model, "chat", body)
-        except (EngineRefusedError, EngineGoneError, EngineFailedError) as error:
-            raise ModelError(f"model {self.model}: {error}") from error
-        except TimeoutError:
-            raise ModelError(f"model {self.model} gave no answer in time") from None
-        return tuple(self._completion(found, i) for i in range(len(found["choices"])))
-
-    async def _choose(self, request: ChatRequest, messages: list[dict[str, str]]) -> Completion:
-        body = {"messages": messages, "choices": list(request.choices or ())}
-        found = await self.service.answer(self.caller, self.model, "choose", body)
-        return Completion(
-            text=found["text"],
-            finish_reason="stop",
-            usage=_usage(found),
-            model=self.model,
-            revision=self.caller.version,
-            choice_probabilities=found["probabilities"],
-        )
-
-    def _completion(self, found: dict[str, Any], i: int) -> Completion:
-        choice = found["choices"][i]
-        apart = choice["message"].get("reasoning_content") or choice["message"].get("reasoning")
-        said = split_thinking(choice["message"]["content"] or "", apart=apart or "")
-        return Completion(
-            text=said.answer,
-            thinking=said.thinking,
-            finish_reason="stop" if choice["finish_reason"] == "stop" and said.ended else "length",
-            usage=_usage(found) if i == 0 else Usage(),
-            model=self.model,
-            revision=self.caller.version,
-        )
-
-
-def _sampling(request: ChatRequest) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "seed": request.seed,
-        "n": request.n,
-    }
-    if request.choices is not None:
-        body["structured_outputs"] = {"choice": list(request.choices)}
-    elif request.json_schema is not None:
-        body["structured_outputs"] = {"json": request.json_schema}
-    return body
-
-
-def _usage(found: dict[str, Any]) -> Usage:
-    usage = found.get("usage") or {}
-    return Usage(
-        prompt=usage.get("prompt_tokens") or 0, generated=usage.get("completion_tokens") or 0
-    )
+from serve.unfolding import Tell
 
 
 @dataclass(kw_only=True)
@@ -199,72 +107,11 @@ def checked(body: DebateBody, service: Service) -> BiasType:
     return bias_type(body.bias_type)
 
 
-async def events(
+def events(
     body: DebateBody, found: BiasType, service: Service, caller: Caller
 ) -> AsyncIterator[str]:
-    """The debate's events; if the client goes, the debate ends with it."""
-    queue: asyncio.Queue[str | None] = asyncio.Queue()
-
-    def tell(kind: str, value: dict[str, Any]) -> None:
-        queue.put_nowait(f"event: {kind}\ndata: {json_text(value)}\n\n")
-
-    holding = asyncio.create_task(_hold(body, found, service, caller, tell))
-    holding.add_done_callback(lambda task: queue.put_nowait(None))
-    try:
-        while (event := await queue.get()) is not None:
-            yield event
-    finally:
-        holding.cancel()
-        await asyncio.gather(holding, return_exceptions=True)
-
-
-@asynccontextmanager
-async def _turn(service: Service, caller: Caller) -> AsyncIterator[None]:
-    """A debate's turn; while it waits it holds a place among the requests under way.
-
-    Raises:
-        BusyError: it did not come in time, or the caller's key has as many as it may.
-    """
-    limits = service.settings.limits
-    with _share(service, caller):
-        try:
-            async with asyncio.timeout(limits.debate_wait_s):
-                await service.debates.acquire()
-        except TimeoutError:
-            wait_s = limits.debate_wait_s
-            raise BusyError(f"other debates were under way for {wait_s:g} s: ask again") from None
-        try:
-            yield
-        finally:
-            service.debates.release()
-
-
-@asynccontextmanager
-async def _time(service: Service) -> AsyncIterator[None]:
-    """Raise BusyError where a debate takes too long, so that its turn is another's."""
-    most_s = service.settings.limits.debate_s
-    try:
-        async with asyncio.timeout(most_s):
-            yield
-    except TimeoutError:
-        raise BusyError(f"the debate was not done in {most_s:g} s, and ends here") from None
-
-
-@contextmanager
-def _share(service: Service, caller: Caller) -> Iterator[None]:
-    """One of the debates that a key may have; who needs no key has no share."""
-    if caller.key is None:
-        yield
-        return
-    most, name = service.settings.limits.debates_per_key, caller.key.sha256
-    if service.debates_of[name] >= most:
-        raise BusyError(f"{most} debates of this key are under way or wait: ask again")
-    service.debates_of[name] += 1
-    try:
-        yield
-    finally:
-        service.debates_of[name] -= 1
-        service.debates_of += Counter()  # forgets those that have none
+    """The debate's events."""
+    return unfolding.events(lambda tell: _hold(body, found, service, caller, tell), service, caller)
 
 
 async def _hold(
@@ -298,15 +145,6 @@ async def _hold(
         )
         for role, identity in enumerate(identities)
     ]
-    referee = _Watched(judge.referee, tell)
-    try:
-        async with _turn(service, caller), _time(service):
-            await MultiRoleDebate(body.rounds, "simultaneous", "said").hold(
-                Context(body.topic), debaters, referee, debate_id="served"
-            )
-        tell("done", {"tokens": caller.tokens})
-    except (ModelError, BusyError) as error:
-        tell("error", {"message": str(error)})
-    except Exception:
-        log.exception("a debate failed")
-        tell("error", {"message": "internal error; the server's log has it"})
+    await MultiRoleDebate(body.rounds, "simultaneous", "said").hold(
+        Context(body.topic), debaters, _Watched(judge.referee, tell), debate_id="served"
+    )

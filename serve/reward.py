@@ -17,10 +17,10 @@ from rldf_ray.models.base import ModelError
 from rldf_ray.records import Context
 from rldf_ray.referee.trained import TrainedReferee
 from serve.bodies import BiasBody, BodyError
-from serve.debates import ServedChatModel
 from serve.engines import EngineGoneError
 from serve.guard import Caller
 from serve.referees import Judge, TrainedModel
+from serve.served_model import ServedChatModel
 from serve.service import Service, caller_of
 from serve.together import together
 
