@@ -18,6 +18,7 @@ from rldf_ray.commands import compare, figures
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.evaluations import add_evaluations
+from rldf_ray.commands.evince import app as evinces
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.serve import publish, serves
@@ -79,6 +80,7 @@ app.add_typer(evals, name="eval")
 app.add_typer(serves, name="serve")
 app.command("publish")(publish)
 app.command("study")(study_command)
+app.add_typer(evinces, name="evince")
 
 progress = Progress()
 INTERRUPTED = "interrupted; the same command continues from what was finished"

@@ -281,6 +281,19 @@ class BiasBody(Body):
         return [self.input] if isinstance(self.input, str) else self.input
 
 
+class EvinceBody(Body):
+    """POST /v1/evince"""
+
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
+    target: str = Field("the subject", max_length=200, description="whom the label is about")
+    scale: str = Field("toward", description="a label scale that ships with the package")
+    given: str | None = Field(None, description="the label that A defends; null: the model's own")
+    rounds: int = Field(4, ge=1)
+    max_tokens: int = Field(400, ge=64)
+    seed: int = Field(0, ge=0, lt=2**31)
+    model: str | None = Field(None, description="who argues, on both sides; the judge is served")
+
+
 class DebateBody(Body):
     """POST /v1/debate"""
 

@@ -1,0 +1,103 @@
+"""Labels without a dialogue, of A's model: what a dialogue has to be better than.
+
+    one_shot           one answer
+    mean_of_two        the mean of two answers with other seeds
+    self_consistency   the mean of as many answers as cost what the dialogue cost
+
+A baseline is a request of its own, never part of a dialogue (METHOD-evince 5, choice 31).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rldf_ray.models.base import Message
+from rldf_ray.protocols.evince.dialogue import label_distribution
+from rldf_ray.protocols.evince.prompt import HELPER, TEXT, render
+from rldf_ray.protocols.evince.scale import Distribution, LabelScale
+from rldf_ray.protocols.evince.settings import EvinceSettings
+from rldf_ray.protocols.evince.turn import TurnError, one_shot_schema, parse_percentages
+from rldf_ray.protocols.seats import Seats
+
+MOST = 32
+"""Answers of self-consistency at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer without a dialogue.
+
+    Attributes:
+        distribution: None where the answer holds none.
+        generated: tokens that it took.
+    """
+
+    distribution: Distribution | None
+    generated: int
+
+
+async def answer(
+    seats: Seats,
+    text: str,
+    scale: LabelScale,
+    settings: EvinceSettings,
+    number: int,
+    temperature: float,
+) -> Answer:
+    """Answer `number` of A's model about a text, with a distribution as a dialogue has them.
+
+    Raises:
+        ModelError, DistributionError: the model could not answer, or not so.
+    """
+    place = f"one shot/{number} at {temperature:g}"
+    prompt = f"{text}\n\n{render('one_shot')}"
+    turn = await seats.say(
+        "one shot",
+        settings.a,
+        prompt,
+        place,
+        system=HELPER,
+        max_tokens=settings.max_tokens,
+        temperature=temperature,
+        json_schema=one_shot_schema(scale),
+    )
+    if settings.distribution == "said":
+        return Answer(parse_percentages(turn.text, scale), turn.generated_tokens)
+    said = [Message("user", prompt), Message("assistant", turn.text)]
+    one = settings.model_copy(update={"rates": "item"})
+    try:
+        distribution = await label_distribution(
+            seats, "one shot", settings.a, said, TEXT, place, scale, one
+        )
+    except TurnError:
+        distribution = None
+    return Answer(distribution, turn.generated_tokens)
+
+
+async def answers(
+    seats: Seats,
+    text: str,
+    scale: LabelScale,
+    settings: EvinceSettings,
+    numbers: Sequence[int],
+    temperature: float,
+) -> list[Answer]:
+    """The answers of these numbers."""
+    return await asyncio.gather(
+        *(answer(seats, text, scale, settings, number, temperature) for number in numbers)
+    )
+
+
+def mean(given: Sequence[Answer]) -> Distribution | None:
+    """The mean of the distributions there are; None where there is none."""
+    several = [one.distribution for one in given if one.distribution is not None]
+    if not several:
+        return None
+    return tuple(sum(column) / len(several) for column in zip(*several, strict=True))
+
+
+def at_equal_tokens(spent: int, one: int) -> int:
+    """How many answers of `one` token count cost what a dialogue of `spent` tokens did."""
+    return max(1, min(MOST, round(spent / max(1, one))))

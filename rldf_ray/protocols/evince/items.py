@@ -1,0 +1,79 @@
+"""Texts with the labels they came with; what a study of EVINCE disputes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+_SENTENCE_END = re.compile(r"(?<=[.!?\"”])\s+|\n+")
+
+ITEM_SCHEMA = pa.schema(
+    [
+        *(
+            pa.field(name, pa.string())
+            for name in (
+                "item_id",
+                "text_id",
+                "target",
+                "text",
+                "title",
+                "source",
+                "category",
+                "link",
+            )
+        ),
+        pa.field("given", pa.map_(pa.string(), pa.string())),
+        pa.field("truncated", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvinceItem:
+    """A text, and what its label is about.
+
+    Attributes:
+        text_id: of the text, which intervals resample; the items of two targets share it.
+        given: the labels it came with, by who gave them, in order.
+        truncated: the text is cut to `text_tokens`.
+    """
+
+    item_id: str
+    text_id: str
+    text: str
+    target: str = ""
+    title: str = ""
+    source: str = ""
+    category: str = ""
+    link: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+    truncated: bool = False
+
+    @property
+    def address(self) -> str:
+        return self.item_id
+
+
+def cut(item: EvinceItem, most: int) -> EvinceItem:
+    """The item with its text cut at the last sentence that ends within `most` characters."""
+    if len(item.text) <= most:
+        return item
+    ends = [match.start() for match in _SENTENCE_END.finditer(item.text, 0, most + 1)]
+    kept = item.text[: ends[-1] if ends else most].rstrip()
+    return replace(item, text=kept, truncated=True)
+
+
+def item_table(items: Sequence[EvinceItem]) -> pa.Table:
+    """The items as `data/items.parquet` holds them."""
+    columns = {name: [getattr(item, name) for item in items] for name in ITEM_SCHEMA.names}
+    columns["given"] = [list(item.given.items()) for item in items]
+    return pa.table(columns, schema=ITEM_SCHEMA)
+
+
+def items_of(table: pa.Table) -> Iterator[EvinceItem]:
+    """The items of a table that `item_table` made."""
+    for row in table.to_pylist():
+        yield EvinceItem(**{**row, "given": dict(row["given"])})

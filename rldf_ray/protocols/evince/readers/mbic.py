@@ -1,0 +1,72 @@
+"""MBIC: news sentences that people of both camps called biased or not.
+
+The sheet of raw_labels_MBIC.xlsx saved as CSV: text, label_bias ("Biased", "Non-biased"),
+political_ideology (-10 liberal to 10 conservative), outlet. The given labels are what most of each
+camp say; a sentence that fewer than three of a camp judged, or on which a camp is split evenly, is
+left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rldf_ray.protocols.evince.items import EvinceItem
+from rldf_ray.protocols.evince.scale import LabelScale
+from rldf_ray.storage.table_rows import RowsError, read_rows
+
+CAMP = 3
+"""From this distance from the middle on, a person is of a camp."""
+FEWEST = 3
+"""People of each camp that a sentence needs."""
+BIASED = {"Biased": True, "Non-biased": False}
+
+
+def read(file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterator[EvinceItem]:
+    """Every sentence that enough people of both camps judged."""
+    if len(scale.labels) != 2:
+        raise RowsError(f"settings.scale={scale.name!r} has not two labels; MBIC's is `biased`")
+    votes: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    outlets: dict[str, str] = {}
+    for number, row in read_rows(file, ["text", "label_bias", "political_ideology"]):
+        camp = _camp(file, number, row["political_ideology"])
+        if row["label_bias"] not in BIASED:
+            raise RowsError(
+                f"{file}, line {number}: label_bias is {row['label_bias']!r}; allowed: "
+                f"{', '.join(BIASED)}"
+            )
+        if camp is not None:
+            votes[row["text"]][camp].append(BIASED[row["label_bias"]])
+            outlets[row["text"]] = row.get("outlet", "")
+    for place, (text, camps) in enumerate(votes.items(), start=1):
+        most = {camp: _most(camps[camp]) for camp in ("liberals", "conservatives")}
+        if None not in most.values():
+            yield EvinceItem(
+                item_id=f"mbic-{place}",
+                text_id=f"mbic-{place}",
+                text=text,
+                source=outlets[text],
+                given={camp: scale.names[int(bool(biased))] for camp, biased in most.items()},
+            )
+
+
+def _camp(file: Path, number: int, cell: str) -> str | None:
+    if not cell.strip():
+        return None
+    try:
+        place = float(cell)
+    except ValueError:
+        raise RowsError(
+            f"{file}, line {number}: political_ideology is {cell!r}, no number"
+        ) from None
+    if abs(place) < CAMP:
+        return None
+    return "liberals" if place < 0 else "conservatives"
+
+
+def _most(votes: Sequence[bool]) -> bool | None:
+    """What most say; None of too few, and where they are split evenly."""
+    if len(votes) < FEWEST or 2 * sum(votes) == len(votes):
+        return None
+    return 2 * sum(votes) > len(votes)

@@ -1,0 +1,101 @@
+"""The items of a study: whose form the data has, and which of its texts are debated."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol as Interface
+from typing import cast
+
+from rldf_ray.errors import UserError
+from rldf_ray.protocols.evince import readers
+from rldf_ray.protocols.evince.items import EvinceItem, cut
+from rldf_ray.protocols.evince.scale import LabelScale, load_scale
+from rldf_ray.protocols.evince.settings import EvinceSettings
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.home_path import home_path
+
+CHARACTERS_A_TOKEN = 4
+EXAMPLES = Path(__file__).parent / "examples.jsonl"
+"""Twelve short articles of our own, with made-up labels of two people who do not exist."""
+
+
+class ItemsError(UserError):
+    """The data of a study holds no items, or a wrong one; the message names file and place."""
+
+
+class Reader(Interface):
+    """A module of `readers/` satisfies this with its names."""
+
+    def read(self, file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterable[EvinceItem]:
+        """The items of a file, in its order, each text once for each target.
+
+        Raises:
+            UserError: the file is none of this form; says where.
+        """
+        ...
+
+
+def read_items(settings: EvinceSettings, seed: int) -> list[EvinceItem]:
+    """The items of a study: each text once for each target, a seeded sample of texts.
+
+    Raises:
+        ItemsError, LinesError, ScaleError: with file, place and what is allowed.
+    """
+    scale = load_scale(settings.scale)
+    file = EXAMPLES if settings.data == "examples" else home_path(settings.data)
+    if not settings.data or not file.is_file():
+        raise ItemsError(
+            f"settings.data={settings.data!r}: no such file; allowed: a file, or `examples` for "
+            "the articles that ship"
+        )
+    reader = reader_named(settings.reader)
+    items = list(reader.read(file, scale, settings.targets))
+    if not items:
+        raise ItemsError(f"{file} holds no text for settings.targets={list(settings.targets)}")
+    _check(file, items, scale)
+    chosen = _sample(items, settings.items, seed)
+    return [cut(item, settings.text_tokens * CHARACTERS_A_TOKEN) for item in chosen]
+
+
+def reader_names() -> list[str]:
+    """The readers there are, found by being in their folder."""
+    return sorted(m.name for m in pkgutil.iter_modules(readers.__path__))
+
+
+def reader_named(name: str) -> Reader:
+    """The reader of a module in `readers/`.
+
+    Raises:
+        ItemsError: there is none.
+    """
+    if name not in reader_names():
+        raise ItemsError(
+            f"settings.reader={name!r}: no such reader; allowed: {', '.join(reader_names())}"
+        )
+    return cast(Reader, importlib.import_module(f"{readers.__name__}.{name}"))
+
+
+def _check(file: Path, items: Sequence[EvinceItem], scale: LabelScale) -> None:
+    seen: set[str] = set()
+    for item in items:
+        if item.item_id in seen:
+            raise ItemsError(f"{file}: the id {item.item_id!r} is given to two items")
+        seen.add(item.item_id)
+        if not item.text.strip():
+            raise ItemsError(f"{file}: {item.item_id!r} has no text")
+        unknown = sorted(set(item.given.values()) - set(scale.names))
+        if unknown:
+            raise ItemsError(
+                f"{file}: {item.item_id!r} has the label {unknown[0]!r}; the scale {scale.name!r} "
+                f"has {', '.join(scale.names)}"
+            )
+
+
+def _sample(items: Sequence[EvinceItem], number: int | None, seed: int) -> list[EvinceItem]:
+    """All items of the first `number` texts in a seeded order; a larger sample holds a smaller."""
+    texts = sorted({i.text_id for i in items}, key=lambda text_id: digest(seed, "text", text_id))
+    chosen = set(texts if number is None else texts[:number])
+    return [item for item in items if item.text_id in chosen]

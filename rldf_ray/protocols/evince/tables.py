@@ -1,0 +1,337 @@
+"""The paper's tables in form, and our own: agreement with people, against baselines and arms.
+
+Distances and codes are computed, never copied. No label is called the right one: people differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from rldf_ray.figures.estimates import shown, signed
+from rldf_ray.protocols.evince.agreement import Agreement, agreement
+from rldf_ray.protocols.evince.arguments import QUOTE_NOT_FOUND, WEAK
+from rldf_ray.protocols.evince.records import Row
+from rldf_ray.protocols.evince.remediation import loaded
+from rldf_ray.protocols.evince.results import Results
+from rldf_ray.protocols.study import StudyTable
+from rldf_ray.stats import Estimate, clustered_estimate
+
+STATUSES = ("agreed", "converged", "no progress", "max rounds", "failed")
+LETTERS = "DR"
+"""The paper's letters of the two given labels."""
+
+
+def dialogues_table(results: Results) -> StudyTable:
+    """How dialogues ended, and how much of what was said holds."""
+    rows = []
+    for arm in results.arms:
+        outcomes = list(results.outcomes[arm].values())
+        arguments = [
+            a for (_, of), several in results.arguments.items() if of == arm for a in several
+        ]
+        ended = [str(sum(row["status"] == status for row in outcomes)) for status in STATUSES]
+        rounds = [row["rounds"] for row in outcomes if row["rounds"]]
+        rows.append(
+            [
+                arm,
+                str(len(outcomes)),
+                *ended,
+                f"{sum(rounds) / len(rounds):.1f}" if rounds else "–",
+                str(len(arguments)),
+                _share(arguments, QUOTE_NOT_FOUND),
+                _share(arguments, WEAK),
+                _conceded(arguments),
+            ]
+        )
+    return StudyTable(
+        name="dialogues",
+        title="How the dialogues ended",
+        columns=[
+            "arm",
+            "dialogues",
+            *STATUSES,
+            "rounds",
+            "arguments",
+            "quote not found",
+            "weak",
+            "conceded",
+        ],
+        rows=rows,
+        notes=["A failed turn ends its dialogue; nothing is put in its place."],
+    )
+
+
+def _share(arguments: Sequence[Row], flag: str) -> str:
+    if not arguments:
+        return "–"
+    return f"{sum(flag in row['flags'] for row in arguments) / len(arguments):.0%}"
+
+
+def _conceded(arguments: Sequence[Row]) -> str:
+    if not arguments:
+        return "–"
+    return f"{sum(row['conceded'] for row in arguments) / len(arguments):.0%}"
+
+
+def agreement_table(results: Results) -> StudyTable:
+    """Every system's labels against each person's, by target, and people against each other."""
+    rows = []
+    for target in results.targets:
+        for system in results.systems:
+            for who in results.people:
+                found = _agreement(results, results.labels(system, target), who, target)
+                if found is not None:
+                    rows.append([target or "–", system, who, *_cells(found)])
+        for one, other in combinations(results.people, 2):
+            found = _agreement(results, results.given(one, target), other, target)
+            if found is not None:
+                rows.append([target or "–", one, other, *_cells(found)])
+    return StudyTable(
+        name="agreement",
+        title="Agreement with people's labels",
+        columns=["target", "labels of", "against", "n", "weighted kappa", "steps apart", "moved"],
+        rows=rows,
+        notes=[
+            (
+                "Kappa weighs by squared steps; `moved` is the first's position less the other's, "
+                "in steps toward the scale's end. Intervals resample texts. No label is a correct "
+                "one: people's own agreement with each other is the last row of a target."
+            )
+        ],
+    )
+
+
+def _agreement(results: Results, labels: dict[str, str], who: str, target: str) -> Agreement | None:
+    pairs, texts = results.paired(labels, results.given(who, target))
+    return agreement(pairs, texts, results.scale, results.seed)
+
+
+def _cells(found: Agreement) -> list[str]:
+    return [str(found.n), shown(found.kappa), shown(found.apart), signed(found.signed)]
+
+
+def differences_table(results: Results) -> StudyTable:
+    """What the dialogue has over each baseline and arm: steps nearer to people, paired by item."""
+    rows = []
+    for system in results.systems[1:]:
+        for target in results.targets:
+            nearer, changed = _nearer(results, system, target)
+            cost = _cost(results, system)
+            rows.append([system, target or "–", shown(changed), signed(nearer), cost])
+    return StudyTable(
+        name="differences",
+        title="The dialogue as planned against baselines and other arms",
+        columns=[
+            "against",
+            "target",
+            "other labels",
+            "steps nearer to people",
+            "tokens, times its",
+        ],
+        rows=rows,
+        notes=[
+            (
+                "Steps nearer: mean distance to each person's label of the other system, less that"
+                " of the dialogue, on the same items; above 0 the dialogue is nearer. Tokens: what"
+                " the dialogue's turns generated, over what the other's did."
+            )
+        ],
+    )
+
+
+def _nearer(results: Results, system: str, target: str) -> tuple[Estimate | None, Estimate | None]:
+    """Steps that the dialogue is nearer to people, and the share of items with another label."""
+    ours, theirs = results.labels("main", target), results.labels(system, target)
+    nearer, near_texts, changed, texts = [], [], [], []
+    for item in results.items.values():
+        one, other = ours.get(item.item_id), theirs.get(item.item_id)
+        if one is None or other is None:
+            continue
+        changed.append(float(one != other))
+        texts.append(item.text_id)
+        for label in item.given.values():
+            nearer.append(results.scale.distance(other, label) - results.scale.distance(one, label))
+            near_texts.append(item.text_id)
+    return (
+        clustered_estimate(nearer, near_texts, results.seed),
+        clustered_estimate(changed, texts, results.seed),
+    )
+
+
+def _cost(results: Results, system: str) -> str:
+    ours = sum(row["generated_tokens"] or 0 for row in results.outcomes["main"].values())
+    theirs = sum(row["generated_tokens"] or 0 for row in results.outcomes[system].values())
+    return f"{ours / theirs:.1f}" if theirs else "–"
+
+
+def labels_tables(results: Results) -> Iterator[StudyTable]:
+    """Tables 1 and 2 in form: given labels, the dialogue's and one shot's, and their distances."""
+    people = results.people[:2]
+    letters = dict(zip(people, LETTERS, strict=False))
+    one_shot = results.labels("one_shot")
+    for number, target in enumerate(results.targets, start=1):
+        ours = results.labels("main", target)
+        rows, totals = [], [0.0] * len(_distances(results, {}, None))
+        for item in results.items.values():
+            label = ours.get(item.item_id)
+            if label is None:
+                continue
+            marks = {letters[who]: item.given[who] for who in people if who in item.given}
+            distances = _distances(results, {w: item.given[w] for w in item.given}, label)
+            totals = [a + (b or 0) for a, b in zip(totals, distances, strict=True)]
+            placed = {**marks, "S": label}
+            if item.item_id in one_shot:
+                placed["g"] = one_shot[item.item_id]
+            rows.append(
+                [
+                    item.item_id,
+                    item.category,
+                    *(
+                        " ".join(mark for mark, one in placed.items() if one == name)
+                        for name in results.scale.names
+                    ),
+                    ", ".join("–" if d is None else f"{d:g}" for d in distances),
+                    item.source,
+                ]
+            )
+        if rows:
+            sums = ", ".join(f"{total:g}" for total in totals)
+            rows.append(["total", "", *[""] * len(results.scale.names), sums, ""])
+            named = "; ".join(f"{letter} is {who}" for who, letter in letters.items())
+            yield StudyTable(
+                name=f"labels-{number}",
+                title=f"Labels {f'toward {target} ' if target else ''}(form of Tables 1 and 2)",
+                columns=["id", "category", *results.scale.names, _pairs(letters), "source"],
+                rows=rows,
+                notes=[
+                    (
+                        f"{named + '; ' if named else ''}S is the dialogue's label, g one answer "
+                        "without a dialogue. Distances are in steps. S lying between others does "
+                        "not make it the correct one."
+                    )
+                ],
+            )
+
+
+def _pairs(letters: dict[str, str]) -> str:
+    first = list(letters.values())
+    if len(first) == 2:
+        return "DR, DS, SR"
+    return "DS" if first else "distances"
+
+
+def _distances(results: Results, given: dict[str, str], label: str | None) -> list[float | None]:
+    """DR, DS, SR of an item; fewer where fewer than two people gave labels."""
+    people = results.people[:2]
+    scale = results.scale
+
+    def between(one: str | None, other: str | None) -> float | None:
+        return None if one is None or other is None else scale.distance(one, other)
+
+    labels = [given.get(who) for who in people]
+    if len(people) == 2:
+        return [between(*labels), between(labels[0], label), between(label, labels[1])]
+    return [between(labels[0], label)] if people else []
+
+
+def round_table(results: Results) -> StudyTable | None:
+    """Table 9 in form: both sides' percentages and the metrics, of one dialogue."""
+    held = [key for key, rounds in results.rounds.items() if key[1] == "main" and rounds]
+    if not held:
+        return None
+    key = max(held, key=lambda one: len(results.rounds[one]))
+    rows = []
+    for row in results.rounds[key]:
+        for side in "ab":
+            values = [f"{100 * p:.0f}" for p in row[side][0]]
+            figures = (
+                [f"{row[name]:.3f}" for name in ("wd", "kl", "jsd")] if side == "b" else [""] * 3
+            )
+            level = f"{100 * row['level']:.0f} %" if side == "b" else ""
+            rows.append([str(row["round"]), side.upper(), *values, *figures, level])
+    return StudyTable(
+        name="rounds",
+        title="One dialogue by rounds (form of Table 9)",
+        columns=["round", "side", *results.scale.names, "WD", "KL", "JSD", "level"],
+        rows=rows,
+        notes=[
+            (
+                f"Item {key[0]}, the longest dialogue. Percent; KL and JSD in bits, WD in steps; "
+                "the level is the one that the round was held at."
+            )
+        ],
+    )
+
+
+def justifications_table(results: Results) -> StudyTable | None:
+    """Tables 5 to 8 in form: codes of the dialogue's label and the given ones, and why."""
+    rows = []
+    for item_id, row in results.outcomes.get("main", {}).items():
+        case = loaded(row["remediation"])
+        if case is None:
+            continue
+        item = results.items[item_id]
+        labels = [row["label"], *(item.given.values())]
+        codes = ", ".join(f"{results.scale.code(label):g}" for label in labels)
+        rows.append([item_id, codes, case["action"], case["justification"]])
+    if not rows:
+        return None
+    return StudyTable(
+        name="justifications",
+        title="Justifications (form of Tables 5 to 8)",
+        columns=["id", ", ".join(["S", *results.people]), "proposed", "justification"],
+        rows=rows,
+        notes=["Written by A's model after the dispute; a person decides."],
+    )
+
+
+def arguments_table(results: Results) -> StudyTable | None:
+    """Table 3 in form: what each side argues first, and what it argues last, of one dialogue."""
+    held = [key for key in results.arguments if key[1] == "main"]
+    if not held:
+        return None
+    key = max(held, key=lambda one: len(results.arguments[one]))
+    arguments = results.arguments[key]
+    last = max(row["round"] for row in arguments)
+    rows = []
+    for side, number in (("A", 1), ("B", 1), ("A", max(1, last - 1)), ("A", last)):
+        said = [r for r in arguments if r["side"] == side and r["round"] == number]
+        text = " ".join(f"{row['claim']} {row['reason']}" for row in said)
+        rows.append([f"{side}, round {number}", text])
+    return StudyTable(
+        name="positions",
+        title="What each side argues, first and last (form of Table 3)",
+        columns=["turn", "arguments"],
+        rows=list(map(list, dict.fromkeys(map(tuple, rows)))),
+        notes=[f"Item {key[0]}."],
+    )
+
+
+def duality_table(results: Results) -> StudyTable | None:
+    """Distance to people by how far the first entropies lie apart (choice 21: an hypothesis)."""
+    rows = []
+    for arm in ("main", "duality"):
+        if arm not in results.outcomes or not results.people:
+            continue
+        for name, low, high in (("below .3", 0.0, 0.3), (".3 or more", 0.3, float("inf"))):
+            steps, texts = [], []
+            for item_id, label in results.labels(arm).items():
+                first = results.rounds[item_id, arm][0]
+                if low <= abs(first["h_a"] - first["h_b"]) < high:
+                    item = results.items[item_id]
+                    for given in item.given.values():
+                        steps.append(results.scale.distance(label, given))
+                        texts.append(item.text_id)
+            found = clustered_estimate(steps, texts, results.seed)
+            if found is not None:
+                rows.append([arm, name, str(len(set(texts))), shown(found)])
+    if not rows:
+        return None
+    return StudyTable(
+        name="duality",
+        title="Steps apart from people by the gap of the first entropies",
+        columns=["arm", "gap, bits", "texts", "steps apart"],
+        rows=rows,
+        notes=["That unequal entropies pair better is the paper's hypothesis, not its result."],
+    )

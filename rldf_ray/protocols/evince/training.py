@@ -1,0 +1,69 @@
+"""Training rows from a finished study: what was decided, and which arguments held.
+
+    SFT rows   the question about a text -> its final label and the justification
+    pairs      the question about a text -> an accepted argument, against a flagged one
+
+A person's decision goes before the dialogue's own label; a text that people still have to look at
+gives no SFT row (METHOD-evince 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from rldf_ray.protocols.evince.prompt import text_prompt
+from rldf_ray.protocols.evince.records import Row
+from rldf_ray.protocols.evince.remediation import loaded
+from rldf_ray.protocols.evince.results import Results
+
+Messages = list[dict[str, str]]
+
+
+def sft_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, object]]:
+    """`item_id`, `prompt` and `completion` (messages) of every text with a settled label."""
+    decided = {row["item_id"]: row for row in decisions}
+    for item_id, row in results.outcomes.get("main", {}).items():
+        case, decision = loaded(row["remediation"]), decided.get(item_id)
+        if case is None or (row["review"] and decision is None):
+            continue
+        label = decision["final"][0] if decision else row["label"]
+        if label != row["label"]:
+            # The justification is of the dialogue's label, and of no other.
+            continue
+        yield {
+            "item_id": item_id,
+            "prompt": _asked(results, item_id),
+            "completion": [{"role": "assistant", "content": f"{label}. {case['justification']}"}],
+        }
+
+
+def pair_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, object]]:
+    """`item_id`, `prompt`, `chosen` and `rejected` (messages), within one text.
+
+    Accepted is an argument that was rated, bears no flag and was not rejected by a person.
+    """
+    rejected = {row["item_id"]: set(row["reject"]) for row in decisions}
+    for item_id in results.outcomes.get("main", {}):
+        arguments = results.arguments.get((item_id, "main"), ())
+        refused = rejected.get(item_id, set())
+        bad = [a for a in arguments if a["flags"] or a["argument_id"] in refused]
+        names = {a["argument_id"] for a in bad}
+        good = [a for a in arguments if a["own"] is not None and a["argument_id"] not in names]
+        for one, other in product(good, bad):
+            yield {
+                "item_id": item_id,
+                "prompt": _asked(results, item_id),
+                "chosen": [{"role": "assistant", "content": _said(one)}],
+                "rejected": [{"role": "assistant", "content": _said(other)}],
+            }
+
+
+def _asked(results: Results, item_id: str) -> Messages:
+    content = text_prompt(results.items[item_id], results.scale, results.settings)
+    return [{"role": "user", "content": content}]
+
+
+def _said(argument: Row) -> str:
+    quote = f' As the text says: "{argument["quote"]}"' if argument["quote"] else ""
+    return f"{argument['label']}: {argument['claim']} {argument['reason']}{quote}"
