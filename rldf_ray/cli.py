@@ -15,6 +15,7 @@ import typer
 
 from rldf_ray import signals
 from rldf_ray.commands import compare, figures
+from rldf_ray.commands.corpus import app as corpora
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.evaluations import add_evaluations
@@ -81,6 +82,7 @@ app.add_typer(serves, name="serve")
 app.command("publish")(publish)
 app.command("study")(study_command)
 app.add_typer(evinces, name="evince")
+app.add_typer(corpora, name="corpus")
 
 progress = Progress()
 INTERRUPTED = "interrupted; the same command continues from what was finished"

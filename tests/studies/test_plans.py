@@ -55,7 +55,9 @@ def test_the_plan_of_another_study_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_study_or_plan_is_told() -> None:
-    with pytest.raises(ProtocolError, match="study 'chess': there is none; allowed: evince, judges"):
+    with pytest.raises(
+        ProtocolError, match="study 'chess': there is none; allowed: evince, judges"
+    ):
         load_study("chess", "smoke")
     with pytest.raises(PlanError, match="'nowhere': neither a preset"):
         load_study("judges", "nowhere")

@@ -1,0 +1,1 @@
+"""What answers searches: a module each, named as plans name it, found by being here."""

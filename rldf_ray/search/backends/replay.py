@@ -1,0 +1,63 @@
+"""Searches that were made before: `replay:JOURNAL`, with what any backend found then.
+
+A run on the web is repeated offline with it. A query that is not there is an error, not nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rldf_ray.search.backend import Hit, SearchBackend, SearchError
+from rldf_ray.search.journaled import hits_of
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.home_path import home_path
+
+
+class _Replay:
+    name = "replay"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: dict[tuple[str, int], tuple[Hit, ...]] = {}
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                entry = json.loads(line)
+                if str(entry.get("address", "")).startswith("search "):
+                    self._found[entry["query"], entry["k"]] = hits_of(entry)
+        if not self._found:
+            raise SearchError(f"search=replay:{path}: the journal has no search")
+
+    @property
+    def digest(self) -> str:
+        """Of everything that was found."""
+        return digest(*sorted(map(str, self._found.items())))
+
+    async def search(self, query: str, k: int) -> tuple[Hit, ...]:
+        """What was found then.
+
+        Raises:
+            SearchError: the journal has no such search.
+        """
+        try:
+            return self._found[query, k]
+        except KeyError:
+            raise SearchError(
+                f"{self._path}: the journal has no search for {query[:80]!r} (k = {k}); replay a "
+                "run with the same plan, seed and models"
+            ) from None
+
+
+def opened(argument: str) -> SearchBackend:
+    """The searches of a journal.
+
+    Raises:
+        SearchError: there is no such journal, or it has none.
+    """
+    path = home_path(argument)
+    if not argument or not path.is_file():
+        raise SearchError(f"search=replay:{argument}: no such file; name a journal/calls.jsonl")
+    try:
+        return _Replay(path)
+    except ValueError as error:
+        raise SearchError(f"search=replay:{path}: a line is no JSON ({error})") from None

@@ -1,0 +1,200 @@
+"""A corpus of one's own texts: built once, searched by many, raised by no query."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import multiprocessing
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rldf_ray.search.backend import SearchError, backend_names, opened
+from rldf_ray.search.backends import local
+from rldf_ray.search.corpus import Corpus, Passage, build, passages_in
+from rldf_ray.storage.json_lines import LinesError
+
+TEXTS = [
+    Passage("Normans", "The Normans gave their name to Normandy, a region in France."),
+    Passage("Ageing", "Ageism is stereotyping of people by their age.", "https://example.org/age"),
+    Passage("Tea", "Tea is drunk hot. It's the world's most consumed drink after water."),
+]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    build(TEXTS, tmp_path / "c.sqlite")
+    return Corpus(tmp_path / "c.sqlite")
+
+
+def test_the_best_passage_comes_first(corpus: Corpus) -> None:
+    (first, *_) = corpus.find("Where do stereotypes of older people come from?", 3)
+    assert (first.title, first.url, first.source) == ("Ageing", "https://example.org/age", "local")
+    assert corpus.find("the region of the norman", 1)[0].title == "Normans"
+
+
+def test_words_are_joined_by_or_so_a_long_query_still_finds(corpus: Corpus) -> None:
+    found = corpus.find("Which very long question asks about tea and about nothing else at all?", 4)
+    assert [hit.title for hit in found] == ["Tea"]
+    scores = [hit.score for hit in corpus.find("tea people region", 4)]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_query_without_a_known_word_finds_nothing(corpus: Corpus) -> None:
+    for query in ("", "   ", "?!", "zzz", "\0"):
+        assert corpus.find(query, 4) == ()
+    assert corpus.find("tea", 0) == ()
+
+
+HOSTILE = [
+    'tea" OR "1"="1',
+    "tea AND NOT tea",
+    "NEAR(tea normandy, 2)",
+    "title : tea",
+    "tea*",
+    "-tea +tea ^tea",
+    "'; DROP TABLE passages; --",
+    "te\0a",
+    "☕ 🍵 tea",
+    "\ud800 tea",
+    "tea " * 2500,
+    "(" * 5000,
+    '"' * 999,
+    "a" * 10_000,
+]
+
+
+@pytest.mark.parametrize("query", HOSTILE)
+def test_hostile_queries_find_or_find_nothing(corpus: Corpus, query: str) -> None:
+    assert len(corpus.find(query, 3)) <= 3
+
+
+WORDS = st.sampled_from(["tea", "AND", "OR", "NOT", "NEAR", '"', "'", "*", "(", ")", ":", "^", "-"])
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=40).map(" ".join)))
+@example("tea\0\0")
+def test_no_query_raises_and_none_writes(query: str) -> None:
+    ((corpus, path, written),) = _OPEN
+    assert len(corpus.find(query, 2)) <= 2
+    assert [p.name for p in path.parent.iterdir()] == ["c.sqlite"]
+    assert path.stat().st_mtime_ns == written
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("shared") / "c.sqlite"
+    build(TEXTS, path)
+    _OPEN[:] = [(Corpus(path), path, path.stat().st_mtime_ns)]
+
+
+_OPEN: list[tuple[Corpus, Path, int]] = []
+"""One corpus for all examples, its file, and when that was written."""
+
+
+def test_folders_of_texts(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"title": "A", "text": "Alpha."}\n', encoding="utf-8")
+    with gzip.open(folder / "b.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write('{"text": "Beta.", "link": "https://example.org"}\n')
+    (folder / "c.txt").write_text(
+        "Gamma.\n\n" + "word " * 190 + "\n\nDelta " * 20, encoding="utf-8"
+    )
+    (folder / "d.md").write_text("# Epsilon\n", encoding="utf-8")
+    pq.write_table(pa.table({"text": ["Zeta.", ""], "title": ["Z", "none"]}), folder / "e.parquet")
+    (folder / ".hidden.txt").write_text("no", encoding="utf-8")
+    (folder / "f.pdf").write_bytes(b"%PDF")
+    found = list(passages_in(folder))
+    assert [p.title for p in found] == ["A", "", "c", "c", "d", "Z"]
+    assert found[1].url == "https://example.org"
+    assert all(len(p.text.split()) <= 220 for p in found)
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SearchError, match=r"holds none of \.jsonl"):
+        list(passages_in(tmp_path))
+    (tmp_path / "a.jsonl").write_text('{"title": "A"}\n', encoding="utf-8")
+    with pytest.raises(LinesError, match="line 1: text"):
+        list(passages_in(tmp_path))
+    (tmp_path / "a.jsonl").unlink()
+    pq.write_table(pa.table({"body": ["x"]}), tmp_path / "b.parquet")
+    with pytest.raises(SearchError, match="no column 'text'; it has body"):
+        list(passages_in(tmp_path))
+    with pytest.raises(SearchError, match="no passage"):
+        build([], tmp_path / "c.sqlite")
+    assert not (tmp_path / "c.sqlite").exists()
+
+
+def test_a_file_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "no.sqlite"
+    path.write_bytes(b"hello")
+    with pytest.raises(SearchError, match="is no corpus"):
+        Corpus(path)
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE about (name TEXT, value TEXT)")
+    db.close()
+    with pytest.raises(SearchError, match="of another version"):
+        Corpus(other)
+
+
+async def test_a_folder_is_indexed_once_for_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"title": "A", "text": "Tea."}\n', encoding="utf-8")
+    first = opened(f"local:{folder}")
+    assert [hit.title for hit in await first.search("tea", 3)] == ["A"]
+    made: list[object] = []
+    monkeypatch.setattr(local, "build", lambda *given: made.append(given))
+    assert opened(f"local:{folder}").digest == first.digest
+    assert not made
+    monkeypatch.undo()
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
+    (folder / "a.jsonl").write_text('{"title": "A", "text": "Coffee."}\n', encoding="utf-8")
+    changed = opened(f"local:{folder}")
+    assert changed.digest != first.digest
+    assert await changed.search("tea", 3) == ()
+
+
+def _build(out: str) -> None:
+    build((Passage(f"t{n}", f"word{n} tea") for n in range(3000)), Path(out))
+
+
+def test_two_processes_build_the_same_corpus_at_once(tmp_path: Path) -> None:
+    out = tmp_path / "c.sqlite"
+    spawn = multiprocessing.get_context("spawn")
+    both = [spawn.Process(target=_build, args=(str(out),)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(120)
+        assert process.exitcode == 0
+    assert Corpus(out).passages == 3000
+    assert Corpus(out).find("word17", 1)[0].title == "t17"
+    assert [p.name for p in tmp_path.iterdir()] == ["c.sqlite"]
+
+
+def test_backends_are_found_by_being_there() -> None:
+    assert set(backend_names()) >= {"local", "none", "replay"}
+    with pytest.raises(SearchError, match="no such backend; allowed: "):
+        opened("google")
+    with pytest.raises(SearchError, match="no such file or folder"):
+        opened("local:/nowhere/at/all")
+
+
+def test_the_digest_is_of_what_the_passages_say(tmp_path: Path) -> None:
+    _, one = build(TEXTS, tmp_path / "a.sqlite")
+    _, same = build(TEXTS, tmp_path / "b.sqlite")
+    _, other = build(TEXTS[:2], tmp_path / "c.sqlite")
+    assert one == same != other
+    assert json.dumps(one)
