@@ -62,11 +62,12 @@ def held(name: str, loaded: LoadedStudy, items: list[Any]) -> tuple[dict[str, fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=study_names())
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", required=True, help="a file, or what the study calls its own")
     parser.add_argument("--items", type=int, default=24)
     parser.add_argument("--set", action="append", default=[], help="a field of the study's plan")
     options = parser.parse_args()
-    data = f"settings.data={options.data.resolve()}"
+    file = Path(options.data)
+    data = f"settings.data={file.resolve() if file.exists() else options.data}"
     loaded = load_study(options.name, "small", [data, *options.set])
     items = study_named(options.name).items(loaded.settings, loaded.plan.seed)[: options.items]
     with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)):

@@ -86,27 +86,58 @@ def test_another_plan_or_other_data_is_refused(whole: Path) -> None:
     assert changed.returncode == 1 and "begun on other items" in changed.stderr
 
 
-def test_killed_ten_times_it_comes_to_the_same_and_asks_nothing_twice(
-    whole: Path, tmp_path: Path
-) -> None:
-    out, chance = tmp_path / "out", random.Random(5)
-    command = [RLDF, "study", "judges", str(whole / "plan.yaml"), "--out", str(out)]
-    every = len(calls(whole / "out"))
-    for kill in range(10):
+def killed(
+    name: str, plan: Path, whole: Path, out: Path, kills: int, after: int
+) -> tuple[list[str], list[str]]:
+    """Calls of a study undisturbed, and of one killed at random moments until it ended."""
+    chance = random.Random(5)
+    command = [RLDF, "study", name, str(plan), "--out", str(out)]
+    for kill in range(kills):
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        target = len(calls(out)) + chance.randint(1, every // 14)
+        target = len(calls(out)) + chance.randint(1, after)
         while len(calls(out)) < target and process.poll() is None:
             time.sleep(0.02)
         assert process.poll() is None, f"ended before kill {kill}"
         # All of it: the driver, Ray and its actors, as when a machine goes down.
         process.send_signal(signal.SIGKILL)
         process.wait()
-    done = study(whole / "plan.yaml", out)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
-    made = calls(out)
-    assert len(made) == len(set(made)) == every
-    for name in ("items", "outcomes"):
-        tables = [pq.read_table(folder / f"data/{name}.parquet") for folder in (whole / "out", out)]
-        assert tables[0].equals(tables[1])
+    return calls(whole), calls(out)
+
+
+def same_tables(names: tuple[str, ...], one: Path, other: Path) -> None:
+    for name in names:
+        tables = [pq.read_table(folder / f"data/{name}.parquet") for folder in (one, other)]
+        assert tables[0].equals(tables[1]), name
+
+
+def test_killed_ten_times_it_comes_to_the_same_and_asks_nothing_twice(
+    whole: Path, tmp_path: Path
+) -> None:
+    every = len(calls(whole / "out"))
+    undisturbed, made = killed(
+        "judges", whole / "plan.yaml", whole / "out", tmp_path / "out", 10, every // 14
+    )
+    assert len(made) == len(set(made)) == len(undisturbed)
+    same_tables(("items", "outcomes"), whole / "out", tmp_path / "out")
+
+
+def test_a_study_of_labels_killed_comes_to_the_same(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "models: {a: 'scripted:0.02', b: 'scripted:0.02', judge: 'scripted:0.02'}\nin_flight: 4\n"
+        "settings: {data: examples, targets: [the mayor], distribution: token, arms: [main, "
+        "schedule, swapped], stop: {max_rounds: 3}, baselines: [one_shot, self_consistency]}\n",
+        encoding="utf-8",
+    )
+    command = [RLDF, "study", "evince", str(plan), "--out", str(tmp_path / "whole")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-2000:]
+    every = len(calls(tmp_path / "whole"))
+    undisturbed, made = killed("evince", plan, tmp_path / "whole", tmp_path / "out", 4, every // 6)
+    assert len(made) == len(set(made)) == len(undisturbed)
+    tables = ("items", "outcomes", "rounds", "arguments")
+    same_tables(tables, tmp_path / "whole", tmp_path / "out")
