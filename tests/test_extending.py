@@ -105,7 +105,7 @@ def test_a_study_is_a_file_of_a_protocols_folder(
     files: Path, tmp_path: Path, spoken: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     also_in(protocols, files / "protocols", monkeypatch)
-    assert study_names() == ["judges", "twice"] and "twice" not in protocol_names()
+    assert "twice" in study_names() and "twice" not in protocol_names()
     plan = tmp_path / "twice.yaml"
     plan.write_text("models: {a: 'scripted:0'}\nsettings: {speakers: [a]}\n", encoding="utf-8")
     found = run_study("twice", load_study("twice", str(plan)), tmp_path / "out", Progress())

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rldf_ray.errors import UserError
 from rldf_ray.models.agent import Choice
 from rldf_ray.protocols.evince.arguments import (
     HIGHEST,
@@ -29,7 +30,7 @@ REPEATED = tuple(str(score) for score in range(HIGHEST + 1))
 SYSTEM = render("judge")
 
 
-class ScoreError(ValueError):
+class ScoreError(UserError):
     """A judge's reply is no score; the message holds the reply."""
 
 

@@ -40,8 +40,9 @@ Kind = Literal[
     "source",
     "omission",
 ]
-MOST_FINDINGS = 5
-LONGEST = {"justification": 900, "how": 300, "passage": 300, "proposal": 600}
+MOST_FINDINGS = 3
+LONGEST = {"justification": 600, "how": 150, "passage": 120, "proposal": 300}
+"""Characters: all of it ends within some 600 tokens."""
 
 
 class Finding(BaseModel):

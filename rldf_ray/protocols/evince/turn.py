@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rldf_ray.errors import UserError
 from rldf_ray.protocols.evince.arguments import Argument, find_quote
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.trace import Side
@@ -20,11 +21,11 @@ from rldf_ray.storage.json_lines import problems_of
 
 LOWEST_SUM, HIGHEST_SUM = 95, 105
 """Percentages that sum to something between are divided by their sum; others make a turn fail."""
-LONGEST_SENTENCE = 300
-LONGEST_QUOTE = 160
+LONGEST_SENTENCE, LONGEST_QUOTE = 200, 120
+"""Characters: a turn of three arguments and three replies ends within some 700 tokens."""
 
 
-class TurnError(ValueError):
+class TurnError(UserError):
     """A text is no turn; the message says why."""
 
 
@@ -86,7 +87,7 @@ def turn_schema(
         known = {"type": "string", "enum": list(others)}
         answer = _object({"of": known, "reply": sentence})
         parts["answers"] = {"type": "array", "items": answer, "maxItems": most}
-        parts["concedes"] = {"type": "array", "items": known, "maxItems": len(others)}
+        parts["concedes"] = {"type": "array", "items": known, "maxItems": most}
     parts["arguments"] = {"type": "array", "items": argument, "minItems": 1, "maxItems": most}
     by_label = _object(dict.fromkeys(scale.names, percent))
     parts["distributions"] = _object(dict.fromkeys(rated, by_label))

@@ -107,3 +107,18 @@ def test_a_run_is_read_by_keyboard(page: Any) -> None:
     assert not page.locator("#whole-debate").is_visible()
     page.click("#tab-answers")
     page.get_by_text("The policy thinks.").wait_for()
+
+
+def test_two_models_argue_over_a_label(page: Any) -> None:
+    page.click('nav a[href="#label"]')
+    page.fill(
+        "#label-text", "The mayor opened the bridge on Monday, two years late. She left early."
+    )
+    page.select_option("#label-given", "neutral")
+    page.fill("#label-rounds", "1")
+    page.click("#label-button")
+    page.get_by_text("Ends (").wait_for()
+    # Five bars for each side, and for the mixture.
+    assert page.locator("#dispute meter").count() == 15
+    assert "WD" in page.locator("#dispute .quiet").first.inner_text()
+    assert page.locator("#dispute li").count() >= 2
