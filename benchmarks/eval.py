@@ -27,13 +27,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import goal, write_results
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.chat_template import ChatTemplate, chat_template
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import TREE_TOKENS
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem
 
 HARNESS = "lm-eval==0.4.13"
 BATCHES = (2, 4, 8, 16, 32, 64)

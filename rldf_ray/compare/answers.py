@@ -20,12 +20,12 @@ from rldf_ray.compare.method import Method
 from rldf_ray.compare.thinking import Scene, Thinker, Thought, prompt_after
 from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
-from rldf_ray.evaluate.bbq.items import BBQSet, Key
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
 from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Plan, Speaker
+from rldf_ray.sets.bbq.items import BBQSet, Key
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder

@@ -11,11 +11,11 @@ from rldf_ray.compare.answers import MethodRun, answer_all, read_answers
 from rldf_ray.compare.results import MULTIROLE, Rows, item_rows
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Progress
-from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.multirole.data import MultiroleSet, load_multirole
 from rldf_ray.evaluate.multirole.summary import MultiroleEvaluation
 from rldf_ray.plan import Plan
+from rldf_ray.sets.bbq.items import BBQItem, BBQSet
 from rldf_ray.storage.run_folder import RunFolder
 
 

@@ -8,12 +8,12 @@ from rldf_ray.compare.costs import Cost
 from rldf_ray.compare.results import ALL, BBQ, Rows
 from rldf_ray.compare.settings import HOW, Settings
 from rldf_ray.compare.tables import cell_of
-from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet
 from rldf_ray.evaluate.bbq.prompt import RANKED
 from rldf_ray.evaluate.bbq.run_models import set_name, topic_overlap
 from rldf_ray.evaluate.contamination import answer_overlap, answers_sentence, overlap_sentence
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
+from rldf_ray.sets.bbq.items import BBQItem, BBQSet
 from rldf_ray.topics.overlap import overlap_counts, topic_texts
 
 EQUAL = 0.05

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.positions import positions
 from rldf_ray.evaluate.bbq.prompt import LETTERS
 from rldf_ray.figures.pipes import pipes
+from rldf_ray.sets.bbq.items import BBQItem
 
 Positions = Mapping[str, Any]
 

@@ -41,14 +41,14 @@ from rldf_ray.compare.selection import Selection
 from rldf_ray.compare.settings import Settings
 from rldf_ray.compare.tables import MEANS, Table, all_tables
 from rldf_ray.compare.writing import costs_csv, csv_text, differences_csv, markdown
-from rldf_ray.evaluate.bbq.items import BBQSet
 from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.run_models import set_name
-from rldf_ray.evaluate.bbq.score import score
 from rldf_ray.evaluate.contamination import completions_of
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.report.abstention import Methods, answered_of
+from rldf_ray.sets.bbq.items import BBQSet
+from rldf_ray.sets.bbq.score import score
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.run_folder import RunFolder
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from rldf_ray.compare.answers import MethodRun
 from rldf_ray.compare.settings import Settings
-from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.prompt import Mode
-from rldf_ray.evaluate.bbq.score import Score, score
 from rldf_ray.evaluate.bbq.unknown import abstention_auroc, accuracy_curve_area
 from rldf_ray.plan import Plan, PlanError
+from rldf_ray.sets.bbq.items import BBQItem
+from rldf_ray.sets.bbq.score import Score, score
 from rldf_ray.storage.parquet import given_table
 
 BBQ, MULTIROLE = "bbq", "multirole"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.compare.results import BBQ, ITEMS
-from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.plan import PlanError
+from rldf_ray.sets.bbq.items import BBQItem, Key
 from rldf_ray.storage.digest import file_digest
 from rldf_ray.storage.parquet import given_table
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rldf_ray.evaluate.bbq.data import categories_in
 from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.judge.run import AUDIT_PAIRS
 from rldf_ray.evaluate.multirole.data import PER_BIAS_TYPE
 from rldf_ray.plan import Plan, PlanError
+from rldf_ray.sets.bbq.data import categories_in
 
 LEAST_ITEMS = 240
 HOW: Mapping[Mode, str] = {

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.prompt import LETTERS, ItemPrompt
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Message
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.protocols.multirole.debate import whole_sentences
+from rldf_ray.sets.bbq.items import BBQItem
 
 render = prompts_beside(__file__)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.run_models import SCENES, evaluation_texts, topic_overlap
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.plan import Plan
 from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, TOPIC_SCHEMA, topics_of
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.overlap import EvaluationTexts, words

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rldf_ray
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.run import default_out
 from rldf_ray.evaluate.bbq.run_models import SCENES
+from rldf_ray.sets.bbq.data import load_bbq
 from tests.commands.conftest import Rldf
 
 ITEMS = load_bbq(SCENES, ["Age", "Beauty"]).items

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.run import remarks
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
+from rldf_ray.sets.bbq.data import load_bbq
 
 ITEMS = load_bbq(SCENES, None, 8)
 

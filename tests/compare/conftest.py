@@ -18,12 +18,12 @@ from rldf_ray.compare.answers import PromptedItem
 from rldf_ray.compare.settings import Settings
 from rldf_ray.console import Progress
 from rldf_ray.dataset.preference_data import prompts_table
-from rldf_ray.evaluate.bbq.items import BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.perplexity import perplexity
 from rldf_ray.evaluate.perplexity.perplexity import Perplexity
 from rldf_ray.plan import Plan
 from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, TOPIC_SCHEMA, table_of
+from rldf_ray.sets.bbq.items import BBQSet
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE
 from tests.fakes import RecordingModel, judgement, opinion, plan_with

@@ -16,7 +16,6 @@ from rldf_ray.compare.methods.rldf_unheard import unheard_of
 from rldf_ray.compare.runs import data_run_name, debate_run_name, training_run_name
 from rldf_ray.compare.thinking import Scene, Thinker
 from rldf_ray.dataset.preference_data import preference_data
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.prompt import ask
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.plan import Plan, PlanError
@@ -26,6 +25,7 @@ from rldf_ray.protocols.multirole.debater import debaters_of
 from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Statement
 from rldf_ray.referee.prompted import PromptedReferee
+from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.topics.unknown import UNKNOWN
 from tests.fakes import RecordingModel, judgement, opinion, plan_with
 

@@ -19,10 +19,10 @@ from rldf_ray.compare.results import (
     result_rows,
 )
 from rldf_ray.compare.settings import Settings, plan_with_items, whole_blocks
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.run_models import SCENES, load_items
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
 from rldf_ray.plan import PlanError
+from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.storage.parquet import ParquetError
 from tests.fakes import plan_with
 

@@ -12,12 +12,12 @@ from rldf_ray.compare.answers import MethodRun, think_all
 from rldf_ray.compare.method import methods_of
 from rldf_ray.compare.methods.fair_thinking import jurors
 from rldf_ray.compare.thinking import Scene, Thought, prompt_after
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.prompt import LETTERS, ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem
 from rldf_ray.storage.journal import Journal
 from tests.fakes import RecordingModel, plan_with
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.run_models import SCENES, load_items
 from rldf_ray.evaluate.contamination import (
     answer_overlap,
@@ -20,6 +19,7 @@ from rldf_ray.evaluate.contamination import (
     texts_to_avoid,
 )
 from rldf_ray.records import TOPIC_SCHEMA, table_of
+from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import judgement, multirole_set, opinion, plan_with
 

@@ -34,9 +34,9 @@ from rldf_ray.compare.results import RESULT_SCHEMA
 from rldf_ray.console import Progress
 from rldf_ray.engines.backend import SpeakerContext
 from rldf_ray.engines.backends import scripted, trained, vllm
-from rldf_ray.evaluate.bbq.items import BBQSet
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.plan import Plan, Speaker, load_plan, presets
+from rldf_ray.sets.bbq.items import BBQSet
 from rldf_ray.stages.run import Run
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.results import RefereeResult

@@ -15,14 +15,14 @@ import pytest
 import yaml
 from rapidfuzz import fuzz
 
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.score import score
 from rldf_ray.plan.debating import DebateSection
 from rldf_ray.prompts import render
 from rldf_ray.protocols.multirole.layouts import debate_examples
 from rldf_ray.protocols.multirole.layouts import render as debate_prompt
 from rldf_ray.referee.labelled_statements import labelled_statements
 from rldf_ray.referee.prompted import render as referee_prompt
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.score import score
 from rldf_ray.topics.bias_type import SHIPPED, BiasTypeError, bias_type, shipped_bias_types
 from rldf_ray.topics.writer import judgement_problem
 from tests.prompts.texts import MORE, TYPES, seed_texts, shared_runs, the_papers

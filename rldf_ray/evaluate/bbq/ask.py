@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from rldf_ray.engines.endpoint_answers import is_endpoint
-from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, Key
 from rldf_ray.evaluate.bbq.prompt import (
     LETTERS,
     RANKED,
@@ -27,6 +26,7 @@ from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Completion, Message
 from rldf_ray.models.embedded import EMBEDDED, resolve_model
+from rldf_ray.sets.bbq.items import BBQError, BBQItem, Key
 from rldf_ray.storage.home_path import home_path
 
 MAX_TOKENS: dict[Mode, int] = {"letter": 4, "generate": 64}

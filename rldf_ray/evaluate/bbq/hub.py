@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rldf_ray.evaluate.bbq.data import METADATA, METADATA_FOLDERS
-from rldf_ray.evaluate.bbq.items import BBQError
+from rldf_ray.sets.bbq.data import METADATA, METADATA_FOLDERS
+from rldf_ray.sets.bbq.items import BBQError
 from rldf_ray.storage.cache import cache_root, writable_cache
 from rldf_ray.storage.whole_files import whole_folder
 

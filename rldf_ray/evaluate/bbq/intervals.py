@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rldf_ray.evaluate.bbq.items import BBQItem, Key
-from rldf_ray.evaluate.bbq.score import Prediction, score
 from rldf_ray.evaluate.bbq.variants import Array, Variant, counts_row, figures
+from rldf_ray.sets.bbq.items import BBQItem, Key
+from rldf_ray.sets.bbq.score import Prediction, score
 from rldf_ray.stats import RESAMPLES, interval
 
 LEAST_DEFINED = 0.9

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.evaluate.bbq.prompt import LETTERS, Order
-from rldf_ray.evaluate.bbq.score import Prediction
+from rldf_ray.sets.bbq.items import BBQItem, Key
+from rldf_ray.sets.bbq.score import Prediction
 from rldf_ray.stats import Estimate, share_estimate
 
 ALWAYS = 0.9

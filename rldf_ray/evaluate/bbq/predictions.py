@@ -14,10 +14,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from rldf_ray.evaluate.bbq.data import categories_in, load_bbq
-from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, BBQSet, Key
-from rldf_ray.evaluate.bbq.score import Prediction, match_answer
 from rldf_ray.evaluate.bbq.summary import Evaluation
+from rldf_ray.sets.bbq.data import categories_in, load_bbq
+from rldf_ray.sets.bbq.items import BBQError, BBQItem, BBQSet, Key
+from rldf_ray.sets.bbq.score import Prediction, match_answer
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 
 

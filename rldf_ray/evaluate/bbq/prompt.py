@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal, TypeAlias
 
-from rldf_ray.evaluate.bbq.items import BBQItem
-from rldf_ray.evaluate.bbq.score import match_text
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.prompts import render as render_shared
+from rldf_ray.sets.bbq.items import BBQItem
+from rldf_ray.sets.bbq.score import match_text
 
 render = prompts_beside(__file__)
 

@@ -22,8 +22,6 @@ from rldf_ray.evaluate.bbq.ask import (
     model_folder,
     rank_locally,
 )
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQError, BBQSet, Key
 from rldf_ray.evaluate.bbq.predictions import read_predictions, read_subset
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode
 from rldf_ray.evaluate.bbq.summary import PREDICTIONS, Answer, Evaluation
@@ -31,6 +29,8 @@ from rldf_ray.evaluate.bbq.variants import FIGURES, Variant
 from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
 from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Endpoint
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQError, BBQSet, Key
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.intervals import intervals
-from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet, Key
-from rldf_ray.evaluate.bbq.score import score
 from rldf_ray.evaluate.bbq.summary import as_dict
 from rldf_ray.evaluate.ranking.ranking import best_option
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem, BBQSet, Key
+from rldf_ray.sets.bbq.score import score
 from rldf_ray.stats import clustered_estimate
 from rldf_ray.topics.overlap import EvaluationTexts, overlap_counts
 

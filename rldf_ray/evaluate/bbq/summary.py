@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.evaluate.bbq.intervals import Interval, Intervals, intervals
-from rldf_ray.evaluate.bbq.items import BBQItem, BBQSet, Key
 from rldf_ray.evaluate.bbq.positions import positions
 from rldf_ray.evaluate.bbq.prompt import PUBLISHED, Order, is_refusal
-from rldf_ray.evaluate.bbq.score import BBQScores, Prediction, Score, score
 from rldf_ray.evaluate.bbq.unknown import abstention_auroc, accuracy_curve_area
 from rldf_ray.evaluate.bbq.variants import FIGURES, Variant, score_figures
+from rldf_ray.sets.bbq.items import BBQItem, BBQSet, Key
+from rldf_ray.sets.bbq.score import BBQScores, Prediction, Score, score
 from rldf_ray.stats import share_estimate
 
 PREDICTIONS = "predictions"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rldf_ray.evaluate.bbq.items import BBQItem, Key
+from rldf_ray.sets.bbq.items import BBQItem, Key
 from rldf_ray.stats import auc
 
 Scores = Mapping[Key, Sequence[float] | None]

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rldf_ray.evaluate.bbq.score import Counts, Score
+from rldf_ray.sets.bbq.score import Counts, Score
 
 Variant = Literal["paper", "helm", "lm_eval"]
 FIGURES = ("accuracy", "accuracy_ambig", "accuracy_disambig", "s_amb", "s_dis")

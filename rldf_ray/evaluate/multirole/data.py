@@ -23,8 +23,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.errors import UserError
-from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.prompts import prompts_beside
+from rldf_ray.sets.bbq.items import BBQItem, Key
 from rldf_ray.storage.json_lines import problems_of
 
 render = prompts_beside(__file__)

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.evaluate.bbq.positions import positions
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.long_format import ALL, Value
 from rldf_ray.evaluate.multirole.data import KIND_AT, KINDS, MultiroleSet
+from rldf_ray.sets.bbq.items import BBQItem, Key
 from rldf_ray.stats import RESAMPLES, interval, share_estimate
 
 OUTCOMES = (*KINDS, "unparsed")

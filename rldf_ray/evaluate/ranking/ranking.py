@@ -19,11 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rldf_ray.evaluate.bbq.items import BBQError, BBQItem
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.ranking.prefix_tree import PrefixTree, TokenQuestion, chains, trees
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
+from rldf_ray.sets.bbq.items import BBQError, BBQItem
 
 MOST_DIFFERENCE = 0.5
 """Nats a token between two ways to compute one score; in bf16 up to 0.2 were seen."""

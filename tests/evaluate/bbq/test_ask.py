@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from rldf_ray.evaluate.bbq.ask import ask_endpoint, asked_items, check_mode, model_folder
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQError
 from rldf_ray.evaluate.bbq.prompt import Mode, order_of
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.base import ChatRequest, Completion
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQError
 from tests.fakes import RecordingModel, completion
 
 ITEMS = load_bbq(SCENES, ["Age"], 8).items

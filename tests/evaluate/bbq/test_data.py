@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQItem
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem
 from tests.evaluate.bbq.bbq_files import SHARED_BBQ, needs_published_data, row, write
 
 SCENES = Path(__file__).resolve().parents[3] / "rldf_ray" / "evaluate" / "bbq" / "scenes"

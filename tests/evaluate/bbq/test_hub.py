@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.evaluate.bbq.data import METADATA, METADATA_FOLDERS, load_bbq
 from rldf_ray.evaluate.bbq.hub import CATEGORIES, bbq_folder, downloaded
-from rldf_ray.evaluate.bbq.items import BBQError
 from rldf_ray.evaluate.bbq.run_models import SCENES
+from rldf_ray.sets.bbq.data import METADATA, METADATA_FOLDERS, load_bbq
+from rldf_ray.sets.bbq.items import BBQError
 
 
 @pytest.fixture(params=METADATA_FOLDERS)

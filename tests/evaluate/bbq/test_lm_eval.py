@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.eval import environment
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.embedded import embedded_model_folder
 from rldf_ray.plan import load_plan
 from rldf_ray.report.model_card import export_model
+from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.storage.run_folder import RunFolder
 
 TASK = "who_was_it"

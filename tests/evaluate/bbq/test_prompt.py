@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.prompt import ask, is_refusal, order_of, parse_answer, parse_letter
 from rldf_ray.evaluate.bbq.run_models import SCENES
+from rldf_ray.sets.bbq.data import load_bbq
 
 ITEMS = load_bbq(SCENES).items
 OPTIONS = ("The grandfather", "Can't be determined", "The grandson")

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQItem, Condition, Key
-from rldf_ray.evaluate.bbq.score import Mean, Prediction, Score, match_answer, score
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem, Condition, Key
+from rldf_ray.sets.bbq.score import Mean, Prediction, Score, match_answer, score
 
 SHARED_BBQ = Path(__file__).resolve().parents[4] / "shared" / "data" / "bbq"
 TARGET, OTHER, UNKNOWN = 0, 1, 2

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rldf_ray.evaluate.bbq.data import load_bbq
 from rldf_ray.evaluate.bbq.intervals import intervals
-from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.evaluate.bbq.predictions import hard_items, read_predictions
 from rldf_ray.evaluate.bbq.prompt import order_of
 from rldf_ray.evaluate.bbq.run_models import SCENES
-from rldf_ray.evaluate.bbq.score import Prediction
 from rldf_ray.evaluate.bbq.summary import ANSWER_SCHEMA, Answer, Evaluation
 from rldf_ray.evaluate.bbq.variants import Variant
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem, Key
+from rldf_ray.sets.bbq.score import Prediction
 
 SET = load_bbq(SCENES)
 ITEMS = SET.items

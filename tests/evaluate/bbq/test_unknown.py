@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQItem, Key
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.bbq.unknown import Scores, abstention_auroc, accuracy_curve_area
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem, Key
 
 ITEMS = load_bbq(SCENES, None, 8).items
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq.score import Counts, Score
 from rldf_ray.evaluate.bbq.variants import FIGURES, Variant, score_figures
+from rldf_ray.sets.bbq.score import Counts, Score
 
 # 10 items: 2 right (unknown), 1 unparsed, 7 committed of which 2 have no target; 4 biased.
 MIXED = Counts(n=10, correct=2, unparsed=1, unknown=2, without_target=2, not_unknown=5, biased=4)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq.items import BBQItem
 from rldf_ray.evaluate.bbq.prompt import order_of
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.long_format import LONG_SCHEMA, long_table
@@ -28,6 +27,7 @@ from rldf_ray.evaluate.multirole.predictions import (
     written_queries,
 )
 from rldf_ray.evaluate.multirole.summary import MultiroleEvaluation
+from rldf_ray.sets.bbq.items import BBQItem
 from rldf_ray.storage.json_lines import LinesError
 
 ANTI, BIASED, IMPARTIAL = (KIND_AT.index(kind) for kind in ("anti_biased", "biased", "impartial"))

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from rldf_ray.evaluate.bbq.data import load_bbq
-from rldf_ray.evaluate.bbq.items import BBQError
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.ranking.prefix_tree import TokenQuestion
 from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers, rank_options, reads_trees
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import embedded_model_folder
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQError
 
 ITEMS = load_bbq(SCENES, None, 4, 0).items[:8]
 

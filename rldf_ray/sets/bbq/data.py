@@ -20,8 +20,8 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, BBQSet, Condition, Key, Polarity
-from rldf_ray.evaluate.bbq.sample import balanced_sample
+from rldf_ray.sets.bbq.items import BBQError, BBQItem, BBQSet, Condition, Key, Polarity
+from rldf_ray.sets.bbq.sample import balanced_sample
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.json_lines import numbered_lines, problems_of
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-from rldf_ray.evaluate.bbq.items import BBQError, BBQItem, Key
+from rldf_ray.sets.bbq.items import BBQError, BBQItem, Key
 
 Prediction: TypeAlias = int | None
 """Index of the chosen option, 0-2; None for an answer that could not be parsed."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from more_itertools import interleave_longest
 
-from rldf_ray.evaluate.bbq.items import BBQItem, Polarity
+from rldf_ray.sets.bbq.items import BBQItem, Polarity
 
 
 @dataclass(frozen=True, slots=True)
