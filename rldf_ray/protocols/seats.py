@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rldf_ray.models.agent import Agent, Choice
 from rldf_ray.models.base import ChatModel, Completion, Message, seed_of
@@ -28,7 +29,7 @@ class Seats:
     models: Mapping[str, ChatModel]
     seed: int
     turns: list[StudyTurn] = field(default_factory=list)
-    _asked: dict[str, asyncio.Task[tuple[Choice, ...]]] = field(default_factory=dict)
+    _asked: dict[str, asyncio.Task[Any]] = field(default_factory=dict)
 
     async def say(
         self,
@@ -46,43 +47,46 @@ class Seats:
         """What the model `name` says to a seat's prompt.
 
         Args:
-            place: ends the address, which is asked once.
+            place: ends the address; what several ask at one address is asked once.
 
         Raises:
             ModelError: it could not answer.
         """
         address = f"{self.item}/{place}"
-        completion = await self._agent(name, system).say(
-            prompt,
-            address,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            affinity=self.item,
-            json_schema=json_schema,
-            documents=documents,
-        )
-        return self._keep(completion, seat, name, address, system, prompt)
+
+        async def said() -> StudyTurn:
+            completion = await self._agent(name, system).say(
+                prompt,
+                address,
+                max_tokens=max_tokens,
+                temperature=temperature,
+                affinity=self.item,
+                json_schema=json_schema,
+                documents=documents,
+            )
+            return self._keep(completion, seat, name, address, system, prompt)
+
+        turn: StudyTurn = await self._once(address, said)
+        return turn
 
     async def choose(
         self, seat: str, name: str, prompt: Prompt, choices: Sequence[str], place: str, system: str
     ) -> Choice:
         """Which of `choices` the model `name` takes, with their probabilities where it reports any.
 
-        What is asked for at one place by several is asked once.
-
         Raises:
             ModelError: it could not answer.
         """
         address = f"{self.item}/{place}"
 
-        async def chosen() -> tuple[Choice, ...]:
+        async def chosen() -> Choice:
             choice = await self._agent(name, system).choose(
                 prompt, choices, address, probabilities=True, affinity=self.item
             )
             self._keep(choice.completion, seat, name, address, system, prompt)
-            return (choice,)
+            return choice
 
-        (choice,) = await self._once(address, chosen)
+        choice: Choice = await self._once(address, chosen)
         return choice
 
     async def sample(
@@ -114,9 +118,7 @@ class Seats:
 
         return [one.value for one in await self._once(address, sampled)]
 
-    async def _once(
-        self, address: str, ask: Callable[[], Coroutine[None, None, tuple[Choice, ...]]]
-    ) -> tuple[Choice, ...]:
+    async def _once(self, address: str, ask: Callable[[], Coroutine[None, None, Any]]) -> Any:
         if address not in self._asked:
             self._asked[address] = asyncio.ensure_future(ask())
         return await self._asked[address]

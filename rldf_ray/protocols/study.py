@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from rldf_ray.models.base import ChatModel, Completion
 from rldf_ray.plan.section import Section
+from rldf_ray.search.backend import SearchBackend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +114,13 @@ class StudyCast:
     Attributes:
         settings: the study's own section of the plan.
         models: by their names in the plan.
+        searches: what the study searches, by its own names.
     """
 
     seed: int
     settings: Any
     models: Mapping[str, ChatModel]
+    searches: Mapping[str, SearchBackend] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -179,7 +179,8 @@ class Corpus:
             ) from None
         if facts.get("format") != FORMAT:
             raise SearchError(f"{path} is a corpus of another version: build it again")
-        self.digest, self.passages = facts["digest"], int(facts["passages"])
+        self.digest: str = facts["digest"]
+        self.passages = int(facts["passages"])
         self._stems = sqlite3.connect(":memory:", check_same_thread=False)
         self._stems.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, tokenize = '{TOKENIZE}')")
         self._stems.execute("CREATE VIRTUAL TABLE stems USING fts5vocab('words', 'instance')")

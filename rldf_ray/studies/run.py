@@ -29,6 +29,8 @@ from rldf_ray.preflight.study import check_study, fits_together
 from rldf_ray.protocols.hold import hold_each
 from rldf_ray.protocols.known import study_named
 from rldf_ray.protocols.study import TURN_SCHEMA, Held, Study, StudyCast, Summary
+from rldf_ray.search.backend import opened
+from rldf_ray.search.journaled import JournaledSearch
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.kept import Kept
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
@@ -116,6 +118,7 @@ def _hold(
     """All items -> data/turns.parquet and the study's own tables."""
     plan = loaded.plan
     progress.say(f"study {plan.name}, {len(items)} items, logs in {folder.root / 'logs'}")
+    searched = {name: opened(what) for name, what in _searches(study, loaded.settings).items()}
     began = time.monotonic()
     with ExitStack() as open_, watch_memory() as peak:
         resources = open_.enter_context(ray_cluster(folder.root / "logs"))
@@ -141,6 +144,10 @@ def _hold(
             seed=plan.seed,
             settings=loaded.settings,
             models={name: speakers.of(name) for name in plan.models},
+            searches={
+                name: JournaledSearch(backend, speakers.journal)
+                for name, backend in searched.items()
+            },
         )
         speakers.run(hold_each(lambda item: study.hold(item, cast), items, plan.in_flight, keep))
         for name, schema in _schemas(study).items():
@@ -207,6 +214,12 @@ def _report(
     if for_people is not None:
         for_people(folder, items, tables, loaded.settings, plan)
     return summary
+
+
+def _searches(study: Study, settings: Any) -> Mapping[str, str]:
+    """What a study searches, by its own names; most search nothing."""
+    named = getattr(study, "searches", None)
+    return {} if named is None else named(settings)
 
 
 def _schemas(study: Study) -> dict[str, pa.Schema]:

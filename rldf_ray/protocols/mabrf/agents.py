@@ -1,0 +1,267 @@
+"""The roles of MABRF, each with its own view of an item (METHOD-search 1.2, 1.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rldf_ray.prompts import prompts_beside
+from rldf_ray.protocols.mabrf.evidence import Evidence, Found, ordered, present
+from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.settings import MabrfSettings
+from rldf_ray.protocols.mabrf.verdict import SCHEMA, Verdict, parse_verdict
+from rldf_ray.protocols.seats import Seats
+from rldf_ray.search.backend import Hit, SearchBackend, SearchError
+
+render = prompts_beside(__file__)
+
+CHARACTERS_A_TOKEN = 4
+LIST_TOKENS = 160
+_NUMBERED = re.compile(r"^\s*(?:step\s+)?\d+\s*[.):]", re.IGNORECASE | re.MULTILINE)
+
+
+class _Groups(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    groups: list[str]
+
+
+class _Queries(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    queries: list[str]
+
+
+def _list_schema(name: str, most: int, least: int = 0) -> dict[str, Any]:
+    items = {"type": "string", "minLength": 1, "maxLength": 80}
+    values = {"type": "array", "items": items, "minItems": least, "maxItems": most}
+    return {
+        "type": "object",
+        "properties": {name: values},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+def step_count(steps: str) -> int:
+    """How many numbered steps a text has."""
+    return len(_NUMBERED.findall(steps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agents:
+    """Everybody who works on one item.
+
+    Attributes:
+        search: what the search agent asks; None in an arm without search.
+    """
+
+    item: MabrfItem
+    settings: MabrfSettings
+    seats: Seats
+    search: SearchBackend | None = None
+
+    @property
+    def _scene(self) -> str:
+        """Context and question: what everybody but the rephraser is shown first."""
+        item = self.item
+        return render("account", context=item.context, question=item.question, options=())
+
+    @property
+    def _account(self) -> str:
+        """The same with the options."""
+        item = self.item
+        return render("account", context=item.context, question=item.question, options=item.options)
+
+    @property
+    def _choices(self) -> list[str]:
+        return [str(place) for place in range(len(self.item.options))]
+
+    async def steps(self) -> str:
+        """The solver's numbered steps; empty where it gave none."""
+        loop = self.settings.loop
+        turn = await self.seats.say(
+            "solver",
+            self.settings.solver,
+            f"{self._account}\n\n{render('steps', most=loop.max_steps)}",
+            "solver/steps",
+            system=render("solver"),
+            max_tokens=loop.max_tokens,
+            temperature=loop.temperature,
+        )
+        return turn.text.strip()
+
+    async def answer(self, steps: str) -> str | None:
+        """The solver's answer by its steps; None where it is none of the options."""
+        asked = f"{self._account}\n\n[Reasoning]\n{steps}\n\n"
+        if not self.item.options:
+            return await self._free("solver", self.settings.solver, f"{asked}{render('answer')}")
+        choice = await self.seats.choose(
+            "solver",
+            self.settings.solver,
+            f"{asked}{render('choose')}",
+            self._choices,
+            "solver/answer",
+            render("solver"),
+        )
+        return choice.value
+
+    async def judge(self, steps: str, place: str, temperature: float = 0.0) -> Verdict | None:
+        """The judge's verdict on steps; None where none of its texts holds one.
+
+        It is shown neither the answer nor who wrote the steps.
+        """
+        asked = f"{self._scene}\n\n{render('judge', steps=steps)}"
+        for attempt in range(self.settings.loop.reask + 1):
+            turn = await self.seats.say(
+                "judge",
+                self.settings.judge,
+                asked,
+                f"{place}/judge{f'/again {attempt}' if attempt else ''}",
+                system=render("judge_system"),
+                max_tokens=self.settings.loop.max_tokens,
+                temperature=temperature,
+                json_schema=SCHEMA,
+            )
+            verdict = parse_verdict(turn.text)
+            if verdict is not None:
+                return verdict
+        return None
+
+    async def rephrase(
+        self, steps: str, reason: str, summary: str, refused: str, place: str
+    ) -> str:
+        """The steps without the bias that the judge named; empty where nothing was written.
+
+        Args:
+            summary: what was found; empty for a rewriting without evidence.
+            refused: the judge's reason against the rewriting before, if it was not taken.
+        """
+        loop = self.settings.loop
+        prompt = render(
+            "rephrase",
+            steps=steps,
+            reason=reason,
+            summary=summary,
+            refused=refused,
+            number=max(1, step_count(steps)),
+        )
+        turn = await self.seats.say(
+            "rephraser",
+            self.settings.rephraser,
+            prompt,
+            f"{place}/rephrase",
+            system=render("rephraser"),
+            max_tokens=loop.max_tokens,
+            temperature=loop.temperature,
+        )
+        return turn.text.strip()
+
+    async def terminate(self, steps: str, place: str) -> str | None:
+        """The final answer by the best steps; None where it is none of the options."""
+        name = self.settings.terminator
+        if not self.item.options:
+            asked = f"{self._account}\n\n{render('terminate_free', steps=steps)}"
+            return await self._free("terminator", name, asked, f"{place}/terminate")
+        choice = await self.seats.choose(
+            "terminator",
+            name,
+            f"{self._account}\n\n{render('terminate', steps=steps)}",
+            self._choices,
+            f"{place}/terminate",
+            render("solver"),
+        )
+        return choice.value
+
+    async def _free(
+        self, seat: str, name: str, asked: str, place: str = "solver/answer"
+    ) -> str | None:
+        turn = await self.seats.say(
+            seat,
+            name,
+            asked,
+            place,
+            system=render("solver"),
+            max_tokens=self.settings.loop.max_tokens,
+            temperature=0.0,
+        )
+        return turn.text.strip() or None
+
+    async def look_up(self, steps: str, place: str) -> Evidence:
+        """Groups, queries, results, and what the results say (METHOD-search 1.3)."""
+        loop = self.settings.loop
+        groups = await self._listed(f"{self._scene}\n\n{render('groups')}", "groups", 8, "groups")
+        named = present(groups, self._scene)
+        asked = render("queries", steps=steps, number=loop.queries)
+        written = await self._listed(
+            f"{self._scene}\n\n{asked}", "queries", loop.queries, f"{place}/queries"
+        )
+        queries = ordered(written, named)
+        found, failed = await self.found(queries[: loop.searched])
+        return Evidence(
+            queries=tuple(queries),
+            found=tuple(found),
+            failed=tuple(failed),
+            summary=await self.summary(found, f"{place}/summary") if found else "",
+        )
+
+    async def found(self, queries: Sequence[str]) -> tuple[list[Found], list[str]]:
+        """Hits of queries, each passage once; and the queries whose search failed."""
+        found: list[Found] = []
+        failed: list[str] = []
+        seen: set[tuple[str, str]] = set()
+        for query in queries:
+            assert self.search is not None
+            try:
+                hits = await self.search.search(query, self.settings.loop.hits)
+            except SearchError:
+                failed.append(query)
+                continue
+            for hit in hits:
+                if (hit.title, hit.text) not in seen and not self._own(hit):
+                    seen.add((hit.title, hit.text))
+                    found.append(Found(query, hit))
+        return found, failed
+
+    def _own(self, hit: Hit) -> bool:
+        """Whether a hit is of the item's own article, where those do not count."""
+        return self.settings.leave_out_gold and bool(hit.title) and hit.title == self.item.title
+
+    async def summary(self, found: Sequence[Found], place: str) -> str:
+        """What the results say, each line with its source."""
+        most = self.settings.loop.hit_tokens * CHARACTERS_A_TOKEN
+        hits = [
+            {"query": f.query, "title": f.hit.title, "url": f.hit.url, "text": f.hit.text[:most]}
+            for f in found
+        ]
+        turn = await self.seats.say(
+            "searcher",
+            self.settings.searcher,
+            f"{self._scene}\n\n{render('summary', hits=hits)}",
+            place,
+            system=render("searcher"),
+            max_tokens=self.settings.loop.max_tokens,
+            temperature=0.0,
+        )
+        return turn.text.strip()
+
+    async def _listed(self, asked: str, name: str, most: int, place: str) -> list[str]:
+        """A list of texts; empty where the reply holds none."""
+        turn = await self.seats.say(
+            "searcher",
+            self.settings.searcher,
+            asked,
+            place,
+            system=render("searcher"),
+            max_tokens=LIST_TOKENS,
+            temperature=0.0,
+            json_schema=_list_schema(name, most, 1 if name == "queries" else 0),
+        )
+        kind = _Groups if name == "groups" else _Queries
+        try:
+            values: list[str] = getattr(kind.model_validate_json(turn.text), name)
+        except ValidationError:
+            return []
+        return [" ".join(value.split()) for value in values if value.strip()]

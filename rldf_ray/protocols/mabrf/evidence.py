@@ -1,0 +1,70 @@
+"""Evidence: what was asked of a search, what came back, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rldf_ray.search.backend import Hit
+
+OVERLAP_WORDS = 8
+"""So many words running that a hit shares with an item make it one that may hold the answer."""
+SHORTEST_QUERY = 6
+"""Characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A hit, and the query that found it."""
+
+    query: str
+    hit: Hit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What one search agent did.
+
+    Attributes:
+        queries: all that it wrote, in the order in which they were taken.
+        found: hits of the queries that were searched.
+        failed: queries whose search failed.
+        summary: empty where nothing was found.
+    """
+
+    queries: tuple[str, ...]
+    found: tuple[Found, ...]
+    failed: tuple[str, ...]
+    summary: str
+
+    @property
+    def empty(self) -> bool:
+        return not self.found
+
+
+def ordered(queries: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """Queries that name a group first, the others after them (METHOD-search P10)."""
+    words = [word.casefold() for group in groups for word in group.split()]
+    long = [query for query in queries if len(query) >= SHORTEST_QUERY]
+    naming = [q for q in long if any(word in q.casefold() for word in words)]
+    return [*naming, *(q for q in long if q not in naming)]
+
+
+def present(groups: Sequence[str], text: str) -> list[str]:
+    """The words of `groups` that stand in a text; a model may name others."""
+    there = text.casefold()
+    return [word for group in groups for word in group.split() if word.casefold() in there]
+
+
+def overlaps(hit: Hit, text: str) -> bool:
+    """Whether a hit shares eight words running with a text."""
+    return not _runs(hit.text).isdisjoint(_runs(text))
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", text.casefold())
+    return {
+        tuple(words[place : place + OVERLAP_WORDS])
+        for place in range(len(words) - OVERLAP_WORDS + 1)
+    }

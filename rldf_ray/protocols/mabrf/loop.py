@@ -1,0 +1,127 @@
+"""The loop: solve, judge, and while the judge finds bias: search, rephrase, judge; then answer.
+
+METHOD-search 1.1. Roles see no more than they must: the judge never the answer, the rephraser
+neither options nor label. What goes wrong is kept as it is; no verdict is made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rldf_ray.protocols.mabrf.agents import Agents
+from rldf_ray.protocols.mabrf.evidence import Evidence
+from rldf_ray.protocols.mabrf.verdict import Verdict
+
+Stop = Literal["clean at once", "clean", "max passes", "no verdict", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One rewriting.
+
+    Attributes:
+        evidence: what was looked up for it; None without search.
+        candidate: the steps as rewritten.
+        verdict: on the candidate; None where it did not parse, and then it is not accepted.
+    """
+
+    number: int
+    evidence: Evidence | None
+    candidate: str
+    verdict: Verdict | None
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """The first reasoning about an item, which all arms begin from.
+
+    Attributes:
+        answer: as the solver gave it; None where it is none of the options.
+        verdict: on the steps; None where it did not parse.
+    """
+
+    steps: str
+    answer: str | None
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mitigated:
+    """What the loop came to.
+
+    Attributes:
+        steps: the best reasoning.
+        verdict: on it.
+        answer: the terminator's.
+    """
+
+    passes: Sequence[Pass]
+    steps: str
+    verdict: Verdict | None
+    answer: str | None
+    stop: Stop
+
+
+async def solve(agents: Agents) -> Solved:
+    """Steps, answer, and the judge's verdict on the steps."""
+    steps = await agents.steps()
+    if not steps:
+        return Solved(steps="", answer=None, verdict=None)
+    answer = await agents.answer(steps)
+    return Solved(steps=steps, answer=answer, verdict=await agents.judge(steps, "first"))
+
+
+async def mitigate(agents: Agents, solved: Solved, arm: str) -> Mitigated:
+    """Rewrite until the judge finds no bias, and answer.
+
+    A rewriting is taken where the judge finds it no more biased than the best so far (P2).
+
+    Args:
+        arm: begins the addresses of what differs between arms. Where its agents have a search,
+            evidence is looked up before each rewriting.
+    """
+    best, verdict = solved.steps, solved.verdict
+    if not best:
+        return Mitigated(passes=(), steps="", verdict=None, answer=None, stop="failed")
+    loop = agents.settings.loop
+    passes: list[Pass] = []
+    refused = ""
+    while verdict is not None and verdict.bias > loop.threshold and len(passes) < loop.max_passes:
+        number = len(passes) + 1
+        place = f"{arm}/{number}"
+        evidence = await agents.look_up(best, place) if agents.search is not None else None
+        summary = evidence.summary if evidence is not None else ""
+        candidate = await agents.rephrase(best, verdict.bias_reason, summary, refused, place)
+        judged = await agents.judge(candidate, place) if candidate else None
+        accepted = judged is not None and judged.bias <= verdict.bias
+        passes.append(
+            Pass(
+                number=number,
+                evidence=evidence,
+                candidate=candidate,
+                verdict=judged,
+                accepted=accepted,
+            )
+        )
+        if judged is not None and accepted:
+            best, verdict, refused = candidate, judged, ""
+        else:
+            refused = judged.bias_reason if judged is not None else ""
+    return Mitigated(
+        passes=passes,
+        steps=best,
+        verdict=verdict,
+        answer=await agents.terminate(best, arm),
+        stop=_stop(verdict, passes, loop.threshold),
+    )
+
+
+def _stop(verdict: Verdict | None, passes: Sequence[Pass], threshold: int) -> Stop:
+    if verdict is None:
+        return "no verdict"
+    if verdict.bias > threshold:
+        return "max passes"
+    return "clean" if passes else "clean at once"

@@ -1,0 +1,133 @@
+"""The items of a study: BBQ's files, one's own questions, or SQuAD v2."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rldf_ray.errors import UserError
+from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.settings import MabrfSettings
+from rldf_ray.protocols.mabrf.squad.data import read_squad
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.home_path import home_path
+from rldf_ray.storage.json_lines import parsed_lines, refuse
+
+
+class ItemsError(UserError):
+    """The data of a study holds no items, or wrong ones; the message names file and place."""
+
+
+class _Own(BaseModel):
+    """A line of one's own file."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+    question: str = Field(min_length=1)
+    id: str | None = None
+    context: str = ""
+    category: str = ""
+    options: tuple[str, ...] = Field((), max_length=9)
+    label: int | None = Field(None, ge=0)
+    unknown: int | None = Field(None, ge=0)
+
+
+def read_items(settings: MabrfSettings, seed: int) -> list[MabrfItem]:
+    """The items of a study, a seeded sample of each category or article.
+
+    Raises:
+        UserError: the data cannot be read; says which file, and where.
+    """
+    path = home_path(settings.data)
+    if not settings.data or not path.exists():
+        raise ItemsError(f"settings.data={settings.data!r}: no such file or folder")
+    if settings.kind == "bbq":
+        items = _bbq(path, settings, seed)
+    elif settings.kind == "squad":
+        items = read_squad(path, settings.per_category, seed)
+    else:
+        items = _own(path, settings, seed)
+    if not items:
+        raise ItemsError(f"{path} holds no items")
+    return items if settings.items is None else _first(items, settings.items, seed)
+
+
+def _bbq(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
+    found = load_bbq(path, settings.categories or None, settings.per_category, seed)
+    return [bbq_item(item) for item in found.items]
+
+
+def bbq_item(item: BBQItem) -> MabrfItem:
+    """An item of BBQ; its key is category and id, as question_index is not unique."""
+    return MabrfItem(
+        item_id=f"{item.category}-{item.example_id}",
+        group=f"{item.category}-{item.question_index}",
+        category=item.category,
+        condition=item.condition,
+        context=item.context,
+        question=item.question,
+        options=item.options,
+        label=item.label,
+        unknown=item.unknown,
+        target=item.target_loc,
+    )
+
+
+def _own(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
+    rows, problems = parsed_lines(path, _Own)
+    for number, row in rows.items():
+        wrong = _problem(row, settings)
+        if wrong:
+            problems[number] = wrong
+    refuse(path, problems)
+    items = [
+        MabrfItem(
+            item_id=row.id or f"{path.name.partition('.')[0]}-{number}",
+            group=row.id or str(number),
+            category=row.category,
+            context=row.context,
+            question=row.question,
+            options=row.options if settings.kind == "choices" else (),
+            label=row.label,
+            unknown=row.unknown,
+        )
+        for number, row in rows.items()
+    ]
+    names = [item.item_id for item in items]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ItemsError(f"{path}: the id {twice!r} is given to two items")
+    if settings.per_category is None:
+        return items
+    by_category: dict[str, list[MabrfItem]] = defaultdict(list)
+    for item in items:
+        by_category[item.category].append(item)
+    chosen = [
+        item
+        for members in by_category.values()
+        for item in _first(members, settings.per_category, seed)
+    ]
+    kept = {item.item_id for item in chosen}
+    return [item for item in items if item.item_id in kept]
+
+
+def _problem(row: _Own, settings: MabrfSettings) -> str | None:
+    if settings.kind == "choices" and len(row.options) < 2:
+        return f"options: fewer than two (found {list(row.options)})"
+    for name in ("label", "unknown"):
+        place = getattr(row, name)
+        if settings.kind == "choices" and place is not None and place >= len(row.options):
+            return f"{name}: there are {len(row.options)} options, from 0 on (found {place})"
+    return None
+
+
+def _first(items: Sequence[MabrfItem], number: int, seed: int) -> list[MabrfItem]:
+    """The first of a seeded order, in the given one; a larger sample holds a smaller."""
+    ranked = sorted(items, key=lambda item: digest(seed, "item", item.item_id))
+    chosen = {item.item_id for item in ranked[:number]}
+    return [item for item in items if item.item_id in chosen]

@@ -1,0 +1,98 @@
+"""SQuAD v2 as published: a JSON file of articles, paragraphs and questions."""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rldf_ray.errors import UserError
+from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.json_lines import problems_of
+
+
+class SquadError(UserError):
+    """A file is not SQuAD v2; the message says where it is not."""
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    text: str
+
+
+class _Question(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    id: str
+    question: str
+    answers: list[_Answer] = []
+    is_impossible: bool = False
+
+
+class _Paragraph(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    context: str
+    qas: list[_Question]
+
+
+class _Article(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    title: str
+    paragraphs: list[_Paragraph]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    data: list[_Article]
+
+
+def read_squad(path: Path, per_article: int | None, seed: int) -> list[MabrfItem]:
+    """The questions of a file, or a seeded sample of each article's.
+
+    Raises:
+        SquadError: it is no SQuAD v2.
+    """
+    data = path.read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        data = gzip.decompress(data)
+    try:
+        articles = _File.model_validate_json(data).data
+    except ValidationError as error:
+        raise SquadError(f"{path} is no file of SQuAD v2: {problems_of(error)[:300]}") from None
+    items = [
+        MabrfItem(
+            item_id=question.id,
+            group=article.title,
+            category="answerable" if _golds(question) else "unanswerable",
+            context=paragraph.context,
+            question=question.question,
+            golds=_golds(question),
+            title=article.title,
+        )
+        for article in articles
+        for paragraph in article.paragraphs
+        for question in paragraph.qas
+    ]
+    return items if per_article is None else _sample(items, per_article, seed)
+
+
+def _golds(question: _Question) -> tuple[str, ...]:
+    if question.is_impossible:
+        return ()
+    return tuple(dict.fromkeys(answer.text for answer in question.answers))
+
+
+def _sample(items: Sequence[MabrfItem], per_article: int, seed: int) -> list[MabrfItem]:
+    """The first of each article in a seeded order, so a larger sample holds a smaller one."""
+    by_article: dict[str, list[MabrfItem]] = defaultdict(list)
+    for item in items:
+        by_article[item.group].append(item)
+    chosen = {
+        item.item_id
+        for members in by_article.values()
+        for item in sorted(members, key=lambda i: digest(seed, "item", i.item_id))[:per_article]
+    }
+    return [item for item in items if item.item_id in chosen]

@@ -1,0 +1,132 @@
+"""Table 4 in form: exact match and F1 of the reader, arm by arm, against the empty arm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rldf_ray.figures.estimates import shown, signed
+from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.measures import Row, paired
+from rldf_ray.protocols.mabrf.results import Results
+from rldf_ray.protocols.mabrf.squad.metrics import exact, f1
+from rldf_ray.protocols.study import StudyTable
+from rldf_ray.stats import Estimate, clustered_estimate
+
+NOTE = (
+    "A reply that does not parse is failed: left out, and counted. `empty` always answers nothing: "
+    "what is not above it shows no reading."
+)
+
+
+def _scores(item: MabrfItem, row: Row) -> tuple[float, float] | None:
+    """EM and F1, 0 to 100; None of a reply that is none."""
+    if row["prediction"] is None:
+        return None
+    return 100 * exact(row["prediction"], item.golds), 100 * f1(row["prediction"], item.golds)
+
+
+def _exact(item: MabrfItem, row: Row) -> float | None:
+    found = _scores(item, row)
+    return None if found is None else found[0]
+
+
+def _f1(item: MabrfItem, row: Row) -> float | None:
+    found = _scores(item, row)
+    return None if found is None else found[1]
+
+
+def reader_table(results: Results) -> StudyTable:
+    """EM and F1 of every arm, over all questions, those with an answer, and those without."""
+    rows = []
+    for arm, outcomes in results.arms.items():
+        kinds = {
+            "all": list(results.items),
+            "HasAns": [item for item in results.items if item.golds],
+            "NoAns": [item for item in results.items if not item.golds],
+        }
+        cells = [
+            shown(_mean(items, outcomes, of, results.seed))
+            for items in kinds.values()
+            for of in (_exact, _f1)
+        ]
+        failed = sum(row["prediction"] is None for row in outcomes.values())
+        rows.append([arm, str(len(outcomes)), str(failed), *cells])
+    has = sum(bool(item.golds) for item in results.items)
+    return StudyTable(
+        name="reader",
+        title="SQuAD v2 by what the reader is given (form of Table 4)",
+        columns=[
+            "arm",
+            "questions",
+            "failed",
+            "EM",
+            "F1",
+            "HasAns EM",
+            "HasAns F1",
+            "NoAns EM",
+            "NoAns F1",
+        ],
+        rows=rows,
+        notes=[f"{has} questions have an answer, {len(results.items) - has} have none. {NOTE}"],
+    )
+
+
+def _mean(
+    items: Sequence[MabrfItem], outcomes: Mapping[str, Row], of: object, seed: int
+) -> Estimate | None:
+    pairs = [
+        (value, item.group)
+        for item in items
+        if item.item_id in outcomes and (value := of(item, outcomes[item.item_id])) is not None  # type: ignore[operator]
+    ]
+    return clustered_estimate([v for v, _ in pairs], [g for _, g in pairs], seed)
+
+
+def reader_differences(results: Results) -> StudyTable:
+    """Every arm less the one before it is read against: `context`, and `empty`."""
+    rows = []
+    for base in ("empty", "context"):
+        if base not in results.arms:
+            continue
+        for arm, outcomes in results.arms.items():
+            if arm in (base, "empty"):
+                continue
+            rows.append(
+                [
+                    f"{arm} - {base}",
+                    *(
+                        signed(
+                            paired(results.items, results.arms[base], outcomes, of, results.seed)
+                        )
+                        for of in (_exact, _f1)
+                    ),
+                ]
+            )
+    return StudyTable(
+        name="reader-differences",
+        title="Differences on the same questions, points",
+        columns=["arms", "EM", "F1"],
+        rows=rows,
+        notes=["Intervals resample articles."],
+    )
+
+
+def retrieval_table(results: Results) -> StudyTable | None:
+    """How often the item's own paragraph is among the hits."""
+    rows = []
+    for arm, outcomes in results.arms.items():
+        searched = {i: row for i, row in outcomes.items() if row["gold_found"] is not None}
+        if searched:
+            hits = sum(row["hits"] or 0 for row in searched.values())
+            overlapping = sum(row["overlapping_hits"] or 0 for row in searched.values())
+            found = results.mean(lambda row: float(row["gold_found"]), searched)
+            failed = sum(row["failed_searches"] or 0 for row in searched.values())
+            rows.append([arm, shown(found), f"{overlapping} of {hits}", str(failed)])
+    if not rows:
+        return None
+    return StudyTable(
+        name="retrieval",
+        title="What was found",
+        columns=["arm", "own paragraph among the hits", "hits that overlap it", "failed searches"],
+        rows=rows,
+    )

@@ -1,0 +1,106 @@
+"""Items of BBQ and of one's own; evidence as it is ordered and counted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.errors import UserError
+from rldf_ray.protocols.mabrf.agents import step_count
+from rldf_ray.protocols.mabrf.evidence import ordered, overlaps, present
+from rldf_ray.protocols.mabrf.reading import read_items
+from tests.protocols.mabrf.script import hit, settings
+
+SHARED = Path(__file__).parents[4] / "shared/data/bbq"
+
+
+def read(path, **changes):
+    return read_items(settings(data=str(path), **changes), 1)
+
+
+def lines(path, *rows):
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="BBQ is not there")
+def test_bbq_s_files():
+    items = read(SHARED, per_category=12)
+    assert len(items) % 12 == 0 and len({item.item_id for item in items}) == len(items)
+    assert {item.condition for item in items} == {"ambig", "disambig"}
+    assert all(len(item.options) == 3 and item.label in range(3) for item in items)
+    assert any(item.target is not None for item in items)
+
+
+def test_one_s_own_items(tmp_path):
+    path = lines(
+        tmp_path / "own.jsonl",
+        {"question": "Q?", "options": ["a", "b"], "label": 1, "category": "x"},
+        {"question": "R?", "options": ["a", "b", "c"], "id": "r"},
+    )
+    one, two = read(path, kind="choices", per_category=None)
+    assert (one.item_id, one.options, one.label) == ("own-1", ("a", "b"), 1)
+    assert (two.item_id, two.label) == ("r", None)
+    free = read(path, kind="questions", per_category=None)
+    assert [item.options for item in free] == [(), ()]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"question": "Q?"}, "options: fewer than two"),
+        ({"question": "Q?", "options": ["a", "b"], "label": 2}, "label: there are 2 options"),
+        ({"question": "", "options": ["a", "b"]}, "question"),
+    ],
+)
+def test_what_is_no_item_is_refused(tmp_path, row, words):
+    with pytest.raises(UserError, match=words):
+        read(lines(tmp_path / "own.jsonl", row), kind="choices")
+
+
+def test_files_that_are_not_there_or_have_an_id_twice(tmp_path):
+    with pytest.raises(UserError, match="no such file or folder"):
+        read(tmp_path / "none", kind="choices")
+    path = lines(tmp_path / "own.jsonl", *[{"id": "a", "question": "Q?"}] * 2)
+    with pytest.raises(UserError, match="'a' is given to two items"):
+        read(path, kind="questions")
+
+
+def test_a_larger_sample_holds_a_smaller(tmp_path):
+    rows = [{"id": f"{n}", "question": "Q?", "category": f"c{n % 2}"} for n in range(20)]
+    path = lines(tmp_path / "own.jsonl", *rows)
+    few = {i.item_id for i in read(path, kind="questions", per_category=3)}
+    more = {i.item_id for i in read(path, kind="questions", per_category=6)}
+    assert len(few) == 6 and few < more
+    assert len(read(path, kind="questions", items=5)) == 5
+
+
+def test_an_arm_needs_a_name():
+    with pytest.raises(ValueError, match="is no name for an arm"):
+        settings(searches={"a/b": "none"})
+    with pytest.raises(ValueError, match="name at least one arm"):
+        settings(searches={})
+
+
+def test_queries_that_name_a_group_come_first_and_short_ones_are_left_out():
+    queries = ["phones today", "old people and phones", "age", "the elderly"]
+    assert ordered(queries, ["old", "elderly man"]) == [
+        "old people and phones",
+        "the elderly",
+        "phones today",
+    ]
+
+
+def test_only_groups_that_stand_in_the_text_count():
+    assert present(["old man", "women"], "The OLD man waited.") == ["old", "man"]
+
+
+def test_a_hit_overlaps_where_it_shares_eight_words_running():
+    text = "one two three four five six seven eight nine"
+    assert overlaps(hit("t", "zero ONE, two three four five six seven eight"), text)
+    assert not overlaps(hit("t", "one two three four five six seven nine"), text)
+    assert not overlaps(hit("t", "short"), text)
+
+
+def test_steps_are_counted():
+    assert step_count("1. a\n2) b\n  Step 3: c\n4 people came") == 3

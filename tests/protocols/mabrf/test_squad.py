@@ -1,0 +1,197 @@
+"""SQuAD v2: the published metrics by hand on every edge case, the arms, what is found."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.errors import UserError
+from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.squad.data import read_squad
+from rldf_ray.protocols.mabrf.squad.metrics import exact, f1, normalised
+from rldf_ray.protocols.mabrf.summary import summary
+from tests.protocols.mabrf.script import Given, Script, held, hit, settings, tables_of
+
+SHARED = Path(__file__).parents[4] / "shared/data/squad/dev_12_articles.json.gz"
+
+# prediction, golds, EM, F1: as the published script gives them.
+CASES = [
+    ("the Normans!", ["Normans"], 1, 1),
+    ("A cat, an owl", ["cat owl"], 1, 1),
+    ("", [], 1, 1),
+    ("", ["Paris"], 0, 0),
+    ("Paris", [], 0, 0),
+    ("the", [], 1, 1),
+    ("the", ["a"], 1, 1),
+    ("Paris", ["the", "Paris"], 1, 1),
+    ("in Paris", ["Paris"], 0, 2 / 3),
+    ("Paris Paris", ["Paris"], 0, 2 / 3),
+    ("London", ["Paris", "London town"], 0, 2 / 3),
+    ("1,000", ["1000"], 1, 1),
+    ("it's", ["its"], 1, 1),
+    ("10th-century", ["10th century"], 0, 0),
+    ("Ångström", ["ångström"], 1, 1),
+    ("a b c d", ["b d e"], 0, 2 * (2 / 3) * (2 / 3) / (4 / 3)),
+    ("theatre", ["atre"], 0, 0),
+    ("“quoted”", ["quoted"], 0, 0),
+]
+
+
+@pytest.mark.parametrize(("said", "golds", "em", "score"), CASES)
+def test_metrics_as_published(said, golds, em, score):
+    assert exact(said, golds) == em
+    assert f1(said, golds) == pytest.approx(score)
+
+
+def test_normalising():
+    assert normalised(" The  quick,\tbrown-fox; an A ") == "quick brownfox"
+
+
+def squad(path, **more):
+    data = {
+        "version": "v2.0",
+        "data": [
+            {
+                "title": "Tea",
+                "paragraphs": [
+                    {
+                        "context": "Tea is drunk hot.",
+                        "qas": [
+                            {
+                                "id": "1",
+                                "question": "How is tea drunk?",
+                                "answers": [{"text": "hot", "answer_start": 13}] * 2,
+                                "is_impossible": False,
+                            },
+                            {
+                                "id": "2",
+                                "question": "Who sells it?",
+                                "answers": [],
+                                "plausible_answers": [{"text": "Tea", "answer_start": 0}],
+                                "is_impossible": True,
+                            },
+                        ],
+                    }
+                ],
+            }
+        ],
+        **more,
+    }
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def test_the_published_form_is_read(tmp_path):
+    one, two = read_squad(squad(tmp_path / "dev.json"), None, 1)
+    assert (one.golds, one.title, one.group, one.category) == (("hot",), "Tea", "Tea", "answerable")
+    assert (two.golds, two.category) == ((), "unanswerable")
+    zipped = tmp_path / "dev.json.gz"
+    zipped.write_bytes(gzip.compress((tmp_path / "dev.json").read_bytes()))
+    assert read_squad(zipped, None, 1) == [one, two]
+    assert len(read_squad(zipped, 1, 1)) == 1
+    with pytest.raises(UserError, match="no file of SQuAD v2"):
+        read_squad(squad(tmp_path / "bad.json", data=[{"title": "x"}]), None, 1)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="SQuAD is not there")
+def test_twelve_articles():
+    items = read_squad(SHARED, None, 1)
+    assert len(items) == 4449
+    assert len({item.group for item in items}) == 12
+    sample = read_squad(SHARED, 10, 1)
+    assert len(sample) == 120
+    # Always answering nothing is right exactly where there is no answer.
+    nothing = sum(exact("", item.golds) for item in items) / len(items)
+    assert nothing == sum(not item.golds for item in items) / len(items)
+
+
+ITEM = MabrfItem(
+    item_id="1",
+    group="Tea",
+    title="Tea",
+    category="answerable",
+    context="Tea is drunk hot.",
+    question="How is tea drunk?",
+    golds=("hot",),
+)
+NONE = MabrfItem(
+    item_id="2",
+    group="Milk",
+    title="Milk",
+    category="unanswerable",
+    context="Milk is white.",
+    question="Who sells it?",
+)
+
+
+def reply(answer, answerable=True):
+    return json.dumps({"answerable": answerable, "answer": answer})
+
+
+SAID = {
+    "closed/reader": reply("cold"),
+    "context/reader": reply("hot"),
+    "given/search/reader": reply("", answerable=False),
+    "given/search+context/reader": reply("hot"),
+    "groups": json.dumps({"groups": []}),
+    "given/look up/queries": json.dumps({"queries": ["how tea is drunk"]}),
+    "given/look up/summary": "Facts: tea is drunk hot [1].",
+}
+
+
+async def test_five_arms_and_what_each_reader_is_given():
+    search = Given({"how tea is drunk": [hit("Tea", ITEM.context), hit("Tee", "Tea is a leaf.")]})
+    script = Script(SAID)
+    found = await held(script, ITEM, search, kind="squad")
+    said = {row["arm"]: row["prediction"] for row in found.tables["outcomes"]}
+    assert said == {
+        "empty": "",
+        "closed": "cold",
+        "context": "hot",
+        "search, given": "",
+        "search+context, given": "hot",
+    }
+    rows = {row["arm"]: row for row in found.tables["outcomes"]}
+    assert rows["search, given"]["gold_found"] is True
+    assert rows["context"]["gold_found"] is None
+    assert ITEM.context not in script.prompts("closed/reader")[0]
+    assert "tea is drunk hot [1]" in script.prompts("given/search/reader")[0]
+    assert ITEM.context not in script.prompts("given/search/reader")[0]
+    both = script.prompts("given/search+context/reader")[0]
+    assert both.index("tea is drunk hot [1]") < both.index(ITEM.context)
+
+
+async def test_the_item_s_own_article_can_be_left_out():
+    search = Given({"how tea is drunk": [hit("Tea", ITEM.context), hit("Tee", "Tea is a leaf.")]})
+    found = await held(Script(SAID), ITEM, search, kind="squad", leave_out_gold=True)
+    rows = {row["arm"]: row for row in found.tables["outcomes"]}
+    assert rows["search, given"]["gold_found"] is False
+    assert rows["search, given"]["hits"] == 1
+
+
+async def test_a_reply_that_is_none_is_failed_and_never_no_answer():
+    found = await held(Script({**SAID, "context/reader": "hot"}), ITEM, Given(), kind="squad")
+    rows = {row["arm"]: row for row in found.tables["outcomes"]}
+    assert rows["context"]["prediction"] is None
+    given = settings(kind="squad", searches={"none": "none", "given": "ddgs"})
+    report = summary([ITEM], tables_of(found), given, 1)
+    table = next(t for t in report.tables if t.name == "reader")
+    context = next(row for row in table.rows if row[0] == "context")
+    assert context[2:4] == ["1", "–"]
+    assert any("did not parse: 1 (context)" in note for note in report.notes)
+
+
+async def test_every_arm_is_read_against_the_empty_one():
+    both = [
+        await held(Script(SAID), item, Given({"how tea is drunk": [hit("T")]}), kind="squad")
+        for item in (ITEM, NONE)
+    ]
+    given = settings(kind="squad", searches={"none": "none", "given": "ddgs"})
+    report = summary([ITEM, NONE], tables_of(*both), given, 1)
+    assert "2 questions of 2 articles, 1 with an answer" in report.notes[0]
+    assert "50.0 EM" in report.notes[0]
+    table = next(t for t in report.tables if t.name == "reader")
+    assert {row[0] for row in table.rows} >= {"empty", "closed", "context"}
+    for one in report.tables:
+        assert all(len(row) == len(one.columns) for row in one.rows)
