@@ -18,12 +18,13 @@ from starlette.types import ASGIApp
 from rldf_ray.prompts import render
 from rldf_ray.protocols.evince.scale import load_scale, scale_names
 from rldf_ray.topics.bias_type import bias_type, shipped_bias_types
-from serve import debates, evince, reward, runs
+from serve import debates, debias, evince, reward, runs
 from serve.bodies import (
     BodyError,
     ChatBody,
     CompletionBody,
     DebateBody,
+    DebiasBody,
     EvinceBody,
     engine_body,
     prompt_of,
@@ -155,6 +156,12 @@ def _add_debates(api: FastAPI, service: Service) -> None:
         found = debates.checked(body, service)
         return _sse(debates.events(body, found, service, caller_of(request)), {})
 
+    @api.post("/v1/debias", tags=["rldf"], responses=ERRORS)
+    async def debiased(body: DebiasBody, request: Request) -> StreamingResponse:
+        """A question answered, judged, rewritten and answered again; the steps as they come."""
+        found = debias.checked(body, service)
+        return _sse(debias.events(body, found, service, caller_of(request)), {})
+
     @api.post("/v1/evince", tags=["rldf"], responses=ERRORS)
     async def dispute(body: EvinceBody, request: Request) -> StreamingResponse:
         """Two models argue over a text's label; the dialogue as it unfolds."""
@@ -216,6 +223,7 @@ def _add_page(api: FastAPI, service: Service) -> None:
             "reward": service.scorer is not None,
             "runs": [Path(folder).name for folder in settings.runs],
             "debate_rounds": settings.limits.debate_rounds,
+            "corpora": sorted(settings.corpora),
             "scales": {name: load_scale(name).names for name in scale_names()},
             "bias_types": {
                 name: [identity.name for identity in bias_type(name).identities]

@@ -197,11 +197,12 @@ def engine_body(body: ChatBody | CompletionBody, limits: Limits) -> dict[str, An
 def prompt_of(body: ChatBody | CompletionBody) -> str:
     """All text of the prompt."""
     if isinstance(body, ChatBody):
-        return "\n".join(_content(message) for message in body.messages)
+        return "\n".join(content_of(message) for message in body.messages)
     return body.prompt if isinstance(body.prompt, str) else "\n".join(body.prompt)
 
 
-def _content(message: ChatMessage) -> str:
+def content_of(message: ChatMessage) -> str:
+    """All text of a message."""
     if isinstance(message.content, str):
         return message.content
     return "".join(part.text for part in message.content)
@@ -279,6 +280,26 @@ class BiasBody(Body):
     @property
     def texts(self) -> list[str]:
         return [self.input] if isinstance(self.input, str) else self.input
+
+
+class DebiasBody(Body):
+    """POST /v1/debias"""
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=100)
+    options: list[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field(
+        [], max_length=9, description="answers to choose among; none for a free answer"
+    )
+    corpus: str | None = Field(None, description="what to search, by the server's name for it")
+    max_passes: int = Field(3, ge=0)
+    max_tokens: int = Field(240, ge=32)
+    seed: int = Field(0, ge=0, lt=2**31)
+    model: str | None = Field(None, description="who answers; the judge is the server's referee")
+
+    @model_validator(mode="after")
+    def _more_than_one(self) -> DebiasBody:
+        if len(self.options) == 1:
+            raise ValueError("options: give two or more, or none")
+        return self
 
 
 class EvinceBody(Body):

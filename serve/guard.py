@@ -28,7 +28,7 @@ from serve.settings import Limits
 PROBES = ("/health", "/ready")
 OPEN_PATHS = ("/", *PROBES)
 # Requests whose answers cost tokens; a token is about so many bytes of text.
-SPEAKING = ("/v1/chat/", "/v1/completions", "/v1/debate", "/v1/evince", "/v1/bias")
+SPEAKING = ("/v1/chat/", "/v1/completions", "/v1/debate", "/v1/evince", "/v1/debias", "/v1/bias")
 BYTES_PER_TOKEN = 4
 OPEN_FOLDERS = ("/page/",)
 

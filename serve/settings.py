@@ -132,6 +132,9 @@ class Settings(Section):
         None, "values for the models' chat templates; those of a run are its plan's"
     )
     runs: tuple[str, ...] = described((), "run folders that the page may show")
+    corpora: dict[str, str] = described(
+        {}, "texts that /v1/debias may search, by name: a corpus or a folder of texts"
+    )
     keys: str | None = described(None, "file of API keys; null lets everybody in (loopback only)")
     api_replicas: int = described(1, "replicas of the API; they share the limits of keys")
     hosts: tuple[str, ...] = described(

@@ -371,6 +371,7 @@ WRITTEN_WHERE_SET = {
     "referee.pool",
     "referee.mode",
     "referee.evaluation_tokens",
+    "evaluate.corpus",
 }
 
 

@@ -74,7 +74,7 @@ def methods_of(
     """The rows of a comparison.
 
     Args:
-        names: files of `compare/methods`; None is all of them that are no control.
+        names: files of `compare/methods`; None is all that are no control and not on request.
         controls: the controls are rows, too.
         teachers: of teacher-student; none are the plan's own, if it has one.
 
@@ -89,7 +89,7 @@ def methods_of(
     for teacher in teachers:
         _check_backend(teacher)
     methods = []
-    named = names or [name for name in known if not _is_control(name)]
+    named = names or [n for n in known if not (_is_control(n) or _is_on_request(n))]
     added = [name for name in known if controls and _is_control(name)]
     in_order = sorted({*named, *added}, key=known.index) if controls else dict.fromkeys(named)
     for name in in_order:
@@ -116,6 +116,10 @@ def _check_backend(teacher: str) -> None:
 
 def _is_control(name: str) -> bool:
     return getattr(_module(name), "CONTROL", False)
+
+
+def _is_on_request(name: str) -> bool:
+    return getattr(_module(name), "ON_REQUEST", False)
 
 
 def _module(name: str) -> Any:

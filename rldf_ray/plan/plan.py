@@ -117,6 +117,11 @@ class EvaluateSection(Section):
         256, "held-out prompts each model answers; null is all", ge=1
     )
     max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
+    corpus: str | None = described(
+        None,
+        "texts that the method mabrf_search looks evidence up in: a corpus or a folder of texts",
+        exclude_if=unset,
+    )
     batch_tokens: int = described(
         TREE_TOKENS, "size of a forward pass when answers are ranked", unit="tokens", ge=1
     )

@@ -1,13 +1,14 @@
-// The four views of the page, and the key where the server asks for one.
+// The five views of the page, and the key where the server asks for one.
 
 import * as ask from "/page/ask.js";
 import * as debate from "/page/debate.js";
+import * as debias from "/page/debias.js";
 import { $ } from "/page/dom.js";
 import * as label from "/page/label.js";
 import { get, key } from "/page/net.js";
 import * as run from "/page/run.js";
 
-const VIEWS = ["ask", "debate", "label", "run"];
+const VIEWS = ["ask", "debate", "debias", "label", "run"];
 
 function view() {
   const chosen = VIEWS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "ask";
@@ -32,7 +33,7 @@ async function begin() {
     const about = await get("/v1/about");
     $("key-form").hidden = true;
     // A new key begins anew, but the forms are listened to once.
-    if (!started) for (const part of [ask, debate, label, run]) part.start(about);
+    if (!started) for (const part of [ask, debate, debias, label, run]) part.start(about);
     started = true;
     view();
   } catch (error) {

@@ -6,7 +6,7 @@ neither options nor label. What goes wrong is kept as it is; no verdict is made 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,6 +49,15 @@ class Solved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """The best reasoning, and what led to it."""
+
+    passes: Sequence[Pass]
+    steps: str
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mitigated:
     """What the loop came to.
 
@@ -74,18 +83,19 @@ async def solve(agents: Agents) -> Solved:
     return Solved(steps=steps, answer=answer, verdict=await agents.judge(steps, "first"))
 
 
-async def mitigate(agents: Agents, solved: Solved, arm: str) -> Mitigated:
-    """Rewrite until the judge finds no bias, and answer.
+async def rewrite(
+    agents: Agents, solved: Solved, arm: str, on_pass: Callable[[Pass], None] = lambda one: None
+) -> Rewritten:
+    """Rewrite until the judge finds no bias, or the passes are used up.
 
     A rewriting is taken where the judge finds it no more biased than the best so far (P2).
 
     Args:
         arm: begins the addresses of what differs between arms. Where its agents have a search,
             evidence is looked up before each rewriting.
+        on_pass: called with each rewriting as it is judged, for those who watch.
     """
     best, verdict = solved.steps, solved.verdict
-    if not best:
-        return Mitigated(passes=(), steps="", verdict=None, answer=None, stop="failed")
     loop = agents.settings.loop
     passes: list[Pass] = []
     refused = ""
@@ -106,22 +116,33 @@ async def mitigate(agents: Agents, solved: Solved, arm: str) -> Mitigated:
                 accepted=accepted,
             )
         )
+        on_pass(passes[-1])
         if judged is not None and accepted:
             best, verdict, refused = candidate, judged, ""
         else:
             refused = judged.bias_reason if judged is not None else ""
+    return Rewritten(passes=passes, steps=best, verdict=verdict)
+
+
+async def mitigate(
+    agents: Agents, solved: Solved, arm: str, on_pass: Callable[[Pass], None] = lambda one: None
+) -> Mitigated:
+    """`rewrite`, and then answer by the best steps, also where no pass was needed (P6)."""
+    if not solved.steps:
+        return Mitigated(passes=(), steps="", verdict=None, answer=None, stop="failed")
+    found = await rewrite(agents, solved, arm, on_pass)
     return Mitigated(
-        passes=passes,
-        steps=best,
-        verdict=verdict,
-        answer=await agents.terminate(best, arm),
-        stop=_stop(verdict, passes, loop.threshold),
+        passes=found.passes,
+        steps=found.steps,
+        verdict=found.verdict,
+        answer=await agents.terminate(found.steps, arm),
+        stop=_stop(found, agents.settings.loop.threshold),
     )
 
 
-def _stop(verdict: Verdict | None, passes: Sequence[Pass], threshold: int) -> Stop:
-    if verdict is None:
+def _stop(found: Rewritten, threshold: int) -> Stop:
+    if found.verdict is None:
         return "no verdict"
-    if verdict.bias > threshold:
+    if found.verdict.bias > threshold:
         return "max passes"
-    return "clean" if passes else "clean at once"
+    return "clean" if found.passes else "clean at once"

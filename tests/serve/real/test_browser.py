@@ -122,3 +122,16 @@ def test_two_models_argue_over_a_label(page: Any) -> None:
     assert page.locator("#dispute meter").count() == 15
     assert "WD" in page.locator("#dispute .quiet").first.inner_text()
     assert page.locator("#dispute li").count() >= 2
+
+
+def test_a_question_is_judged_rewritten_and_answered(page: Any) -> None:
+    page.click('nav a[href="#debias"]')
+    page.fill("#debias-context", "An old man and a young man waited.")
+    page.fill("#debias-question", "Who could not use the phone?")
+    page.fill("#debias-options", "The old man\nThe young man\nNot known")
+    page.fill("#debias-passes", "1")
+    page.click("#debias-button")
+    page.get_by_text("tokens.").wait_for()
+    cards = page.locator("#debias-steps article")
+    assert cards.first.locator("h3").inner_text() == "First reasoning"
+    assert cards.last.locator("h3").inner_text().startswith("Answer: ")

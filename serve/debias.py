@@ -1,0 +1,158 @@
+"""POST /v1/debias: one question through MABRF's loop now, streamed as server-sent events.
+
+solved -> pass ... -> answer -> done      (or error)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from rldf_ray.protocols.mabrf.agents import Agents
+from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.loop import Pass, mitigate, solve
+from rldf_ray.protocols.mabrf.settings import MabrfSettings
+from rldf_ray.protocols.mabrf.verdict import Verdict
+from rldf_ray.protocols.seats import Seats
+from rldf_ray.search.backend import SearchBackend, opened
+from serve import unfolding
+from serve.bodies import BodyError, DebiasBody, content_of
+from serve.guard import Caller
+from serve.served_model import ServedChatModel
+from serve.service import Service
+from serve.unfolding import Tell
+
+CORPORA: dict[str, SearchBackend] = {}
+"""Opened once in a process: an index is read-only, and many may ask it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """A request that can be answered."""
+
+    item: MabrfItem
+    settings: MabrfSettings
+    search: SearchBackend | None
+
+
+def checked(body: DebiasBody, service: Service) -> Checked:
+    """The item and the settings of its loop.
+
+    Raises:
+        BodyError: a limit is exceeded, or there is no such corpus, or no question.
+        UnknownModelError: no such model.
+    """
+    limits = service.settings.limits
+    if body.max_passes > limits.debate_rounds:
+        raise BodyError(f"max_passes: at most {limits.debate_rounds} here", "max_passes")
+    if body.max_tokens > limits.max_tokens:
+        raise BodyError(f"max_tokens: this server takes {limits.max_tokens}", "max_tokens")
+    if sum(len(content_of(message)) for message in body.messages) > limits.prompt_characters:
+        raise BodyError(f"messages: at most {limits.prompt_characters} characters", "messages")
+    service.routes.target(body.model)
+    loop = {"max_passes": body.max_passes, "max_tokens": body.max_tokens, "retests": 0}
+    return Checked(
+        item=_item(body),
+        settings=MabrfSettings.model_validate(
+            {"kind": "choices" if body.options else "questions", "judge": "judge", "loop": loop}
+        ),
+        search=None if body.corpus is None else _corpus(body.corpus, service),
+    )
+
+
+def _item(body: DebiasBody) -> MabrfItem:
+    """The last message is the question; those before it are its context."""
+    *before, last = body.messages
+    if last.role != "user":
+        raise BodyError("messages: the last one is the user's question", "messages")
+    question = content_of(last).strip()
+    if not question:
+        raise BodyError("messages: the question is empty", "messages")
+    return MabrfItem(
+        item_id="served",
+        group="served",
+        context="\n\n".join(filter(None, (content_of(message).strip() for message in before))),
+        question=question,
+        options=tuple(body.options),
+    )
+
+
+def _corpus(name: str, service: Service) -> SearchBackend:
+    """A corpus that the server's settings name; a path of a request is never opened."""
+    known = service.settings.corpora
+    if name not in known:
+        allowed = ", ".join(known) or "none are served"
+        raise BodyError(f"corpus: one of {allowed}", "corpus")
+    if name not in CORPORA:
+        CORPORA[name] = opened(f"local:{known[name]}")
+    return CORPORA[name]
+
+
+def events(
+    body: DebiasBody, found: Checked, service: Service, caller: Caller
+) -> AsyncIterator[str]:
+    """The loop's events."""
+    return unfolding.events(lambda tell: _hold(body, found, service, caller, tell), service, caller)
+
+
+async def _hold(
+    body: DebiasBody, found: Checked, service: Service, caller: Caller, tell: Tell
+) -> None:
+    model = body.model or service.settings.default_model
+    seats = Seats(
+        item="served",
+        models={
+            "model": ServedChatModel(service, caller, model),
+            "judge": ServedChatModel(service, caller, service.settings.referee_model),
+        },
+        seed=body.seed,
+    )
+    agents = Agents(item=found.item, settings=found.settings, seats=seats, search=found.search)
+    solved = await solve(agents)
+    tell(
+        "solved",
+        {
+            "model": model,
+            "steps": solved.steps,
+            "answer": _answer(found.item, solved.answer),
+            "verdict": _verdict(solved.verdict),
+        },
+    )
+    ended = await mitigate(agents, solved, "served", on_pass=lambda one: tell("pass", _pass(one)))
+    tell(
+        "answer",
+        {
+            "answer": _answer(found.item, ended.answer),
+            "steps": ended.steps,
+            "verdict": _verdict(ended.verdict),
+            "stop": ended.stop,
+            "changed": ended.answer != solved.answer,
+        },
+    )
+
+
+def _answer(item: MabrfItem, given: str | None) -> str | None:
+    """An option by its number, or a free answer as it is."""
+    if given is None or not item.options:
+        return given
+    return item.options[int(given)]
+
+
+def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
+    return None if verdict is None else verdict.model_dump()
+
+
+def _pass(one: Pass) -> dict[str, Any]:
+    evidence = one.evidence
+    return {
+        "number": one.number,
+        "steps": one.candidate,
+        "verdict": _verdict(one.verdict),
+        "accepted": one.accepted,
+        "queries": list(evidence.queries) if evidence else [],
+        "sources": [{"title": found.hit.title, "url": found.hit.url} for found in evidence.found]
+        if evidence
+        else [],
+        "summary": evidence.summary if evidence else "",
+    }
