@@ -310,7 +310,7 @@ class EvinceBody(Body):
     scale: str = Field("toward", description="a label scale that ships with the package")
     given: str | None = Field(None, description="the label that A defends; null: the model's own")
     rounds: int = Field(4, ge=1)
-    max_tokens: int = Field(600, ge=64)
+    max_tokens: int = Field(512, ge=64)
     seed: int = Field(0, ge=0, lt=2**31)
     model: str | None = Field(None, description="who argues, on both sides; the judge is served")
 

@@ -30,7 +30,7 @@ def test_there_are_1200_labelled_statements_two_in_five_of_them_held_out() -> No
     assert len(found) == 1200
     assert Counter(s.split for s in found)["held_out"] == 460
     scenes = labelled_statements("scenes")
-    assert Counter(s.split for s in scenes) == {"fit": 768, "held_out": 240}
+    assert Counter(s.split for s in scenes) == {"fit": 1308, "held_out": 420}
     assert {s.form for s in scenes} == {"judgement"}
 
 
