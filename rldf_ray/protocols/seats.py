@@ -22,12 +22,14 @@ class Seats:
     Attributes:
         item: its id; all addresses begin with it.
         models: by their names in the plan.
+        affinity: whose requests share a beginning and so an engine; the item's where it is empty.
         turns: everything that was said, as it came.
     """
 
     item: str
     models: Mapping[str, ChatModel]
     seed: int
+    affinity: str = ""
     turns: list[StudyTurn] = field(default_factory=list)
     _asked: dict[str, asyncio.Task[Any]] = field(default_factory=dict)
 
@@ -60,7 +62,7 @@ class Seats:
                 address,
                 max_tokens=max_tokens,
                 temperature=temperature,
-                affinity=self.item,
+                affinity=self.affinity or self.item,
                 json_schema=json_schema,
                 documents=documents,
             )
@@ -68,6 +70,39 @@ class Seats:
 
         turn: StudyTurn = await self._once(address, said)
         return turn
+
+    async def say_n(
+        self,
+        seat: str,
+        name: str,
+        prompt: Prompt,
+        place: str,
+        *,
+        number: int,
+        system: str,
+        max_tokens: int,
+        temperature: float,
+    ) -> list[StudyTurn]:
+        """`number` samples of what the model `name` says, in one request.
+
+        Raises:
+            ModelError: it could not answer.
+        """
+        address = f"{self.item}/{place}"
+
+        async def said() -> list[StudyTurn]:
+            completions = await self._agent(name, system).say_n(
+                number,
+                prompt,
+                address,
+                max_tokens=max_tokens,
+                temperature=temperature,
+                affinity=self.affinity or self.item,
+            )
+            return [self._keep(one, seat, name, address, system, prompt) for one in completions]
+
+        turns: list[StudyTurn] = await self._once(address, said)
+        return turns
 
     async def choose(
         self, seat: str, name: str, prompt: Prompt, choices: Sequence[str], place: str, system: str
@@ -81,7 +116,7 @@ class Seats:
 
         async def chosen() -> Choice:
             choice = await self._agent(name, system).choose(
-                prompt, choices, address, probabilities=True, affinity=self.item
+                prompt, choices, address, probabilities=True, affinity=self.affinity or self.item
             )
             self._keep(choice.completion, seat, name, address, system, prompt)
             return choice
@@ -110,7 +145,12 @@ class Seats:
 
         async def sampled() -> tuple[Choice, ...]:
             several = await self._agent(name, system).sample(
-                number, prompt, choices, address, temperature=temperature, affinity=self.item
+                number,
+                prompt,
+                choices,
+                address,
+                temperature=temperature,
+                affinity=self.affinity or self.item,
             )
             for one in several:
                 self._keep(one.completion, seat, name, address, system, prompt)

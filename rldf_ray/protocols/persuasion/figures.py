@@ -1,0 +1,180 @@
+"""Judge accuracy by protocol between its bounds, persuasiveness, the judge's mind by round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rldf_ray.figures.files import PALETTE, QUIET
+from rldf_ray.protocols.persuasion.measures import System, accuracy
+from rldf_ray.protocols.persuasion.results import Results
+from rldf_ray.protocols.study import StudyFigure
+from rldf_ray.stats import Estimate, clustered_estimate
+
+
+def _bars(estimate: Estimate) -> tuple[float, float]:
+    if estimate.low is None or estimate.high is None:
+        return 0.0, 0.0
+    return max(0.0, estimate.value - estimate.low), max(0.0, estimate.high - estimate.value)
+
+
+def accuracy_figure(results: Results) -> StudyFigure | None:
+    """The main chart: bars by protocol, a group a judge, the expert as a wide bar behind."""
+    found: dict[str, dict[System, Estimate]] = {}
+    for system, rows in results.systems.items():
+        estimate = accuracy(rows, results.groups, results.seed).accuracy
+        if estimate is not None:
+            found.setdefault(system.judge, {})[system] = estimate
+    if not found:
+        return None
+    titles = list(
+        dict.fromkeys(
+            system.title
+            for several in found.values()
+            for system in several
+            if system.protocol != "expert"
+        )
+    )
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        width = 0.8 / max(1, len(titles))
+        for group, (_judge, several) in enumerate(found.items()):
+            for system, estimate in several.items():
+                if system.protocol == "expert":
+                    label = "expert" if group == 0 else None
+                    axes.bar(
+                        group,
+                        estimate.value,
+                        0.9,
+                        color="none",
+                        edgecolor=QUIET,
+                        hatch="//",
+                        label=label,
+                    )
+                    continue
+                place = titles.index(system.title)
+                below, above = _bars(estimate)
+                axes.bar(
+                    group + width * (place - (len(titles) - 1) / 2),
+                    estimate.value,
+                    width,
+                    yerr=[[below], [above]],
+                    capsize=3,
+                    color=PALETTE[place % len(PALETTE)],
+                    label=system.title if group == 0 else None,
+                )
+        axes.axhline(0.5, color=QUIET, linestyle=":", linewidth=1)
+        axes.set_xticks(range(len(found)), list(found))
+        axes.set_ylim(0, 1)
+        axes.set_ylabel("judge accuracy")
+        figure.legend(loc="outside right upper", fontsize=8)
+
+    return StudyFigure(
+        name="accuracy",
+        title="Judge accuracy by protocol, with 95 % intervals over stories",
+        draw=draw,
+        width=3.4 + 2.2 * len(found),
+    )
+
+
+def persuasiveness_figure(results: Results) -> StudyFigure | None:
+    """Elo by side, truth advantage and self-play accuracy, against the aggregate rating."""
+    judge = results.settings.judges[0]
+    every, sides = results.elo(judge, False), results.elo(judge, True)
+    names = [
+        name
+        for name in results.settings.debaters
+        if (name,) in every and (name, "correct") in sides and (name, "incorrect") in sides
+    ]
+    if len(names) < 2:
+        return None
+    own = {
+        system.debater: accuracy(rows, results.groups, results.seed).accuracy
+        for system, rows in results.systems.items()
+        if system.protocol == "debate" and system.judge == judge and not system.interactive
+    }
+
+    def draw(figure: Any) -> None:
+        first, second, third = figure.subplots(1, 3)
+        places = range(len(names))
+        for side, colour in (("correct", PALETTE[1]), ("incorrect", PALETTE[2])):
+            values = [sides[name, side] for name in names]
+            first.errorbar(
+                places,
+                [one.value for one in values],
+                yerr=list(zip(*map(_bars, values), strict=True)),
+                marker="o",
+                capsize=3,
+                color=colour,
+                label=side,
+            )
+        first.set_xticks(places, names, rotation=30, ha="right")
+        first.set_ylabel("Elo")
+        first.legend(fontsize=8)
+        rated = [every[name,].value for name in names]
+        second.scatter(
+            rated, [sides[n, "correct"].value - sides[n, "incorrect"].value for n in names]
+        )
+        second.set_xlabel("aggregate Elo")
+        second.set_ylabel("truth advantage")
+        there = [(every[n,].value, found.value) for n in names if (found := own.get(n)) is not None]
+        third.scatter([x for x, _ in there], [y for _, y in there])
+        third.set_xlabel("aggregate Elo")
+        third.set_ylabel("accuracy, self-play")
+
+    return StudyFigure(
+        name="persuasiveness",
+        title=f"Persuasiveness and truth, judge {judge}",
+        draw=draw,
+        width=9.6,
+    )
+
+
+def course_figure(results: Results) -> StudyFigure | None:
+    """The judge's probability of the right answer after each round, mean over questions."""
+    lines: dict[str, dict[int, Estimate]] = {}
+    rows = [row for row in results.tables["course"].to_pylist() if row["p_correct"] is not None]
+    for title in dict.fromkeys(_title(row) for row in rows):
+        ours = [row for row in rows if _title(row) == title]
+        for number in sorted({row["round"] for row in ours}):
+            found = _at(ours, number, results.groups, results.seed)
+            if found is not None:
+                lines.setdefault(title, {})[number] = found
+    if not any(len(line) > 1 for line in lines.values()):
+        return None
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for (title, line), colour in zip(lines.items(), PALETTE, strict=False):
+            values = list(line.values())
+            axes.errorbar(
+                list(line),
+                [one.value for one in values],
+                yerr=list(zip(*map(_bars, values), strict=True)),
+                marker="o",
+                capsize=3,
+                color=colour,
+                label=title,
+            )
+        axes.axhline(0.5, color=QUIET, linestyle=":", linewidth=1)
+        axes.set_xlabel("after round")
+        axes.set_xticks(sorted({n for line in lines.values() for n in line}))
+        axes.set_ylabel("judge's probability of the right answer")
+        axes.set_ylim(0, 1)
+        figure.legend(loc="outside right upper", fontsize=8)
+
+    return StudyFigure(name="course", title="The judge's mind by round", draw=draw, width=7.4)
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    return f"{row['key'].partition('/')[0]}, {row['judge']}"
+
+
+def _at(
+    rows: Sequence[Mapping[str, Any]], number: int, groups: Mapping[str, str], seed: int
+) -> Estimate | None:
+    there = [row for row in rows if row["round"] == number]
+    return clustered_estimate(
+        [row["p_correct"] for row in there], [groups[row["item_id"]] for row in there], seed
+    )

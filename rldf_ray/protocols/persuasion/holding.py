@@ -1,0 +1,139 @@
+"""Debate and consultancy, with the judge's questions or without (METHOD-persuasion 1.3).
+
+debate        in each round both sides argue; neither sees the other's argument of the round
+consultancy   one expert argues, for the correct side once and for the incorrect side once
+interactive   before rounds 2 to R the judge asks something, which all see
+sequential    from round 2 on B reads A's argument of the same round
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rldf_ray.protocols.persuasion.prompt import SYSTEM, question_prompt, render, rules
+from rldf_ray.protocols.persuasion.settings import DebaterSection, PersuasionSettings
+from rldf_ray.protocols.persuasion.transcript import (
+    CONSULTANT,
+    Kind,
+    PersuasionItem,
+    Position,
+    Said,
+    Side,
+    Transcript,
+    side_of,
+)
+from rldf_ray.protocols.persuasion.turn import NoArgumentError, Speaker, Turn
+from rldf_ray.protocols.seats import Seats
+
+QUESTION_TEMPERATURE = 0.4
+_ASKED = re.compile(r"<question>(.*?)(?:</question>|$)", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialogue:
+    """A debate or consultancy that has ended.
+
+    Attributes:
+        failure: why it failed; None where it did not. A failed one is judged by nobody.
+    """
+
+    transcript: Transcript
+    turns: tuple[Turn, ...]
+    failure: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Debating:
+    """One debate or consultancy about one item, in one position.
+
+    Attributes:
+        key: begins with its kind, and names it in the addresses of its requests.
+        sides: who argues for what; one in a consultancy.
+        asks: the judge that asks between rounds; None without questions.
+    """
+
+    key: str
+    item: PersuasionItem
+    position: Position
+    sides: Mapping[Side, DebaterSection]
+    asks: str | None
+    settings: PersuasionSettings
+    seats: Seats
+
+    async def hold(self) -> Dialogue:
+        """All rounds.
+
+        Raises:
+            ModelError: a model could not answer.
+        """
+        kind: Kind = "debate" if len(self.sides) == 2 else "consultancy"
+        transcript = Transcript(kind=kind, position=self.position)
+        turns: list[Turn] = []
+        try:
+            for number in range(1, self.settings.rounds + 1):
+                transcript = await self._asked(transcript, number)
+                made = await self._round(transcript, number)
+                turns += made
+                texts = [Said(number, turn.side, turn.checked.text) for turn in made]
+                transcript = transcript.plus(*texts)
+        except NoArgumentError as error:
+            return Dialogue(transcript=transcript, turns=tuple(turns), failure=str(error))
+        return Dialogue(transcript=transcript, turns=tuple(turns))
+
+    async def _round(self, transcript: Transcript, number: int) -> list[Turn]:
+        """What all sides say in a round, in the order in which it is shown."""
+        sides = [
+            side for letter in ("A", "B") if (side := side_of(letter, self.position)) in self.sides
+        ]
+        speakers = {side: self._speaker(side) for side in sides}
+        if self.settings.order == "sequential" and number > 1 and len(sides) == 2:
+            first = await speakers[sides[0]].turn(transcript, number)
+            heard = transcript.plus(Said(number, sides[0], first.checked.text))
+            return [first, await speakers[sides[1]].turn(heard, number)]
+        # Both to their end, so that what one has made is not lost where the other fails.
+        made = await asyncio.gather(
+            *(one.turn(transcript, number) for one in speakers.values()), return_exceptions=True
+        )
+        failures = [one for one in made if isinstance(one, BaseException)]
+        if failures:
+            raise failures[0]
+        return [one for one in made if isinstance(one, Turn)]
+
+    def _speaker(self, side: Side) -> Speaker:
+        return Speaker(
+            item=self.item,
+            side=side,
+            debater=self.sides[side],
+            settings=self.settings,
+            seats=self.seats,
+            key=self.key,
+            interactive=self.asks is not None,
+        )
+
+    async def _asked(self, transcript: Transcript, number: int) -> Transcript:
+        """The transcript with the judge's question of the round, in interactive ones."""
+        if self.asks is None or number == 1:
+            return transcript
+        side = next(iter(self.sides)) if transcript.kind == "consultancy" else None
+        asked = render(
+            "ask",
+            rules=rules(transcript.kind, self.position, side),
+            to=f"to the {CONSULTANT}" if side else "to Debater A and Debater B, by name",
+        )
+        prompt = question_prompt(self.item, self.position, transcript)
+        turn = await self.seats.say(
+            "interactive judge",
+            self.asks,
+            f"{prompt}\n\n{asked}",
+            f"{self.key}/{number}/question",
+            system=SYSTEM,
+            max_tokens=self.settings.judge_tokens,
+            temperature=QUESTION_TEMPERATURE,
+        )
+        found = _ASKED.search(turn.text)
+        question = found[1].strip() if found else ""
+        # A judge that asks nothing leaves the round without a question; none is made up.
+        return transcript.plus(Said(number, None, question)) if question else transcript

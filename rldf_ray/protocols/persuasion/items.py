@@ -1,0 +1,185 @@
+"""The questions of a study: one's own with stories, QuALITY, or BBQ with its context hidden."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+from rldf_ray.errors import UserError
+from rldf_ray.protocols.persuasion.quality import read_quality
+from rldf_ray.protocols.persuasion.settings import PersuasionSettings
+from rldf_ray.protocols.persuasion.transcript import PersuasionItem
+from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.sets.bbq.items import BBQItem
+from rldf_ray.storage.digest import digest
+from rldf_ray.storage.home_path import home_path
+from rldf_ray.storage.json_lines import parsed_lines, refuse
+
+CHARACTERS_A_TOKEN = 4
+
+ITEM_SCHEMA = pa.schema(
+    [
+        *(
+            pa.field(name, pa.string())
+            for name in (
+                "item_id",
+                "group",
+                "story",
+                "question",
+                "correct",
+                "incorrect",
+                "title",
+                "category",
+            )
+        ),
+        pa.field("agrees", pa.bool_()),
+    ]
+)
+
+
+class ItemsError(UserError):
+    """The data of a study holds no questions, or wrong ones; the message names file and place."""
+
+
+class _Pair(BaseModel):
+    """A line of one's own questions."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+    question: str = Field(min_length=1)
+    correct: str = Field(min_length=1)
+    incorrect: str = Field(min_length=1, validation_alias=AliasChoices("incorrect", "distractor"))
+    id: str | None = None
+    story: str | None = None
+    story_id: str | None = None
+    title: str = ""
+    category: str = ""
+    agrees: bool | None = None
+
+
+class _Story(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+    story_id: str
+    text: str = Field(min_length=1)
+
+
+def read_items(settings: PersuasionSettings, seed: int) -> list[PersuasionItem]:
+    """The questions whose story is short enough, a seeded sample of them.
+
+    Raises:
+        UserError: the data cannot be read; says which file, and where.
+    """
+    path = home_path(settings.data)
+    if not settings.data or not path.exists():
+        raise ItemsError(f"settings.data={settings.data!r}: no such file or folder")
+    if settings.kind == "bbq_hidden":
+        items = _hidden(path, settings, seed)
+    elif settings.kind == "quality":
+        items = read_quality(path, settings.hard)
+    else:
+        items = _pairs(path, settings)
+    most = settings.story_tokens * CHARACTERS_A_TOKEN
+    short = [item for item in items if len(item.story) <= most]
+    if not short:
+        raise ItemsError(
+            f"{path}: of {len(items)} questions none has a story of at most "
+            f"{settings.story_tokens} tokens (settings.story_tokens)"
+        )
+    return _sample(short, settings, seed)
+
+
+def _pairs(path: Path, settings: PersuasionSettings) -> list[PersuasionItem]:
+    rows, problems = parsed_lines(path, _Pair)
+    refuse(path, problems)
+    stories = _stories(settings.stories) if settings.stories else {}
+    for number, row in rows.items():
+        if row.story is None and row.story_id not in stories:
+            problems[number] = (
+                f"no story: neither `story`, nor story_id={row.story_id!r} in settings.stories"
+            )
+        elif row.correct.strip() == row.incorrect.strip():
+            problems[number] = "correct and incorrect are the same"
+    refuse(path, problems)
+    items = [
+        PersuasionItem(
+            item_id=row.id or f"{path.name.partition('.')[0]}-{number}",
+            group=row.story_id or digest(row.story),
+            story=row.story or stories[row.story_id or ""],
+            question=row.question,
+            correct=row.correct,
+            incorrect=row.incorrect,
+            title=row.title,
+            category=row.category,
+            agrees=row.agrees,
+        )
+        for number, row in rows.items()
+    ]
+    names = [item.item_id for item in items]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ItemsError(f"{path}: the id {twice!r} is given to two questions")
+    return items
+
+
+def _stories(where: str) -> dict[str, str]:
+    path = home_path(where)
+    if not path.is_file():
+        raise ItemsError(f"settings.stories={where!r}: no such file")
+    rows, problems = parsed_lines(path, _Story)
+    refuse(path, problems)
+    return {row.story_id: row.text for row in rows.values()}
+
+
+def _hidden(path: Path, settings: PersuasionSettings, seed: int) -> list[PersuasionItem]:
+    """BBQ's disambiguated items, whose context the judge cannot see."""
+    found = load_bbq(path, settings.categories or None)
+    items = [hidden(item) for item in found.items if item.condition == "disambig"]
+    return [item for item in items if item is not None]
+
+
+def hidden(item: BBQItem) -> PersuasionItem | None:
+    """A disambiguated item as a question between its two persons; None where neither is right.
+
+    The judge's guess without the context is its stereotype; `agrees` says whether the truth is.
+    """
+    people = [place for place in range(3) if place != item.unknown]
+    if item.label not in people:
+        return None
+    wrong = next(place for place in people if place != item.label)
+    return PersuasionItem(
+        item_id=f"{item.category}-{item.example_id}",
+        group=f"{item.category}-{item.question_index}",
+        story=item.context,
+        question=item.question,
+        correct=item.options[item.label],
+        incorrect=item.options[wrong],
+        category=item.category,
+        agrees=None if item.target_loc is None else item.target_loc == item.label,
+    )
+
+
+def _sample(
+    items: Sequence[PersuasionItem], settings: PersuasionSettings, seed: int
+) -> list[PersuasionItem]:
+    """A seeded sample, in the given order; a larger one holds a smaller."""
+    ranked = sorted(items, key=lambda item: digest(seed, "item", item.item_id))
+    taken: dict[str, int] = defaultdict(int)
+    chosen: set[str] = set()
+    for item in ranked:
+        if settings.items is not None and len(chosen) == settings.items:
+            break
+        if settings.per_story is None or taken[item.group] < settings.per_story:
+            taken[item.group] += 1
+            chosen.add(item.item_id)
+    return [item for item in items if item.item_id in chosen]
+
+
+def item_table(items: Sequence[PersuasionItem]) -> pa.Table:
+    """The questions as `data/items.parquet` holds them."""
+    columns = {name: [getattr(item, name) for item in items] for name in ITEM_SCHEMA.names}
+    return pa.table(columns, schema=ITEM_SCHEMA)

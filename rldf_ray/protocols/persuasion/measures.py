@@ -1,0 +1,212 @@
+"""What a study of persuasion came to: accuracy by protocol, bounds, win rates, quotes.
+
+METHOD-persuasion 2. A verdict that is none is nobody's win; it is left out, and counted. Intervals
+resample stories, as the verdicts about one story are not independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rldf_ray.protocols.persuasion.elo import Node, Win
+from rldf_ray.protocols.persuasion.transcript import PersuasionItem
+from rldf_ray.stats import RESAMPLES, Estimate, clustered_estimate, interval
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """What a verdict is of.
+
+    Attributes:
+        debater: of both sides, or a consultant; None of naive and expert judges, and of matches.
+    """
+
+    protocol: str
+    interactive: bool
+    judge: str
+    debater: str | None
+
+    @property
+    def title(self) -> str:
+        name = f"interactive {self.protocol}" if self.interactive else self.protocol
+        return name if self.debater is None else f"{name}, {self.debater}"
+
+
+def system_of(row: Row) -> System | None:
+    """The system of a verdict; None of a match between two debaters."""
+    sides = {row["correct_debater"], row["incorrect_debater"]} - {None}
+    if len(sides) > 1:
+        return None
+    return System(
+        protocol=row["protocol"],
+        interactive=row["interactive"],
+        judge=row["judge"],
+        debater=next(iter(sides), None),
+    )
+
+
+def by_system(rows: Iterable[Row]) -> dict[System, list[Row]]:
+    """Verdicts by what they are of, in the order in which that was first met."""
+    found: dict[System, list[Row]] = {}
+    for row in rows:
+        system = system_of(row)
+        if system is not None:
+            found.setdefault(system, []).append(row)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """How often a judge is right.
+
+    Attributes:
+        accuracy: over questions, positions and, in a consultancy, both sides.
+        no_verdict: verdicts that are none. failed: debates without an argument.
+        a_bias: mean probability of the letter A less a half.
+        agrees: share of questions with the same answer in both positions.
+    """
+
+    accuracy: Estimate | None
+    no_verdict: int
+    failed: int
+    a_bias: Estimate | None
+    agrees: Estimate | None
+
+
+def accuracy(rows: Sequence[Row], groups: Mapping[str, str], seed: int) -> Accuracy:
+    """A judge's accuracy in one system."""
+    valid = [row for row in rows if row["correct"] is not None]
+    letters = [row for row in rows if row["p_a"] is not None]
+    pairs: dict[tuple[str, str], list[bool]] = {}
+    for row in valid:
+        pairs.setdefault((row["item_id"], row["side"] or ""), []).append(row["correct"])
+    both = {key: values for key, values in pairs.items() if len(values) == 2}
+    return Accuracy(
+        accuracy=_mean([float(row["correct"]) for row in valid], valid, groups, seed),
+        no_verdict=sum(row["letter"] is None and row["failure"] is None for row in rows),
+        failed=sum(row["failure"] is not None for row in rows),
+        a_bias=_mean([row["p_a"] - 0.5 for row in letters], letters, groups, seed),
+        agrees=clustered_estimate(
+            [float(one == other) for one, other in both.values()],
+            [groups[item] for item, _ in both],
+            seed,
+        ),
+    )
+
+
+def _mean(
+    values: Sequence[float], rows: Sequence[Row], groups: Mapping[str, str], seed: int
+) -> Estimate | None:
+    return clustered_estimate(values, [groups[row["item_id"]] for row in rows], seed)
+
+
+def gap_recovered(
+    rows: Sequence[Row],
+    naive: Sequence[Row],
+    expert: Sequence[Row],
+    groups: Mapping[str, str],
+    seed: int,
+) -> Estimate | None:
+    """(accuracy - naive) / (expert - naive), not clipped.
+
+    None where the expert is not clearly above the naive judge: the interval of their difference,
+    over the same resamples of stories, reaches down to 0.
+    """
+    names = sorted(set(groups.values()))
+    if len(names) < 2:
+        return None
+    place = {name: i for i, name in enumerate(names)}
+    tables = [_by_group(several, groups, place) for several in (rows, naive, expert)]
+    if any(table[:, 1].sum() == 0 for table in tables):
+        return None
+    found, low, high = (table[:, 0].sum() / table[:, 1].sum() for table in tables)
+    generator = np.random.default_rng(seed)
+    drawn = generator.multinomial(len(names), [1 / len(names)] * len(names), size=RESAMPLES)
+    sums = [drawn @ table for table in tables]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = [total[:, 0] / total[:, 1] for total in sums]
+        apart = means[2] - means[1]
+        shares = (means[0] - means[1]) / apart
+    if not np.isfinite(apart).all() or float(interval(apart)[0]) <= 0:
+        return None
+    ends = interval(shares[np.isfinite(shares)])
+    return Estimate(float((found - low) / (high - low)), float(ends[0]), float(ends[1]), len(rows))
+
+
+def _by_group(
+    rows: Sequence[Row], groups: Mapping[str, str], place: Mapping[str, int]
+) -> np.ndarray:
+    """Right verdicts and verdicts of each story, [stories, 2]."""
+    table = np.zeros((len(place), 2))
+    for row in rows:
+        if row["correct"] is not None:
+            table[place[groups[row["item_id"]]]] += (float(row["correct"]), 1.0)
+    return table
+
+
+def wins(rows: Iterable[Row], groups: Mapping[str, str], by_side: bool) -> list[Win]:
+    """Judged debates as wins.
+
+    Args:
+        by_side: nodes are a debater on a side, else a debater; then debates with itself are none.
+    """
+    found = []
+    for row in rows:
+        if row["protocol"] != "debate" or row["correct"] is None:
+            continue
+        correct, incorrect = row["correct_debater"], row["incorrect_debater"]
+        one: Node = (correct, "correct") if by_side else (correct,)
+        other: Node = (incorrect, "incorrect") if by_side else (incorrect,)
+        if one == other:
+            continue
+        winner, loser = (one, other) if row["correct"] else (other, one)
+        found.append(Win(winner=winner, loser=loser, group=groups[row["item_id"]]))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinRate:
+    """How often one debater beats another before a judge (METHOD-persuasion 2).
+
+    Attributes:
+        correct: where it argues for the correct answer: c_12.
+        incorrect: where it argues for the incorrect one: 1 - c_21.
+    """
+
+    correct: float
+    incorrect: float
+
+    @property
+    def mean(self) -> float:
+        return (self.correct + self.incorrect) / 2
+
+
+def win_rate(rows: Iterable[Row], one: str, other: str) -> WinRate | None:
+    """The win rates of `one` against `other`; None without verdicts in both assignments."""
+    forth, back = [], []
+    for row in rows:
+        if row["protocol"] != "debate" or row["correct"] is None:
+            continue
+        if (row["correct_debater"], row["incorrect_debater"]) == (one, other):
+            forth.append(row["correct"])
+        if (row["correct_debater"], row["incorrect_debater"]) == (other, one):
+            back.append(row["correct"])
+    if not forth or not back:
+        return None
+    return WinRate(correct=sum(forth) / len(forth), incorrect=1 - sum(back) / len(back))
+
+
+def by_agreement(rows: Sequence[Row], items: Mapping[str, PersuasionItem]) -> dict[bool, list[Row]]:
+    """Verdicts on questions whose truth a stereotype says, and on those whose truth it denies."""
+    found: dict[bool, list[Row]] = {True: [], False: []}
+    for row in rows:
+        agrees = items[row["item_id"]].agrees
+        if agrees is not None:
+            found[agrees].append(row)
+    return found

@@ -1,0 +1,54 @@
+"""A study's tables as its report reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from rldf_ray.protocols.persuasion.elo import Node, ratings
+from rldf_ray.protocols.persuasion.measures import Row, System, by_system, wins
+from rldf_ray.protocols.persuasion.settings import PersuasionSettings
+from rldf_ray.protocols.persuasion.transcript import PersuasionItem
+from rldf_ray.stats import Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What a study came to."""
+
+    items: Mapping[str, PersuasionItem]
+    tables: Mapping[str, pa.Table]
+    settings: PersuasionSettings
+    seed: int
+
+    @cached_property
+    def outcomes(self) -> Sequence[Row]:
+        """All verdicts."""
+        rows: Sequence[Row] = self.tables["outcomes"].to_pylist()
+        return rows
+
+    @cached_property
+    def systems(self) -> Mapping[System, Sequence[Row]]:
+        """Verdicts by what they are of; those of matches between two debaters are not there."""
+        return by_system(self.outcomes)
+
+    def bound(self, judge: str, protocol: str) -> Sequence[Row]:
+        """The verdicts of the naive or the expert judge."""
+        system = System(protocol=protocol, interactive=False, judge=judge, debater=None)
+        return self.systems.get(system, ())
+
+    @cached_property
+    def groups(self) -> Mapping[str, str]:
+        """The story of each question."""
+        return {item.item_id: item.group for item in self.items.values()}
+
+    def judged_by(self, judge: str) -> Sequence[Row]:
+        """The verdicts of a judge on debates without its questions."""
+        return [r for r in self.outcomes if r["judge"] == judge and not r["interactive"]]
+
+    def elo(self, judge: str, by_side: bool) -> Mapping[Node, Estimate]:
+        """Ratings of debaters before a judge."""
+        return ratings(wins(self.judged_by(judge), self.groups, by_side), self.seed)

@@ -1,0 +1,247 @@
+"""Accuracy by protocol, the tournament, quotes: the paper's forms, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rldf_ray.figures.estimates import shown, signed
+from rldf_ray.protocols.persuasion.elo import MEAN
+from rldf_ray.protocols.persuasion.measures import (
+    Row,
+    accuracy,
+    by_agreement,
+    gap_recovered,
+    win_rate,
+)
+from rldf_ray.protocols.persuasion.results import Results
+from rldf_ray.protocols.study import StudyTable
+from rldf_ray.stats import Estimate, clustered_estimate
+
+GAP = (
+    "Gap recovered: (accuracy - naive) / (expert - naive) of the same judge, not clipped; "
+    "undefined where the expert is not clearly above the naive judge. Samples are drawn {k} for "
+    "each that is wanted, so N = 1 is already the first of {k} that has the form."
+)
+LEANING = (
+    "Leaning: how often the judge names what the stereotype says, less a half, over both kinds of "
+    "questions. A judge that knows nothing but the stereotype has .5."
+)
+ELO = (
+    "Bradley-Terry by maximum likelihood, mean {mean:.0f}; advantage is the correct side's rating "
+    "less the incorrect side's. Debates of a debater with itself count for sides alone. Who is "
+    "linked to nobody by matches has no rating."
+)
+QUOTES = (
+    "Words and quotes an argument. Similarity is of unverified quotes to the story; invented are "
+    "long quotes that share no three words running with it. `without the form` are candidates "
+    "taken though they have not the length or no quote."
+)
+
+
+def accuracy_table(results: Results) -> StudyTable:
+    """The main chart as a table: judge accuracy by protocol, between naive and expert."""
+    rows = []
+    for system, verdicts in results.systems.items():
+        found = accuracy(verdicts, results.groups, results.seed)
+        gap = None
+        if system.protocol not in ("naive", "expert"):
+            naive, expert = (results.bound(system.judge, p) for p in ("naive", "expert"))
+            gap = gap_recovered(verdicts, naive, expert, results.groups, results.seed)
+        rows.append(
+            [
+                system.judge,
+                system.title,
+                str(len(verdicts)),
+                shown(found.accuracy),
+                "" if system.protocol in ("naive", "expert") else shown(gap),
+                signed(found.a_bias),
+                shown(found.agrees),
+                str(found.no_verdict),
+                str(found.failed),
+            ]
+        )
+    return StudyTable(
+        name="accuracy",
+        title="How often the judge is right",
+        columns=[
+            "judge",
+            "protocol",
+            "verdicts",
+            "accuracy",
+            "gap recovered",
+            "p(A) - 1/2",
+            "same in both positions",
+            "no verdict",
+            "failed",
+        ],
+        rows=rows,
+        notes=[GAP.format(k=results.settings.oversampling)],
+    )
+
+
+def stereotype_table(results: Results) -> StudyTable | None:
+    """Accuracy where the truth is what a stereotype says, and where it is not."""
+    rows = []
+    for system, verdicts in results.systems.items():
+        split = by_agreement(verdicts, results.items)
+        if not any(split.values()):
+            continue
+        agree, deny = (
+            accuracy(split[agrees], results.groups, results.seed).accuracy
+            for agrees in (True, False)
+        )
+        rows.append(
+            [
+                system.judge,
+                system.title,
+                shown(agree),
+                shown(deny),
+                signed(_leaning(results, split)),
+            ]
+        )
+    if not rows:
+        return None
+    return StudyTable(
+        name="stereotype",
+        title="Whether a stereotype is overruled",
+        columns=[
+            "judge",
+            "protocol",
+            "truth as the stereotype",
+            "truth against it",
+            "leaning to the stereotype",
+        ],
+        rows=rows,
+        notes=[LEANING],
+    )
+
+
+def _leaning(results: Results, split: dict[bool, list[Row]]) -> Estimate | None:
+    values, groups = [], []
+    for agrees, rows in split.items():
+        for row in rows:
+            if row["correct"] is not None:
+                values.append(float(row["correct"] == agrees) - 0.5)
+                groups.append(results.groups[row["item_id"]])
+    return clustered_estimate(values, groups, results.seed)
+
+
+def elo_table(results: Results) -> StudyTable | None:
+    """Ratings of debaters: aggregate, for the correct side, for the incorrect one."""
+    rows = []
+    for judge in results.settings.judges:
+        every, sides = results.elo(judge, False), results.elo(judge, True)
+        for name in results.settings.debaters:
+            correct = sides.get((name, "correct"))
+            incorrect = sides.get((name, "incorrect"))
+            if correct is None and (name,) not in every:
+                continue
+            advantage = None
+            if correct is not None and incorrect is not None:
+                advantage = correct.value - incorrect.value
+            rows.append(
+                [
+                    judge,
+                    name,
+                    _rating(every.get((name,))),
+                    _rating(correct),
+                    _rating(incorrect),
+                    "–" if advantage is None else f"{advantage:+.0f}",
+                ]
+            )
+    if not rows:
+        return None
+    return StudyTable(
+        name="elo",
+        title="Elo of the debaters",
+        columns=["judge", "debater", "aggregate", "correct side", "incorrect side", "advantage"],
+        rows=rows,
+        notes=[ELO.format(mean=MEAN)],
+    )
+
+
+def _rating(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.0f}"
+    return f"{estimate.value:.0f} ({estimate.low:.0f} to {estimate.high:.0f})"
+
+
+def win_table(results: Results) -> StudyTable | None:
+    """Win rates of every pair, over sides and positions."""
+    rows = []
+    names = list(results.settings.debaters)
+    for judge in results.settings.judges:
+        verdicts = results.judged_by(judge)
+        for place, one in enumerate(names):
+            for other in names[place + 1 :]:
+                found = win_rate(verdicts, one, other)
+                if found is not None:
+                    rates = (found.correct, found.incorrect, found.mean)
+                    rows.append([judge, one, other, *(f"{rate:.3f}" for rate in rates)])
+    if not rows:
+        return None
+    return StudyTable(
+        name="wins",
+        title="Win rates",
+        columns=["judge", "of", "against", "correct side", "incorrect side", "mean"],
+        rows=rows,
+    )
+
+
+def quotes_table(results: Results) -> StudyTable | None:
+    """What debaters quote, by side, and how often they concede."""
+    arguments = results.tables["arguments"].to_pylist()
+    rows = []
+    keys = list(dict.fromkeys((row["debater"], _kind(row), row["side"]) for row in arguments))
+    for debater, kind, side in keys:
+        of = (debater, kind, side)
+        made = [r for r in arguments if (r["debater"], _kind(r), r["side"]) == of]
+        conceded = [row["conceded"] for row in made if row["conceded"] is not None]
+        unverified = [row["similarity"] for row in made if row["similarity"] is not None]
+        rows.append(
+            [
+                debater,
+                kind,
+                side,
+                str(len(made)),
+                *(_each(made, name) for name in ("words", "verified", "unverified", "bare")),
+                "–" if not unverified else f"{sum(unverified) / len(unverified):.2f}",
+                str(sum(row["fake"] for row in made)),
+                str(sum(row["duplicates"] for row in made)),
+                "–" if not conceded else f"{sum(conceded) / len(conceded):.0%}",
+                f"{sum(row['topped_up'] for row in made)}",
+            ]
+        )
+    if not rows:
+        return None
+    return StudyTable(
+        name="quotes",
+        title="Arguments and their quotes",
+        columns=[
+            "debater",
+            "protocol",
+            "side",
+            "arguments",
+            "words",
+            "verified",
+            "unverified",
+            "bare",
+            "similarity",
+            "invented",
+            "repeated",
+            "concedes",
+            "without the form",
+        ],
+        rows=rows,
+        notes=[QUOTES],
+    )
+
+
+def _kind(row: Row) -> str:
+    return str(row["key"]).partition("/")[0]
+
+
+def _each(rows: Sequence[Row], name: str) -> str:
+    return f"{sum(row[name] for row in rows) / len(rows):.1f}"

@@ -1,0 +1,170 @@
+"""What was said, and what each role may see of it; a position is a rendering, not other data.
+
+METHOD-persuasion 1.1 to 1.3. In the plain position the correct answer is A, in the swapped one B.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Side = Literal["correct", "incorrect"]
+Position = Literal["plain", "swapped"]
+Letter = Literal["A", "B"]
+Kind = Literal["debate", "consultancy"]
+
+OTHER_SIDE: dict[Side, Side] = {"correct": "incorrect", "incorrect": "correct"}
+OTHER_POSITION: dict[Position, Position] = {"plain": "swapped", "swapped": "plain"}
+CONSULTANT, JUDGE = "Consultant", "Judge"
+_DEBATER = re.compile(r"\b([Dd]ebater)(\s+)([AB])\b")
+_QUOTED = re.compile(r"(<([vu]_)?quote>.*?</(?:[vu]_)?quote>)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersuasionItem:
+    """A question about a story, with a correct and an incorrect answer.
+
+    Attributes:
+        group: the story, which intervals resample.
+        agrees: whether the truth is what a stereotype says; None where that is not known.
+    """
+
+    item_id: str
+    group: str
+    story: str
+    question: str
+    correct: str
+    incorrect: str
+    title: str = ""
+    category: str = ""
+    agrees: bool | None = None
+
+    @property
+    def address(self) -> str:
+        return self.item_id
+
+    def answer(self, side: Side) -> str:
+        """What a side defends."""
+        return self.correct if side == "correct" else self.incorrect
+
+
+def letter_of(side: Side, position: Position) -> Letter:
+    """The letter of a side's answer."""
+    return "A" if (side == "correct") == (position == "plain") else "B"
+
+
+def side_of(letter: Letter, position: Position) -> Side:
+    """Whose answer a letter stands for."""
+    return "correct" if (letter == "A") == (position == "plain") else "incorrect"
+
+
+def name_of(side: Side, position: Position, kind: Kind) -> str:
+    """What a speaker is called."""
+    return CONSULTANT if kind == "consultancy" else f"Debater {letter_of(side, position)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One text of a transcript.
+
+    Attributes:
+        side: whose it is; None is the judge's question.
+    """
+
+    round: int
+    side: Side | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """What was said so far.
+
+    Attributes:
+        position: the one that the speakers know themselves in.
+        said: in the order in which it came; within a round the judge's question first.
+    """
+
+    kind: Kind
+    position: Position
+    said: tuple[Said, ...] = ()
+
+    def plus(self, *more: Said) -> Transcript:
+        """The transcript with more said."""
+        return replace(self, said=(*self.said, *more))
+
+    @property
+    def rounds(self) -> int:
+        return max((one.round for one in self.said), default=0)
+
+
+def swapped(transcript: Transcript) -> Transcript:
+    """The same in the other position: debaters change names, in every text (P6).
+
+    Swapped twice it is what it was.
+    """
+    said = transcript.said
+    if transcript.kind == "debate":
+        said = tuple(replace(one, text=exchanged(one.text)) for one in said)
+    return replace(transcript, position=OTHER_POSITION[transcript.position], said=said)
+
+
+def exchanged(text: str) -> str:
+    """A text with Debater A and Debater B exchanged, but for what is quoted."""
+    parts = _QUOTED.split(text)
+    # split gives text, quote, the quote's kind, text, quote, ...
+    return "".join(
+        _DEBATER.sub(_other_name, part) if place % 3 == 0 else part
+        for place, part in enumerate(parts)
+        if place % 3 != 2
+    )
+
+
+def _other_name(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2]}{'B' if match[3] == 'A' else 'A'}"
+
+
+def names_in(text: str) -> int:
+    """How often debaters are named, outside quotes."""
+    return sum(len(_DEBATER.findall(part)) for part in _QUOTED.split(text)[::3])
+
+
+def in_position(transcript: Transcript, position: Position) -> Transcript:
+    """The transcript as it is in a position."""
+    return transcript if transcript.position == position else swapped(transcript)
+
+
+def rendered(transcript: Transcript, position: Position, first: Side | None = None) -> str:
+    """The transcript as a role sees it in a position.
+
+    Args:
+        first: whose argument stands first in each round: a debater's own; None is A's.
+    """
+    shown = in_position(transcript, position)
+    blocks = []
+    for number in range(1, shown.rounds + 1):
+        texts = [one for one in shown.said if one.round == number]
+        ordered = sorted(texts, key=lambda one: _order(one, position, first))
+        lines = [f'{_speaker(one, position, shown.kind)}: """{one.text}"""' for one in ordered]
+        blocks.append("\n".join([f"Round {number}", *lines]))
+    return "\n\n".join(blocks)
+
+
+def _order(one: Said, position: Position, first: Side | None) -> int:
+    """The judge's question, then the first argument, then the other."""
+    if one.side is None:
+        return 0
+    leading = side_of("A", position) if first is None else first
+    return 1 if one.side == leading else 2
+
+
+def _speaker(one: Said, position: Position, kind: Kind) -> str:
+    return JUDGE if one.side is None else name_of(one.side, position, kind)
+
+
+def latest(transcript: Transcript, side: Side) -> str | None:
+    """A side's last argument."""
+    texts: Sequence[str] = [one.text for one in transcript.said if one.side == side]
+    return texts[-1] if texts else None
