@@ -18,13 +18,24 @@ from typing import Literal, TypeVar
 from rldf_ray.models.base import seed_of
 from rldf_ray.protocols.judges.prompt import HELPER, Evaluation, Seat, segments
 from rldf_ray.protocols.judges.settings import JudgesSettings
-from rldf_ray.protocols.judges.verdict import Scores, parse_referee, parse_scores
+from rldf_ray.protocols.judges.verdict import (
+    Scores,
+    as_lines,
+    parse_referee,
+    parse_scores,
+    referee_schema,
+    score_schema,
+)
 from rldf_ray.protocols.judges.views import View
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import StudyTurn
 
 Mode = Literal["select", "conclude"]
 LETTERS = "ABCDEFGHI"
+CHARACTERS_A_TOKEN = 3
+"""Few, so that an evaluation of as many characters as are allowed ends within its tokens."""
+VERDICT_TOKENS = 40
+"""Left for what follows an evaluation in JSON."""
 T = TypeVar("T")
 
 
@@ -41,6 +52,11 @@ class Judgement:
     turn: StudyTurn
     scores: Scores | None
     chosen: str | None = None
+
+    @property
+    def text(self) -> str:
+        """As others are shown it."""
+        return as_lines(self.turn.text)
 
 
 @dataclass(frozen=True)
@@ -67,14 +83,14 @@ class Judging:
     async def debate(self, judge: str, critic: str) -> list[Judgement]:
         """The judge's verdict after every round; the last is final, and nobody votes."""
         rounds = [await self.single(judge)]
-        transcript = [Evaluation("Round 1: Judge", rounds[0].turn.text)]
+        transcript = [Evaluation("Round 1: Judge", rounds[0].text)]
         for number in range(1, self.settings.rounds + 1):
             place = f"{self.key}/{judge} v {critic}/{number}"
             seen = transcript[-1:] if self.settings.critic_view == "last_judge" else transcript
             attack = await self._say("critic", critic, seen, f"{place}/critic")
             transcript.append(Evaluation(f"Round {number}: Agent", attack.text))
             rounds.append(await self._scores("judge", judge, transcript, f"{place}/judge"))
-            text = rounds[-1].turn.text
+            text = rounds[-1].text
             transcript.append(Evaluation(f"Round {number + 1}: Judge", text))
         return rounds
 
@@ -87,7 +103,7 @@ class Judging:
         place = f"{self.key}/{judge} over {'+'.join(pool)}/{mode}"
         names = LETTERS if mode == "select" else "123456789"
         shown = [
-            Evaluation(f"Referee {name}", openings[member].turn.text)
+            Evaluation(f"Referee {name}", openings[member].text)
             for name, member in zip(names, order, strict=False)
         ]
         if mode == "conclude":
@@ -135,10 +151,10 @@ class Judging:
         """The first attempt that holds a verdict, else the last one, with what it holds."""
         turn = await say(place)
         for attempt in range(1, self.settings.reask + 1):
-            if parse(turn.text) is not None:
+            if parse(as_lines(turn.text)) is not None:
                 break
             turn = await say(f"{place}/again/{attempt}")
-        return turn, parse(turn.text)
+        return turn, parse(as_lines(turn.text))
 
     async def _say(
         self,
@@ -149,7 +165,15 @@ class Judging:
         names: Sequence[str] = (),
         history_is: str = "evaluations",
     ) -> StudyTurn:
-        prompt = segments(seat, self.view, history, names=names, history_is=history_is)
+        # The critic's text holds no verdict that is read.
+        as_json = self.settings.form == "json" and seat != "critic"
+        prompt = segments(
+            seat, self.view, history, names=names, history_is=history_is, json=as_json
+        )
+        schema = None
+        if as_json:
+            most = CHARACTERS_A_TOKEN * max(20, self.settings.max_tokens - VERDICT_TOKENS)
+            schema = referee_schema(most, names) if names else score_schema(most)
         return await self.seats.say(
             seat,
             model,
@@ -159,4 +183,5 @@ class Judging:
             max_tokens=self.settings.max_tokens,
             temperature=self.settings.temperature,
             documents=prompt.documents,
+            json_schema=schema,
         )

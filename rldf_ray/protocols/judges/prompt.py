@@ -49,6 +49,7 @@ def segments(
     *,
     names: Sequence[str] = (),
     history_is: str = "evaluations",
+    json: bool = False,
 ) -> Segments:
     """The prompt of a seat about a view.
 
@@ -56,6 +57,7 @@ def segments(
         history: what this seat may see of what was said, in order.
         names: of the referees that `select` chooses among.
         history_is: what a judge's history is called.
+        json: the verdict is to be JSON.
     """
     crowd = view.bandwagon
     suffix = render(
@@ -63,6 +65,7 @@ def segments(
         history=history,
         history_is=history_is,
         names=names,
+        json=json,
         crowd=_line(crowd, "system_head"),
         reasons_first=_reasons_first(seat) if view.reasons_first else None,
     )

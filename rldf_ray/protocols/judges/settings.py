@@ -72,6 +72,12 @@ class JudgesSettings(Section):
     )
     bandwagon: BandwagonSection = Field(default_factory=BandwagonSection)
     verbosity: VerbositySection = Field(default_factory=VerbositySection)
+    form: Literal["lines", "json"] = described(
+        "lines",
+        "how judges write verdicts: as last lines of a free text, or as JSON by guided decoding, "
+        "evaluation first, for models that do not keep to lines",
+        source="METHOD-judges 12.4",
+    )
     temperature: float = described(0.01, "of everybody", source="paper", ge=0)
     max_tokens: int = described(512, "longest evaluation", unit="tokens", ge=16)
     reask: int = described(1, "times that a text without a verdict is asked for again", ge=0)

@@ -146,7 +146,7 @@ def _outcome(
     item: str, shown: Shown, system: Mapping[str, Any], number: int, judgement: Judgement
 ) -> dict[str, Any]:
     scores, view = judgement.scores, shown.view
-    loose = parse_scores_loosely(judgement.turn.text)
+    loose = parse_scores_loosely(judgement.text)
     pushed = 2 if shown.condition == "verbosity" else None
     if view.bandwagon is not None:
         pushed = int(view.candidate(view.bandwagon.label))

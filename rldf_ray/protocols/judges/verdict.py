@@ -5,10 +5,11 @@ A text that does not parse is invalid. It is never a tie, and never what an earl
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Winner = Literal[1, 2, "tie"]
 LOWEST, HIGHEST = 1.0, 10.0
@@ -63,6 +64,47 @@ def parse_scores(text: str) -> Scores | None:
     if len(scores) < 2 or not all(LOWEST <= s <= HIGHEST for s in scores.values()):
         return None
     return Scores(scores["1"], scores["2"])
+
+
+def score_schema(characters: int) -> dict[str, Any]:
+    """The JSON schema of an evaluation with its scores.
+
+    Args:
+        characters: of the evaluation at most, so that the scores come before the text is cut off.
+    """
+    score = {"type": "integer", "enum": list(range(int(LOWEST), int(HIGHEST) + 1))}
+    return _schema(characters, {"score_1": score, "score_2": score})
+
+
+def referee_schema(characters: int, names: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of an evaluation that names the best of `names`."""
+    return _schema(characters, {"best": {"type": "string", "enum": list(names)}})
+
+
+def _schema(characters: int, verdict: dict[str, Any]) -> dict[str, Any]:
+    evaluation = {"type": "string", "minLength": 1, "maxLength": characters}
+    return {
+        "type": "object",
+        "properties": {"evaluation": evaluation, **verdict},
+        "required": ["evaluation", *verdict],
+        "additionalProperties": False,
+    }
+
+
+def as_lines(text: str) -> str:
+    """A verdict in JSON as the text with last lines that others are shown, and that is parsed.
+
+    What is no such JSON stays as it is, and is then no verdict either.
+    """
+    try:
+        given = json.loads(text)
+        evaluation = str(given["evaluation"]).strip()
+        if "best" in given:
+            return f"{evaluation}\nThe best referee is: {given['best']}"
+        scores = (f"The score of Assistant {k}: {given[f'score_{k}']}" for k in (1, 2))
+        return "\n".join((evaluation, *scores))
+    except (ValueError, TypeError, KeyError):
+        return text
 
 
 def parse_referee(text: str, names: Sequence[str]) -> str | None:

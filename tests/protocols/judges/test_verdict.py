@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from rldf_ray.protocols.judges.verdict import (
     Scores,
+    as_lines,
     parse_referee,
     parse_scores,
     parse_scores_loosely,
+    referee_schema,
+    score_schema,
 )
 
 LAST = "The score of Assistant 1: {}\nThe score of Assistant 2: {}"
@@ -106,3 +109,21 @@ def test_what_stands_before_the_last_lines_does_not_matter(one: int, two: int, t
 )
 def test_a_referee_is_named_or_it_is_none(text: str, expected: str | None) -> None:
     assert parse_referee(text, "ABC") == expected
+
+
+def test_a_verdict_in_json_is_shown_and_read_as_lines() -> None:
+    text = as_lines('{"evaluation": "Fine.", "score_1": 7, "score_2": 4}')
+    assert text == "Fine.\nThe score of Assistant 1: 7\nThe score of Assistant 2: 4"
+    assert parse_scores(text) == Scores(7, 4)
+    assert parse_referee(as_lines('{"evaluation": "x", "best": "B"}'), "AB") == "B"
+    for broken in ('{"evaluation": "Fine.", "score_1": 7', "[]", "7", '{"score_1": 7}', "Fine."):
+        assert as_lines(broken) == broken
+        assert parse_scores(as_lines(broken)) is None
+
+
+def test_scores_in_json_come_after_the_evaluation_and_are_whole_numbers() -> None:
+    schema = score_schema(120)
+    assert list(schema["properties"]) == schema["required"] == ["evaluation", "score_1", "score_2"]
+    assert schema["properties"]["score_1"]["enum"] == list(range(1, 11))
+    assert schema["properties"]["evaluation"]["maxLength"] == 120
+    assert referee_schema(120, "AB")["properties"]["best"]["enum"] == ["A", "B"]
