@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 
+from rldf_ray.errors import UserError
 from rldf_ray.protocols.evince.arms import stances
 from rldf_ray.protocols.evince.baselines import answer
 from rldf_ray.protocols.evince.decision import decide
@@ -25,6 +26,10 @@ from serve.guard import Caller
 from serve.served_model import ServedChatModel
 from serve.service import Service
 from serve.unfolding import Tell
+
+
+class NoLabelError(UserError):
+    """A dialogue came to no label."""
 
 
 def checked(body: EvinceBody, service: Service) -> EvinceSettings:
@@ -88,8 +93,7 @@ async def _hold(
         own = await answer(seats, text, scale, settings, 1, settings.temperature)
         given = None if own.distribution is None else scale.label_of(own.distribution)
     if given is None:
-        tell("error", {"message": "the model names no label to defend; give one"})
-        return
+        raise NoLabelError("the model names no label to defend; give one")
     tell("dialogue", {"labels": scale.names, "given": given, "model": model})
 
     def turn(side: Side, number: int, spoken: Spoken) -> None:
@@ -127,7 +131,6 @@ async def _hold(
         on_round=measured,
     ).hold()
     if dispute.status == "failed":
-        tell("error", {"message": f"the dialogue failed: {dispute.failure}"})
-        return
+        raise NoLabelError(f"the dialogue failed: {dispute.failure}")
     decision = decide(dispute.rounds, dispute.status, {}, settings.crit, scale)
     tell("decision", {"status": dispute.status, **asdict(decision)})

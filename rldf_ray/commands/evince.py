@@ -111,6 +111,8 @@ def _replayed(results: Results) -> list[dict[str, Any]]:
         settings = arm_settings(results.settings, arm)
         found = replayed(trace_of(rounds), settings.steering, settings.stop, results.scale)
         held = results.outcomes[arm][item_id]
+        if held["status"] == "failed":
+            continue
         rows.append(
             {
                 "item_id": item_id,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from rldf_ray.models.agent import Agent, Choice
 from rldf_ray.models.base import ChatModel, Completion, Message, seed_of
@@ -13,6 +13,7 @@ from rldf_ray.protocols.study import StudyTurn, turn_of
 from rldf_ray.storage.digest import digest
 
 Prompt = str | Sequence[Message]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +46,20 @@ class Seats:
         temperature: float,
         json_schema: dict[str, object] | None = None,
         documents: Sequence[str] = (),
+        seed_place: str | None = None,
     ) -> StudyTurn:
         """What the model `name` says to a seat's prompt.
 
         Args:
             place: ends the address; what several ask at one address is asked once.
+            seed_place: what the seed belongs to where requests of several addresses share one;
+                by default the address.
 
         Raises:
             ModelError: it could not answer.
         """
         address = f"{self.item}/{place}"
+        seed = seed_of(self.seed, f"{self.item}/{seed_place or place}")
 
         async def said() -> StudyTurn:
             completion = await self._agent(name, system).say(
@@ -65,8 +70,9 @@ class Seats:
                 affinity=self.affinity or self.item,
                 json_schema=json_schema,
                 documents=documents,
+                seed=seed,
             )
-            return self._keep(completion, seat, name, address, system, prompt)
+            return self._keep(completion, seat, name, address, system, prompt, seed)
 
         turn: StudyTurn = await self._once(address, said)
         return turn
@@ -174,6 +180,7 @@ class Seats:
         address: str,
         system: str,
         prompt: Prompt,
+        seed: int | None = None,
     ) -> StudyTurn:
         said = [prompt] if isinstance(prompt, str) else [message.content for message in prompt]
         turn = turn_of(
@@ -182,8 +189,20 @@ class Seats:
             address=address,
             seat=seat,
             speaker=name,
-            seed=seed_of(self.seed, address),
+            seed=seed_of(self.seed, address) if seed is None else seed,
             prompt_digest=digest(system, *said),
         )
         self.turns.append(turn)
         return turn
+
+
+async def all_of(*several: Awaitable[T]) -> list[T]:
+    """The results of all, each waited for to its end; then the first failure, if there is one.
+
+    So what a failure leaves behind does not depend on what was quicker.
+    """
+    results = await asyncio.gather(*several, return_exceptions=True)
+    for one in results:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in results if not isinstance(one, BaseException)]

@@ -33,6 +33,10 @@ def read_rows(
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RowsError(f"{file}: byte {error.start} is not UTF-8; save it as UTF-8") from None
+    head = text.partition("\n")[0]
+    if delimiter == "," and "," not in head and ";" in head:
+        # As spreadsheets save CSV where the comma is the decimal sign.
+        delimiter = ";"
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     lacking = [name for name in needed if name not in (reader.fieldnames or ())]
     if lacking:

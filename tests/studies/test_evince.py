@@ -128,9 +128,30 @@ def test_decisions_come_in_without_a_call_and_twice_is_once(out: Path) -> None:
     assert (out / "remediation.html").read_bytes() == before["remediation.html"]
     decided = pq.read_table(out / "data/decisions.parquet").to_pylist()
     assert [(row["item_id"], row["final"]) for row in decided] == [
-        ("t0", ["negative"]),
+        ("t0", ["negative", "neutral"]),
         ("t1", ["neutral"]),
     ]
+
+
+def test_a_sheet_that_somebody_fills_in_is_never_written_over(out: Path) -> None:
+    path = out / "review.csv"
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    rows[2] |= {"decision": "keep", "person": "eve"}
+
+    def write() -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+    write()
+    half = path.read_bytes()
+    run_study("evince", load_study("evince", str(out / "plan.yaml")), out, Progress())
+    assert path.read_bytes() == half
+    rldf("evince", "decide", out, path)
+    # Taken in, it is written anew, with what was decided in it.
+    again = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    assert (again[2]["decision"], again[2]["person"]) == ("keep", "eve")
 
 
 def test_a_wrong_sheet_changes_nothing(out: Path) -> None:
@@ -153,7 +174,7 @@ def test_a_replay_stops_and_steers_on_paper(out: Path) -> None:
     other = json.loads(
         rldf("evince", "replay", out, "--json", "--set", "settings.steering.controller=decay")
     )
-    assert other[0]["levels"] == pytest.approx([0.9, 0.75, 0.625])
+    assert other[0]["levels"] == pytest.approx([0.9, 0.75, 0.3])
     assert "28 agreed -> agreed" in rldf("evince", "replay", out)
     schedule = next(row for row in rows if row["arm"] == "schedule")
     assert schedule["levels"] == [0.9, 0.7, 0.3]

@@ -26,14 +26,15 @@ class Agreement:
     Attributes:
         kappa: Cohen's, with squared steps as weights; None where both only ever use one label.
         apart: mean absolute difference, in steps.
-        signed: mean difference in steps, the first rater's less the other's.
+        signed: mean difference in steps, the first rater's less the other's; None of labels
+            without an order.
         same: share of equal labels.
     """
 
     n: int
     kappa: Estimate | None
     apart: Estimate
-    signed: Estimate
+    signed: Estimate | None
     same: Estimate
 
 
@@ -62,7 +63,7 @@ def agreement(
         n=len(pairs),
         kappa=table_estimate(pairs, texts, scale, lambda table: weighted_kappa(table, scale), seed),
         apart=apart,
-        signed=moved,
+        signed=None if scale.nominal else moved,
         same=equal,
     )
 

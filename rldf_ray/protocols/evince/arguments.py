@@ -58,7 +58,8 @@ class ReasonScores:
 
 def _share(score: float) -> float:
     """A score from 1 to 10 as one from 0 to 1."""
-    return (score - 1) / (HIGHEST - 1)
+    # Expected values are sums, and may lie a rounding error outside.
+    return min(1.0, max(0.0, (score - 1) / (HIGHEST - 1)))
 
 
 def own_quality(argument: Argument, scores: ReasonScores) -> float:

@@ -9,7 +9,6 @@ A baseline is a request of its own, never part of a dialogue (METHOD-evince 5, c
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from rldf_ray.protocols.evince.prompt import HELPER, TEXT, render
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.evince.turn import TurnError, one_shot_schema, parse_percentages
-from rldf_ray.protocols.seats import Seats
+from rldf_ray.protocols.seats import Seats, all_of
 
 MOST = 32
 """Answers of self-consistency at most."""
@@ -73,7 +72,9 @@ async def answer(
         )
     except TurnError:
         distribution = None
-    return Answer(distribution, turn.generated_tokens)
+    begins = f"{seats.item}/{place}"
+    spent = sum(t.generated_tokens for t in seats.turns if t.address.startswith(begins))
+    return Answer(distribution, spent)
 
 
 async def answers(
@@ -85,7 +86,7 @@ async def answers(
     temperature: float,
 ) -> list[Answer]:
     """The answers of these numbers."""
-    return await asyncio.gather(
+    return await all_of(
         *(answer(seats, text, scale, settings, number, temperature) for number in numbers)
     )
 

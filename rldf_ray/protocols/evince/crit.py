@@ -5,7 +5,6 @@ The judge is shown the text, a claim and a reason; neither who spoke nor anybody
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ from rldf_ray.protocols.evince.arguments import (
 from rldf_ray.protocols.evince.prompt import render
 from rldf_ray.protocols.evince.settings import CritSection
 from rldf_ray.protocols.evince.trace import OTHER, Side
-from rldf_ray.protocols.seats import Seats
+from rldf_ray.protocols.seats import Seats, all_of
 from rldf_ray.storage.digest import digest
 
 SCORES = tuple(str(score) for score in range(1, HIGHEST + 1))
@@ -72,7 +71,7 @@ class Critic:
             ModelError: it could not answer.
         """
         if self.settings.form == "rubric":
-            a, b = await asyncio.gather(
+            a, b = await all_of(
                 self._rubric(arguments["A"], claims["A"]), self._rubric(arguments["B"], claims["B"])
             )
             return Rated(crit={"A": a, "B": b}, scores={})
@@ -81,13 +80,13 @@ class Critic:
             for side, other in OTHER.items()
             for argument in arguments[side]
         ]
-        rated = await asyncio.gather(*(self._scores(*pair) for pair in pairs))
+        rated = await all_of(*(self._scores(*pair) for pair in pairs))
         scores = {pair[0].argument_id: one for pair, one in zip(pairs, rated, strict=True)}
         return Rated(crit=quality(arguments, scores), scores=scores)
 
     async def _scores(self, argument: Argument, claim: str, others: str) -> ReasonScores:
         """The five scores of an argument; they share a prefix, so each costs a few tokens."""
-        validity, credibility, relevance, rival_validity, rival_credibility = await asyncio.gather(
+        validity, credibility, relevance, rival_validity, rival_credibility = await all_of(
             self._score(argument, claim, "validity", True),
             self._score(argument, claim, "credibility", True),
             self._score(argument, claim, "relevance", True),
@@ -112,7 +111,7 @@ class Critic:
             render("rubric_score", arguments=arguments, label=claim, what=what)
             for what in ("validity", "credibility", "relevance")
         ]
-        judged = await asyncio.gather(*(self._sampled(prompt) for prompt in asked))
+        judged = await all_of(*(self._sampled(prompt) for prompt in asked))
         scores = [score for several in judged for score in several]
         return sum((score - 1) / (HIGHEST - 1) for score in scores) / len(scores)
 

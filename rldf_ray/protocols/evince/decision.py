@@ -32,14 +32,14 @@ class Decision:
     Attributes:
         distributions: of the mixture, one for each thing that is rated.
         label: of the first.
-        mean_position: of the first, in steps.
+        mean_position: of the first, in steps; None of labels without an order.
         weight_a, weight_b: of each side in the mixture; they sum to 1.
         review: why a person has to look at it, none where nobody has.
     """
 
     distributions: tuple[Distribution, ...]
     label: str
-    mean_position: float
+    mean_position: float | None
     weight_a: float
     weight_b: float
     review: tuple[ReviewReason, ...]
@@ -54,12 +54,18 @@ def weights(trace: Trace, of: Literal["last", "mean"]) -> tuple[float, float]:
 
 
 def decide(
-    trace: Trace, status: Status, given: Mapping[str, str], crit: CritSection, scale: LabelScale
+    trace: Trace,
+    status: Status,
+    given: Mapping[str, str],
+    crit: CritSection,
+    scale: LabelScale,
+    flagged: bool = False,
 ) -> Decision:
     """The decision after the last round of `trace`.
 
     Args:
         given: labels that the text came with, by whom.
+        flagged: an argument of the last round is weak, or quotes what is not there.
     """
     w_a, w_b = weights(trace, crit.weights)
     last = trace[-1]
@@ -71,10 +77,10 @@ def decide(
     return Decision(
         distributions=mixed,
         label=label,
-        mean_position=scale.mean_position(mixed[0]),
+        mean_position=None if scale.nominal else scale.mean_position(mixed[0]),
         weight_a=w_a,
         weight_b=w_b,
-        review=tuple(_reasons(trace, status, given, crit, scale, mixed[0], label)),
+        review=tuple(_reasons(trace, status, given, crit, scale, mixed[0], label, flagged)),
     )
 
 
@@ -86,12 +92,14 @@ def _reasons(
     scale: LabelScale,
     mixture: Distribution,
     label: str,
+    flagged: bool,
 ) -> list[ReviewReason]:
     reasons: list[ReviewReason] = []
     if status in ("no progress", "max rounds"):
         reasons.append("not converged")
     last = trace[-1]
-    if any(score is not None and score < crit.weak for score in (last.crit_a, last.crit_b)):
+    scores = [score for score in (last.crit_a, last.crit_b) if score is not None]
+    if flagged or any(score < crit.weak for score in scores):
         reasons.append("weak arguments")
     if len(trace) > 1 and _unstable(trace[-2], last):
         reasons.append("CRIT unstable")

@@ -9,7 +9,6 @@ A turn that fails twice ends the dialogue as failed; nothing is put in its place
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.evince.steering import Status, first_level, next_level, stopped
 from rldf_ray.protocols.evince.trace import OTHER, Round, Side
 from rldf_ray.protocols.evince.turn import SaidTurn, TurnError, parse_turn, turn_schema
-from rldf_ray.protocols.seats import Seats
+from rldf_ray.protocols.seats import Seats, all_of
 
 DUALITY_BITS = 0.3
 DUALITY_STEPS = 0.25
@@ -137,9 +136,7 @@ class Dialogue:
         """Both sides' turns of the next round."""
         number = len(self._rounds) + 1
         if self.settings.order == "simultaneous":
-            turns = await asyncio.gather(
-                self._turn("A", number, level), self._turn("B", number, level)
-            )
+            turns = await all_of(self._turn("A", number, level), self._turn("B", number, level))
             self._keep("A", number, turns[0])
             self._keep("B", number, turns[1])
             return
@@ -161,7 +158,11 @@ class Dialogue:
             )
             if self._dual or attempt == tries:
                 break
-            spoken = await self._turn("B", 1, level, f"/dual {attempt + 1}")
+            try:
+                spoken = await self._turn("B", 1, level, f"/dual {attempt + 1}")
+            except TurnError:
+                # The turn before is whole, and the dialogue goes on from it (choice 9).
+                break
         return spoken
 
     def _keep(self, side: Side, number: int, spoken: Spoken) -> None:
@@ -222,6 +223,8 @@ class Dialogue:
             system=HELPER,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature if first is None else first,
+            # The same in all arms, which are held against each other.
+            seed_place=f"{side}{number}{place.partition(f'/{side}{number}')[2]}",
             json_schema=turn_schema(self.scale, others, names, settings.max_arguments),
         )
         said = parse_turn(
@@ -232,6 +235,7 @@ class Dialogue:
             source=self.source,
             others=others,
             rated=names,
+            most=settings.max_arguments,
         )
         if settings.distribution == "said":
             return Spoken(said=said, distributions=said.distributions())
@@ -255,9 +259,7 @@ class Dialogue:
             metrics(one, other, self.scale)
             for one, other in zip(a.distributions, b.distributions, strict=True)
         ]
-        rating, (repeated_a, repeated_b) = await asyncio.gather(
-            self._rated(a, b), self._repeated(number)
-        )
+        rating, (repeated_a, repeated_b) = await all_of(self._rated(a, b), self._repeated(number))
         return Round(
             level=level,
             a=a.distributions,
@@ -302,7 +304,7 @@ class Dialogue:
         if self.settings.repeated == "text":
             a, b = (shared_words(before, now) for before, now in pairs)
         else:
-            a, b = await asyncio.gather(*(self._critic.repeated(*pair) for pair in pairs))
+            a, b = await all_of(*(self._critic.repeated(*pair) for pair in pairs))
         return a, b
 
 

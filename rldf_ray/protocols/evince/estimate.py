@@ -31,7 +31,8 @@ def estimate(items: Sequence[EvinceItem], settings: EvinceSettings) -> list[Esti
         prompt[model] += times * (texts + extra * number)
         generated[model] += times * written * number
 
-    labels = {"said": 0, "token": 1, "sampled": settings.samples}[settings.distribution]
+    rated = 1 if settings.rates == "item" else 2
+    labels = rated * {"said": 0, "token": 1, "sampled": settings.samples}[settings.distribution]
     said, most = settings.max_tokens, settings.max_arguments
     for place in range(settings.stop.max_rounds):
         for model, heard in ((settings.a, 2 * place), (settings.b, 2 * place + 1)):
@@ -43,6 +44,8 @@ def estimate(items: Sequence[EvinceItem], settings: EvinceSettings) -> list[Esti
             ask(settings.judge, 6 * settings.crit.judges * arms, most * ARGUMENT, 2)
         if settings.repeated == "judge" and place:
             ask(settings.judge, 2 * arms, 2 * most * ARGUMENT, 2)
+    if settings.given == "none" or any(not item.given for item in items):
+        ask(settings.a, 1 + labels, 0, said)
     if settings.remediation:
         ask(settings.a, 1, 2 * settings.stop.max_rounds * said, said)
     answers = {"one_shot": 1, "mean_of_two": 2, "self_consistency": MOST}

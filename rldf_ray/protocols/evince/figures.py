@@ -144,6 +144,7 @@ def course_figure(results: Results) -> StudyFigure | None:
 
     return StudyFigure(
         name="course",
-        title="Metrics by round, mean of the dialogues that reached it (form of Figure 4)",
+        title="Metrics by round, mean of the dialogues that reached it (form of Figure 4); "
+        "coupling NMI says no more than how far the two distributions overlap",
         draw=draw,
     )

@@ -63,7 +63,10 @@ def results_of(
 def write_for_people(folder: RunFolder, results: Results, title: str) -> None:
     """The sheets and the remediation report, with the decisions that are there."""
     decisions = decisions_in(folder)
-    folder.write_text("review.csv", review.sheet_text(review.sheet_rows(results)))
+    # A sheet with something in it that nobody has taken in yet is somebody's work.
+    sheet = folder.path("review.csv")
+    if not (sheet.exists() and review.has_more(sheet, decisions)):
+        folder.write_text("review.csv", review.sheet_text(review.sheet_rows(results, decisions)))
     folder.write_text("review.html", sheet_page(results, title))
     found = entries(results, decisions)
     folder.write_text("remediation.html", remediation_page(results, found, title))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-_SENTENCE_END = re.compile(r"(?<=[.!?\"”])\s+|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?\"”])\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 
 ITEM_SCHEMA = pa.schema(
     [
@@ -56,13 +56,19 @@ class EvinceItem:
     def address(self) -> str:
         return self.item_id
 
+    @property
+    def source_text(self) -> str:
+        """What may be quoted: the title and the text, as both are shown."""
+        return f"{self.title}\n\n{self.text}" if self.title else self.text
+
 
 def cut(item: EvinceItem, most: int) -> EvinceItem:
     """The item with its text cut at the last sentence that ends within `most` characters."""
     if len(item.text) <= most:
         return item
-    ends = [match.start() for match in _SENTENCE_END.finditer(item.text, 0, most + 1)]
-    kept = item.text[: ends[-1] if ends else most].rstrip()
+    text = item.text.lstrip()
+    ends = [match.start() for match in _SENTENCE_END.finditer(text, 1, most + 1)]
+    kept = text[: ends[-1] if ends else most].rstrip()
     return replace(item, text=kept, truncated=True)
 
 

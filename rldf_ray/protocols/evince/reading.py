@@ -56,6 +56,11 @@ def read_items(settings: EvinceSettings, seed: int) -> list[EvinceItem]:
     if not items:
         raise ItemsError(f"{file} holds no text for settings.targets={list(settings.targets)}")
     _check(file, items, scale)
+    if scale.has_target and any(not item.target for item in items):
+        raise ItemsError(
+            f"the scale {scale.name!r} asks about a target, and {file} has texts without one: give "
+            "settings.targets, or `target` in each"
+        )
     chosen = _sample(items, settings.items, seed)
     return [cut(item, settings.text_tokens * CHARACTERS_A_TOKEN) for item in chosen]
 

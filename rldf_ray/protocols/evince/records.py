@@ -231,3 +231,14 @@ def scores_of(row: Row) -> ReasonScores | None:
     if any(row[name] is None for name in SCORES):
         return None
     return ReasonScores(**{name: row[name] for name in SCORES})
+
+
+def any_flagged(dispute: Dispute, weak: float) -> bool:
+    """Whether an argument of the last round is one that a moderator looks at."""
+    last = len(dispute.rounds)
+    return any(
+        flags(argument, dispute.scores.get(argument.argument_id), weak)
+        for (_, number), spoken in dispute.turns.items()
+        if number == last
+        for argument in spoken.said.arguments
+    )

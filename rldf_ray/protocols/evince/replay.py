@@ -58,13 +58,15 @@ def without(trace: Trace, rows: Iterable[Row], rejected: Collection[str]) -> lis
         return list(trace)
     by_round: dict[int, dict[Side, list[Argument]]] = {}
     scores: dict[str, ReasonScores] = {}
+    rated = False
     for row in rows:
         argument, scored = argument_of(row), scores_of(row)
+        rated = rated or scored is not None
         if scored is None or argument.argument_id in rejected:
             continue
         by_round.setdefault(argument.round, {"A": [], "B": []})[argument.side].append(argument)
         scores[argument.argument_id] = scored
-    if not scores:
+    if not rated:
         # A rubric rates whole turns: nothing is known of single arguments.
         return list(trace)
     return [
@@ -92,4 +94,10 @@ def decided_again(
     scale: LabelScale,
 ) -> Decision:
     """The decision of a dialogue without the rejected arguments."""
-    return decide(without(trace, rows, rejected), status, given, crit, scale)
+    every = list(rows)
+    last = max((row["round"] for row in every), default=0)
+    flagged = any(
+        row["flags"] and row["argument_id"] not in rejected and row["round"] == last
+        for row in every
+    )
+    return decide(without(trace, every, rejected), status, given, crit, scale, flagged)

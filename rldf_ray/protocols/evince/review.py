@@ -16,14 +16,14 @@ from typing import Any, Literal, cast, get_args
 import pyarrow as pa
 
 from rldf_ray.errors import UserError
-from rldf_ray.protocols.evince.records import Row, trace_of
+from rldf_ray.protocols.evince.records import Row, scores_of, trace_of
 from rldf_ray.protocols.evince.remediation import loaded
 from rldf_ray.protocols.evince.replay import decided_again
 from rldf_ray.protocols.evince.results import Results
 from rldf_ray.storage.csv_cells import from_cell, text_cell
 from rldf_ray.storage.table_rows import read_rows
 
-Choice = Literal["", "keep", "change", "show both"]
+Choice = Literal["", "keep", "change", "show both", "withdraw"]
 BLANK = ("decision", "change_to", "reject", "person", "date", "reason")
 """Columns that a person fills in."""
 COLUMNS = (
@@ -76,11 +76,15 @@ class Filled:
         return not (self.decision or self.change_to or self.reject)
 
 
-def sheet_rows(results: Results, every: bool = False) -> Iterator[dict[str, str]]:
+def sheet_rows(
+    results: Results, decisions: Iterable[Mapping[str, Any]] = (), every: bool = False
+) -> Iterator[dict[str, str]]:
     """The rows of a sheet: items that a person has to look at, or all.
 
-    The six columns that a person fills in are empty.
+    Args:
+        decisions: what was decided already; the other rows' six columns are empty.
     """
+    decided = {row["item_id"]: row for row in decisions}
     for item_id, row in results.outcomes.get("main", {}).items():
         if not (row["review"] or every):
             continue
@@ -96,8 +100,33 @@ def sheet_rows(results: Results, every: bool = False) -> Iterator[dict[str, str]
             "proposed": case.get("action", ""),
             "proposal": case.get("proposal", ""),
             "arguments": "\n".join(map(_line, results.arguments.get((item_id, "main"), ()))),
-            **dict.fromkeys(BLANK, ""),
+            **_filled_in(decided.get(item_id)),
         }
+
+
+def _filled_in(decision: Mapping[str, Any] | None) -> dict[str, str]:
+    """The columns that a person fills in, as somebody did, or empty."""
+    if decision is None:
+        return dict.fromkeys(BLANK, "")
+    return {**{name: decision[name] for name in BLANK}, "reject": " ".join(decision["reject"])}
+
+
+def has_more(path: Path, decisions: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a sheet has something filled in that is not among the decisions.
+
+    What cannot be read counts as filled in: it is somebody's.
+    """
+    known = {row["item_id"]: _filled_in(row) for row in decisions}
+    try:
+        rows = [cells for _, cells in read_rows(path, ["item_id", *BLANK])]
+    except UserError:
+        return True
+    return any(
+        any(cells[name].strip() for name in BLANK)
+        and known.get(from_cell(cells["item_id"]))
+        != {name: from_cell(cells[name].strip()) for name in BLANK}
+        for cells in rows
+    )
 
 
 def _line(row: Row) -> str:
@@ -142,11 +171,11 @@ def _filled(path: Path, number: int, cells: Mapping[str, str]) -> Filled:
     return Filled(
         item_id=from_cell(cells["item_id"]),
         decision=cast(Choice, decision),
-        change_to=cells["change_to"].strip(),
+        change_to=from_cell(cells["change_to"].strip()),
         reject=tuple(cells["reject"].replace(",", " ").replace(";", " ").split()),
-        person=cells["person"].strip(),
-        date=cells["date"].strip(),
-        reason=cells["reason"].strip(),
+        person=from_cell(cells["person"].strip()),
+        date=from_cell(cells["date"].strip()),
+        reason=from_cell(cells["reason"].strip()),
     )
 
 
@@ -162,6 +191,14 @@ def _check(path: Path, number: int, one: Filled, results: Results) -> None:
         raise SheetError(f"{where}: change_to is given, but decision is not change")
     if one.decision == "keep" and not results.items[one.item_id].given:
         raise SheetError(f"{where}: decision is keep, but the text came without a label")
+    row = results.outcomes["main"][one.item_id]
+    if one.decision == "change" and not one.change_to and row["label"] is None:
+        raise SheetError(f"{where}: decision is change; say to what, as the dialogue has no label")
+    arguments = results.arguments.get((one.item_id, "main"), ())
+    if one.reject and not any(scores_of(argument) for argument in arguments):
+        raise SheetError(
+            f"{where}: reject changes nothing, as no argument was rated by itself (crit.form)"
+        )
     made = {row["argument_id"] for row in results.arguments.get((one.item_id, "main"), ())}
     unknown = [argument for argument in one.reject if argument not in made]
     if unknown:
@@ -193,9 +230,10 @@ def _decided(one: Filled, results: Results) -> dict[str, Any]:
     given = list(item.given.values())
     final = {
         "": [label_again],
-        "keep": given[:1],
+        "keep": given,
         "change": [one.change_to or label_again],
-        "show both": [*given[:1], label_again],
+        "show both": [*given, label_again],
+        "withdraw": [],
     }[one.decision]
     return {
         **asdict(one),
@@ -211,4 +249,5 @@ def merged(
 ) -> list[Mapping[str, Any]]:
     """Decisions of several sheets, one an item, the latest; in the items' order."""
     by_item = {row["item_id"]: row for rows in (before, now) for row in rows}
-    return [by_item[item] for item in order if item in by_item]
+    kept = (by_item[item] for item in order if item in by_item)
+    return [row for row in kept if row["decision"] != "withdraw"]

@@ -132,6 +132,12 @@ class LabelScale:
         )
         return self.names[ranked[0][1]]
 
+    @property
+    def has_target(self) -> bool:
+        """Whether question or labels speak of the item's target."""
+        texts = (self.question, *(label.meaning for label in self.labels))
+        return any("{target}" in text for text in texts)
+
     def asked(self, target: str) -> str:
         """The question about a text with this target."""
         return self.question.replace("{target}", target)

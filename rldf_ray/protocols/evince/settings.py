@@ -146,6 +146,10 @@ class EvinceSettings(Section):
             raise ValueError("arms lack 'main', which all others are held against")
         if self.rates == "positions" and not all(self.positions):
             raise ValueError("rates: positions needs both `positions`")
+        if self.rates == "positions" and {"swapped", "same_stance"} & set(self.arms):
+            raise ValueError("rates: positions has no stances for arms swapped and same_stance")
+        if self.order == "simultaneous" and (self.initial == "duality" or "duality" in self.arms):
+            raise ValueError("duality needs order: strict, as B is asked again after A")
         if self.crit.form == "off" and self.stop.crit is not None:
             raise ValueError("crit.form: off leaves nothing for stop.crit; set stop.crit to null")
         return self

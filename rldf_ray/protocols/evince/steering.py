@@ -22,6 +22,8 @@ PLATEAU_WD = 0.02
 PLATEAU_BITS = 0.005
 """A smaller change of JSD or KL is none."""
 STALE_STEP = 0.2
+REPEATED = 0.85
+"""From which on a side repeats itself, where `stop.repeated` is switched off."""
 DECAY = 1.2
 AGREED_WD = 1e-6
 
@@ -43,10 +45,11 @@ def next_level(trace: Trace, steering: Steering, stopping: Stopping, scale: Labe
     """The level of the round after `trace` (choice 10)."""
     last = trace[-1]
     level = _controlled(trace, steering, scale)
-    if steering.controller == "measured":
+    # The schedule's levels are given, whatever is measured.
+    if steering.controller != "schedule":
         if _still(trace, scale):
             level = min(level, 0.3)
-        if _stale(last, stopping.repeated):
+        if _stale(last, REPEATED if stopping.repeated is None else stopping.repeated):
             level = min(level, last.level - STALE_STEP)
     if not steering.may_rise:
         level = min(level, last.level)

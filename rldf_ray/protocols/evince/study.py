@@ -24,6 +24,7 @@ from rldf_ray.protocols.evince.records import (
     ARGUMENTS,
     OUTCOMES,
     ROUNDS,
+    any_flagged,
     argument_rows,
     decision_fields,
     round_rows,
@@ -81,9 +82,12 @@ class _Item:
         self._rows: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
 
     async def hold(self) -> Held:
-        labels = given_labels(self._item.given, self._settings) or await self._own_label()
-        if labels is None:
-            self._keep(self._failed("main", "A's model gave no label to defend"))
+        labels = given_labels(self._item.given, self._settings)
+        if not labels and self._settings.rates == "item":
+            labels = await self._own_label()
+        if not labels and self._settings.rates == "item":
+            for arm in self._settings.arms:
+                self._keep(self._failed(arm, "A's model gave no label to defend"))
         else:
             async with asyncio.TaskGroup() as group:
                 arms = [group.create_task(self._arm(arm, labels)) for arm in self._settings.arms]
@@ -97,12 +101,12 @@ class _Item:
     def _keep(self, row: Mapping[str, Any]) -> None:
         self._rows["outcomes"].append(row)
 
-    async def _own_label(self) -> tuple[str, ...] | None:
+    async def _own_label(self) -> tuple[str, ...]:
         """What A's model itself says of a text that came without a label (choice 33)."""
         (one,) = await self._answers(1, self._settings.temperature)
         self._own = [one]
         if one.distribution is None:
-            return None
+            return ()
         return (self._scale.label_of(one.distribution),)
 
     async def _arm(self, arm: Arm, labels: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
@@ -111,8 +115,8 @@ class _Item:
         dispute = await Dialogue(
             key=arm,
             text=self._text,
-            source=self._item.text,
-            stances=stances(labels, arm),
+            source=self._item.source_text,
+            stances=stances(labels or self._scale.names[:1], arm),
             scale=self._scale,
             settings=settings,
             seats=self._seats,
@@ -129,9 +133,17 @@ class _Item:
     ) -> dict[str, Any]:
         if dispute.status == "failed":
             failed = self._failed(arm, dispute.failure)
-            return {**failed, "rounds": len(dispute.rounds), "generated_tokens": spent}
+            of = {"rounds": len(dispute.rounds), "dual": dispute.dual, "generated_tokens": spent}
+            return {**failed, **of}
         given = self._item.given
-        decision = decide(dispute.rounds, dispute.status, given, settings.crit, self._scale)
+        decision = decide(
+            dispute.rounds,
+            dispute.status,
+            given,
+            settings.crit,
+            self._scale,
+            any_flagged(dispute, settings.crit.weak),
+        )
         case = None
         if settings.remediation and arm == "main":
             record = [
@@ -140,7 +152,7 @@ class _Item:
             ]
             ended = Ended(text=self._text, record=record, label=decision.label, given=given)
             case = await remediation(
-                self._seats, ended, self._item.text, settings, f"{arm}/remediation"
+                self._seats, ended, self._item.source_text, settings, f"{arm}/remediation"
             )
         return {
             **_empty(self._item.item_id, arm),
@@ -185,7 +197,8 @@ class _Item:
         if "mean_of_two" in wanted:
             self._answered("mean_of_two", two)
         if "self_consistency" in wanted:
-            number = at_equal_tokens(self._spent("main"), two[0].generated)
+            each = sum(one.generated for one in two) // len(two)
+            number = at_equal_tokens(self._spent("main"), each)
             more = await self._answers(number, warm, first=3)
             self._answered("self_consistency", [*two, *more][:number])
 
@@ -201,7 +214,9 @@ class _Item:
                 "status": "answer",
                 "distributions": [distribution],
                 "label": self._scale.label_of(distribution),
-                "mean_position": self._scale.mean_position(distribution),
+                "mean_position": None
+                if self._scale.nominal
+                else self._scale.mean_position(distribution),
             }
         self._keep(row)
 

@@ -114,7 +114,7 @@ def _cells(found: Agreement) -> list[str]:
 def differences_table(results: Results) -> StudyTable:
     """What the dialogue has over each baseline and arm: steps nearer to people, paired by item."""
     rows = []
-    for system in results.systems[1:]:
+    for system in (name for name in results.systems if name != "main"):
         for target in results.targets:
             nearer, changed = _nearer(results, system, target)
             cost = _cost(results, system)
@@ -272,8 +272,10 @@ def justifications_table(results: Results) -> StudyTable | None:
         if case is None:
             continue
         item = results.items[item_id]
-        labels = [row["label"], *(item.given.values())]
-        codes = ", ".join(f"{results.scale.code(label):g}" for label in labels)
+        labels = [row["label"], *(item.given.get(who) for who in results.people)]
+        codes = ", ".join(
+            "–" if label is None else f"{results.scale.code(label):g}" for label in labels
+        )
         rows.append([item_id, codes, case["action"], case["justification"]])
     if not rows:
         return None

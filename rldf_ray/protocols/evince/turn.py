@@ -134,6 +134,7 @@ def parse_turn(
     source: str,
     others: Sequence[str],
     rated: Sequence[str],
+    most: int,
 ) -> SaidTurn:
     """The turn that a text holds.
 
@@ -148,6 +149,8 @@ def parse_turn(
     except ValidationError as error:
         raise TurnError(problems_of(error)) from None
     _check_names(given, scale, others, rated)
+    if len(given.arguments) > most:
+        raise TurnError(f"has {len(given.arguments)} arguments; allowed: {most}")
     arguments = tuple(
         Argument(
             argument_id=f"{side}{round_}.{number}",
@@ -168,9 +171,17 @@ def parse_turn(
         said=_divided(percentages, scale) if whole else None,
         raw_sums=sums,
         arguments=arguments,
-        answers={one.of: one.reply for one in given.answers},
+        answers=_answers(given.answers),
         concedes=tuple(dict.fromkeys(given.concedes)),
     )
+
+
+def _answers(given: Sequence[_Answer]) -> dict[str, str]:
+    """Replies by the argument they answer; two to the same one are one reply."""
+    replies: dict[str, str] = {}
+    for one in given:
+        replies[one.of] = f"{replies[one.of]} {one.reply}" if one.of in replies else one.reply
+    return replies
 
 
 def _check_names(

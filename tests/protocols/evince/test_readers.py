@@ -34,7 +34,7 @@ def test_one_s_own_lines(tmp_path):
         {"text": "Two.", "given": {"ann": "positive", "ben": ""}, "target": "the mayor"},
         {"text": "Three."},
     )
-    one, two, three = read(path)
+    one, two, three = read(path, targets=["X"])
     assert (one.item_id, one.given, one.title) == ("a", {"given": "neutral"}, "T")
     assert (two.item_id, two.given, two.target) == ("texts-2", {"ann": "positive"}, "the mayor")
     assert three.given == {}
@@ -47,19 +47,41 @@ def test_every_text_once_for_each_target(tmp_path):
     assert [item.text_id for item in items] == ["a", "a", "b", "b"]
 
 
+def test_labels_of_several_targets_say_which_they_are_of(tmp_path):
+    rows = [
+        {"id": "a", "text": "x", "given": {"X": {"ann": "neutral"}, "Y": "positive"}},
+        {"id": "b", "text": "x", "given": None},
+    ]
+    found = read(lines(tmp_path / "t.jsonl", *rows), targets=["X", "Y"])
+    assert [item.given for item in found] == [{"ann": "neutral"}, {"given": "positive"}, {}, {}]
+    flat = lines(tmp_path / "f.jsonl", {"id": "a", "text": "x", "given": {"ann": "neutral"}})
+    with pytest.raises(UserError, match="line 1: `given` does not say toward whom"):
+        read(flat, targets=["X", "Y"])
+
+
+def test_a_scale_with_a_target_needs_one(tmp_path):
+    path = lines(tmp_path / "t.jsonl", {"id": "a", "text": "x"})
+    with pytest.raises(UserError, match=r"asks about a target, and .* has texts without one"):
+        read(path)
+    assert len(read(path, scale="biased")) == 1
+
+
 def test_one_s_own_table(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(
         b"\xef\xbb\xbfid,text,given,given:ben,note\r\n"
         b'a,"One, and\r\nmore.",neutral,positive,x\r\nb,Two.,,,\r\n'
     )
-    one, two = read(path)
+    one, two = read(path, targets=["X"])
     assert one.given == {"given": "neutral", "ben": "positive"}
     assert one.text == "One, and\r\nmore."
     assert two.given == {}
     zipped = tmp_path / "t.csv.gz"
     zipped.write_bytes(gzip.compress(path.read_bytes()))
-    assert [i.given for i in read(zipped)] == [one.given, {}]
+    assert [i.given for i in read(zipped, targets=["X"])] == [one.given, {}]
+    semicolons = tmp_path / "s.csv"
+    semicolons.write_text("id;text;given\na;One.;neutral\n", encoding="utf-8")
+    assert read(semicolons, targets=["X"])[0].given == {"given": "neutral"}
 
 
 @pytest.mark.parametrize(
@@ -110,6 +132,8 @@ def test_long_texts_are_cut_at_a_sentence_and_marked():
     short = cut(item, 25)
     assert (short.text, short.truncated) == ("One two. Three four!", True)
     assert cut(item, 100) is item
+    led = EvinceItem(item_id="a", text_id="a", text="\n" + "x" * 50)
+    assert cut(led, 10).text == "x" * 10
     endless = EvinceItem(item_id="a", text_id="a", text="x" * 50)
     assert cut(endless, 10).text == "x" * 10
 

@@ -72,7 +72,7 @@ def test_cells_that_a_spreadsheet_would_compute_are_made_text(results):
 @pytest.mark.parametrize(
     ("filled", "final"),
     [
-        ({"decision": "Keep"}, ["negative"]),
+        ({"decision": "Keep"}, ["negative", "neutral"]),
         ({"decision": "change"}, ["neutral"]),
         ({"decision": "change", "change_to": "weakly negative"}, ["weakly negative"]),
         ({"decision": "show  both"}, ["negative", "neutral"]),
@@ -103,7 +103,7 @@ def test_the_same_sheet_twice_changes_nothing_and_a_later_one_replaces(results, 
     later = review.merged(once, review.decide(review.read_sheet(path, results), results), order)
     assert [(row["item_id"], row["final"]) for row in later] == [
         (ITEM.item_id, ["neutral"]),
-        ("t3", ["negative"]),
+        ("t3", ["negative", "neutral"]),
     ]
 
 
@@ -123,6 +123,44 @@ def test_what_cannot_be_is_refused_with_its_line(results, tmp_path, item, filled
     with pytest.raises(UserError, match=words):
         review.read_sheet(path, results)
     with pytest.raises(UserError, match=r"s\.csv, line \d+"):
+        review.read_sheet(path, results)
+
+
+def test_without_any_argument_both_sides_weigh_half(results, tmp_path):
+    path = tmp_path / "s.csv"
+    made = [row["argument_id"] for row in results.arguments[ITEM.item_id, "main"]]
+    path.write_text(sheet(results, **{ITEM.item_id: {"reject": " ".join(made)}}), encoding="utf-8")
+    (row,) = review.decide(review.read_sheet(path, results), results)
+    assert row["distribution_again"] == pytest.approx((0, 0.1, 0.8, 0.1, 0))
+    last = results.rounds[ITEM.item_id, "main"][-1]
+    assert (last["a"][0], last["b"][0]) == ([0, 0.1, 0.8, 0.1, 0], [0, 0.1, 0.8, 0.1, 0])
+
+
+def test_a_decision_can_be_withdrawn(results, tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text(sheet(results, **{ITEM.item_id: {"decision": "keep"}}), encoding="utf-8")
+    once = review.merged(
+        [], review.decide(review.read_sheet(path, results), results), results.items
+    )
+    path.write_text(sheet(results, **{ITEM.item_id: {"decision": "withdraw"}}), encoding="utf-8")
+    now = review.decide(review.read_sheet(path, results), results)
+    assert review.merged(once, now, results.items) == []
+
+
+def test_a_label_that_a_spreadsheet_would_compute_comes_back(results, tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text(
+        sheet(results, **{ITEM.item_id: {"decision": "keep", "reason": "- not so"}}),
+        encoding="utf-8",
+    )
+    (one,) = review.read_sheet(path, results)
+    assert one.reason == "- not so"
+
+
+def test_a_failed_dialogue_cannot_be_changed_to_nothing(results, tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text(sheet(results, t3={"decision": "change"}), encoding="utf-8")
+    with pytest.raises(UserError, match="say to what, as the dialogue has no label"):
         review.read_sheet(path, results)
 
 
@@ -150,7 +188,7 @@ def test_the_report_and_its_table(results, tmp_path):
     assert "<polyline" in page
     table = remediation_table(found).to_pylist()
     assert [row["item_id"] for row in table] == list(results.items)
-    assert table[0]["final"] == ["negative"]
+    assert table[0]["final"] == ["negative", "neutral"]
     assert dict(table[0]["distances"]) == {"ann": 2.0, "ben": 0.0}
     assert json.loads(table[0]["findings"])[0]["kind"] == "language"
     assert table[2]["status"] == "failed"

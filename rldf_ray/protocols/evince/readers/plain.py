@@ -1,7 +1,8 @@
 """One's own texts: a JSONL file, or a CSV file, with none, one or two given labels.
 
 JSONL    {"id", "text", "title"?, "source"?, "category"?, "link"?, "target"?, "given"?}
-         given: a label, or labels by who gave them: {"ann": "neutral", "ben": "negative"}
+         given: a label, or labels by who gave them: {"ann": "neutral", "ben": "negative"};
+         of a text with several targets, either of these by target: {"X": {"ann": "neutral"}}
 CSV      the same columns; given is a label, and further ones are given_2 or given:ANN
 """
 
@@ -9,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.protocols.evince.items import EvinceItem
 from rldf_ray.protocols.evince.scale import LabelScale
 from rldf_ray.storage.json_lines import parsed_lines, problems_of, refuse
+from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.table_rows import RowsError, read_rows
 
 
@@ -28,7 +31,7 @@ class _Given(BaseModel):
     category: str = ""
     link: str = ""
     target: str = ""
-    given: str | dict[str, str] = {}
+    given: str | dict[str, str | dict[str, str]] | None = None
 
 
 def read(file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterator[EvinceItem]:
@@ -47,13 +50,27 @@ def read(file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterator[Evin
                 source=row.source,
                 category=row.category,
                 link=row.link,
-                given=_labels(row.given),
+                given=_labels(file, number, row, target, len(named)),
             )
 
 
-def _labels(given: str | dict[str, str]) -> dict[str, str]:
+def _labels(file: Path, number: int, row: _Given, target: str, targets: int) -> dict[str, str]:
+    """The labels of a text toward one target.
+
+    Raises:
+        RowsError: the text has several targets, and its labels do not say which they are of.
+    """
+    given: Any = row.given or {}
+    by_target = isinstance(given, dict) and any(isinstance(one, dict) for one in given.values())
+    if by_target:
+        given = given.get(target) or {}
+    elif given and targets > 1:
+        raise RowsError(
+            f"{file}, line {number}: `given` does not say toward whom, and settings.targets has "
+            f'{targets}; write {{"{target}": {json_text(given)}}}'
+        )
     if isinstance(given, str):
-        return {"given": given} if given else {}
+        return {"given": given}
     return {who: label for who, label in given.items() if label}
 
 
