@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import Message
@@ -259,7 +259,8 @@ class Dialogue:
             metrics(one, other, self.scale)
             for one, other in zip(a.distributions, b.distributions, strict=True)
         ]
-        rating, (repeated_a, repeated_b) = await all_of(self._rated(a, b), self._repeated(number))
+        found: list[Any] = await all_of(self._rated(a, b), self._repeated(number))
+        rating, (repeated_a, repeated_b) = found
         return Round(
             level=level,
             a=a.distributions,

@@ -65,7 +65,7 @@ def estimate(items: Sequence[PersuasionItem], settings: PersuasionSettings) -> l
                     judged(1, 2 * heard, asker)
             if "consultancy" in settings.protocols:
                 for debater in settings.debaters.values():
-                    turns(debater, 2 * (2 if interactive else 1), 1)
+                    turns(debater, 2, 1)
                     judged(2, heard, asker)
             if asker is not None:
                 ask(asker, 2 * (settings.rounds - 1), False, heard, 1, settings.judge_tokens)

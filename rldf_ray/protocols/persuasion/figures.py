@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rldf_ray.figures.files import PALETTE, QUIET
-from rldf_ray.protocols.persuasion.measures import System, accuracy
+from rldf_ray.protocols.persuasion.measures import System, accuracy, system_of
 from rldf_ray.protocols.persuasion.results import Results
 from rldf_ray.protocols.study import StudyFigure
 from rldf_ray.stats import Estimate, clustered_estimate
@@ -134,9 +134,14 @@ def persuasiveness_figure(results: Results) -> StudyFigure | None:
 def course_figure(results: Results) -> StudyFigure | None:
     """The judge's probability of the right answer after each round, mean over questions."""
     lines: dict[str, dict[int, Estimate]] = {}
-    rows = [row for row in results.tables["course"].to_pylist() if row["p_correct"] is not None]
-    for title in dict.fromkeys(_title(row) for row in rows):
-        ours = [row for row in rows if _title(row) == title]
+    systems = {_place(row): system_of(row) for row in results.outcomes}
+    by_title: dict[str, list[Mapping[str, Any]]] = {}
+    for row in results.tables["course"].to_pylist():
+        system = systems.get(_place(row))
+        # Matches between two debaters are a tournament's, and not of one form.
+        if row["p_correct"] is not None and system is not None:
+            by_title.setdefault(f"{system.title}, {system.judge}", []).append(row)
+    for title, ours in by_title.items():
         for number in sorted({row["round"] for row in ours}):
             found = _at(ours, number, results.groups, results.seed)
             if found is not None:
@@ -146,7 +151,7 @@ def course_figure(results: Results) -> StudyFigure | None:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        for (title, line), colour in zip(lines.items(), PALETTE, strict=False):
+        for place, (title, line) in enumerate(lines.items()):
             values = list(line.values())
             axes.errorbar(
                 list(line),
@@ -154,7 +159,7 @@ def course_figure(results: Results) -> StudyFigure | None:
                 yerr=list(zip(*map(_bars, values), strict=True)),
                 marker="o",
                 capsize=3,
-                color=colour,
+                color=PALETTE[place % len(PALETTE)],
                 label=title,
             )
         axes.axhline(0.5, color=QUIET, linestyle=":", linewidth=1)
@@ -167,8 +172,8 @@ def course_figure(results: Results) -> StudyFigure | None:
     return StudyFigure(name="course", title="The judge's mind by round", draw=draw, width=7.4)
 
 
-def _title(row: Mapping[str, Any]) -> str:
-    return f"{row['key'].partition('/')[0]}, {row['judge']}"
+def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return row["item_id"], row["key"], row["judge"], row["position"]
 
 
 def _at(

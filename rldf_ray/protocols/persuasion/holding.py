@@ -8,12 +8,12 @@ sequential    from round 2 on B reads A's argument of the same round
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rldf_ray.protocols.persuasion.prompt import SYSTEM, question_prompt, render, rules
+from rldf_ray.protocols.persuasion.selection import spoken
 from rldf_ray.protocols.persuasion.settings import DebaterSection, PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import (
     CONSULTANT,
@@ -26,7 +26,7 @@ from rldf_ray.protocols.persuasion.transcript import (
     side_of,
 )
 from rldf_ray.protocols.persuasion.turn import NoArgumentError, Speaker, Turn
-from rldf_ray.protocols.seats import Seats
+from rldf_ray.protocols.seats import Seats, all_of
 
 QUESTION_TEMPERATURE = 0.4
 _ASKED = re.compile(r"<question>(.*?)(?:</question>|$)", re.DOTALL | re.IGNORECASE)
@@ -72,35 +72,31 @@ class Debating:
         kind: Kind = "debate" if len(self.sides) == 2 else "consultancy"
         transcript = Transcript(kind=kind, position=self.position)
         turns: list[Turn] = []
-        try:
-            for number in range(1, self.settings.rounds + 1):
-                transcript = await self._asked(transcript, number)
-                made = await self._round(transcript, number)
-                turns += made
-                texts = [Said(number, turn.side, turn.checked.text) for turn in made]
-                transcript = transcript.plus(*texts)
-        except NoArgumentError as error:
-            return Dialogue(transcript=transcript, turns=tuple(turns), failure=str(error))
+        for number in range(1, self.settings.rounds + 1):
+            transcript = await self._asked(transcript, number)
+            several = await self._round(transcript, number)
+            made = [one for one in several if isinstance(one, Turn)]
+            turns += made
+            transcript = transcript.plus(*(_said(turn) for turn in made))
+            failure = next((one for one in several if isinstance(one, str)), None)
+            if failure is not None:
+                return Dialogue(transcript=transcript, turns=tuple(turns), failure=failure)
         return Dialogue(transcript=transcript, turns=tuple(turns))
 
-    async def _round(self, transcript: Transcript, number: int) -> list[Turn]:
-        """What all sides say in a round, in the order in which it is shown."""
+    async def _round(self, transcript: Transcript, number: int) -> list[Turn | str]:
+        """What all sides say in a round, in the order in which it is shown, or why they do not."""
         sides = [
             side for letter in ("A", "B") if (side := side_of(letter, self.position)) in self.sides
         ]
         speakers = {side: self._speaker(side) for side in sides}
         if self.settings.order == "sequential" and number > 1 and len(sides) == 2:
-            first = await speakers[sides[0]].turn(transcript, number)
-            heard = transcript.plus(Said(number, sides[0], first.checked.text))
-            return [first, await speakers[sides[1]].turn(heard, number)]
+            first = await _turn(speakers[sides[0]], transcript, number)
+            if isinstance(first, str):
+                return [first]
+            heard = transcript.plus(_said(first))
+            return [first, await _turn(speakers[sides[1]], heard, number)]
         # Both to their end, so that what one has made is not lost where the other fails.
-        made = await asyncio.gather(
-            *(one.turn(transcript, number) for one in speakers.values()), return_exceptions=True
-        )
-        failures = [one for one in made if isinstance(one, BaseException)]
-        if failures:
-            raise failures[0]
-        return [one for one in made if isinstance(one, Turn)]
+        return await all_of(*(_turn(one, transcript, number) for one in speakers.values()))
 
     def _speaker(self, side: Side) -> Speaker:
         return Speaker(
@@ -133,7 +129,19 @@ class Debating:
             max_tokens=self.settings.judge_tokens,
             temperature=QUESTION_TEMPERATURE,
         )
-        found = _ASKED.search(turn.text)
+        found = _ASKED.search(spoken(turn.text))
         question = found[1].strip() if found else ""
         # A judge that asks nothing leaves the round without a question; none is made up.
         return transcript.plus(Said(number, None, question)) if question else transcript
+
+
+async def _turn(speaker: Speaker, transcript: Transcript, number: int) -> Turn | str:
+    """A turn, or why it has no argument, which ends its dialogue and nothing else."""
+    try:
+        return await speaker.turn(transcript, number)
+    except NoArgumentError as error:
+        return str(error)
+
+
+def _said(turn: Turn) -> Said:
+    return Said(turn.round, turn.side, turn.checked.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from rldf_ray.sets.bbq.items import BBQItem
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.json_lines import parsed_lines, refuse
+
+log = logging.getLogger(__name__)
 
 CHARACTERS_A_TOKEN = 4
 
@@ -54,7 +57,7 @@ class _Pair(BaseModel):
     correct: str = Field(min_length=1)
     incorrect: str = Field(min_length=1, validation_alias=AliasChoices("incorrect", "distractor"))
     id: str | None = None
-    story: str | None = None
+    story: str | None = Field(None, min_length=1)
     story_id: str | None = None
     title: str = ""
     category: str = ""
@@ -89,6 +92,15 @@ def read_items(settings: PersuasionSettings, seed: int) -> list[PersuasionItem]:
         raise ItemsError(
             f"{path}: of {len(items)} questions none has a story of at most "
             f"{settings.story_tokens} tokens (settings.story_tokens)"
+        )
+    if len(short) < len(items):
+        log.warning(
+            "%s: %d of %d questions are left out, as their story is longer than %d tokens "
+            "(settings.story_tokens)",
+            path,
+            len(items) - len(short),
+            len(items),
+            settings.story_tokens,
         )
     return _sample(short, settings, seed)
 

@@ -21,7 +21,9 @@ SOURCE = "Gutenberg"
 ANSWERABLE, UNTIMED, SPEED, CONTEXT = 1.0, 1.0, 0.5, 1.5
 """Mean answerability and untimed accuracy; speed accuracy at most; mean context at least."""
 _ALL_OR_NONE = re.compile(
-    r"\b(all|none|both) of (the above|these|them)\b|neither of these", re.IGNORECASE
+    r"\W*(all|none|both|neither) of (the above|these|them|those)"
+    r"( (answers|options|choices))?( (are|is) (correct|true|right))?\W*",
+    re.IGNORECASE,
 )
 
 
@@ -108,7 +110,7 @@ def distractor(question: _Question) -> int | None:
     most = max(votes.values())
     place = min(option for option, number in votes.items() if number == most and option)
     texts = (question.options[question.gold_label - 1], question.options[place - 1])
-    if texts[0] == texts[1] or any(_ALL_OR_NONE.search(text) for text in texts):
+    if texts[0] == texts[1] or any(_ALL_OR_NONE.fullmatch(text) for text in texts):
         return None
     return place
 

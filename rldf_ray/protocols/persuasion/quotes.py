@@ -15,9 +15,12 @@ from functools import lru_cache
 SHORT = 3
 """Quotes of fewer words are shown, and counted apart."""
 GRAM = 3
-_TAGS = re.compile(r"<(/?)\s*[vu]_quote\s*>", re.IGNORECASE)
+_TAGS = re.compile(r"<\s*(/?)\s*(?:[vu][\s_-]?)?quote\b[^<>]*>", re.IGNORECASE)
 _QUOTE = re.compile(r"<quote>(.*?)</quote>", re.DOTALL | re.IGNORECASE)
-_PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00b4": "'"})
+_PLAIN = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201a\u00b4", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"')
+)
 _PUNCTUATION = frozenset(string.punctuation)
 
 

@@ -125,7 +125,7 @@ def argument_rows(
             "round": turn.round,
             "words": word_count(turn.checked.text),
             "was_cut": turn.was_cut,
-            "topped_up": turn.first.topped_up,
+            "topped_up": sum(s.topped_up for s in (turn.first, turn.refined) if s is not None),
             **_quotes(quotes),
             "bare": bare_quotes(turn.checked.text, known),
             "duplicates": len(again),

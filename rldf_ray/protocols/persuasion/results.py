@@ -46,9 +46,13 @@ class Results:
         return {item.item_id: item.group for item in self.items.values()}
 
     def judged_by(self, judge: str) -> Sequence[Row]:
-        """The verdicts of a judge on debates without its questions."""
-        return [r for r in self.outcomes if r["judge"] == judge and not r["interactive"]]
+        """The verdicts of a judge on debates without its questions; with, where there are no
+        others."""
+        interactive = False not in self.settings.interactive
+        return [r for r in self.outcomes if r["judge"] == judge and r["interactive"] == interactive]
 
     def elo(self, judge: str, by_side: bool) -> Mapping[Node, Estimate]:
-        """Ratings of debaters before a judge."""
+        """Ratings of debaters before a judge; none without matches of two debaters."""
+        if self.settings.matches == "self":
+            return {}
         return ratings(wins(self.judged_by(judge), self.groups, by_side), self.seed)

@@ -12,13 +12,19 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from rldf_ray.errors import UserError
 from rldf_ray.protocols.persuasion.quotes import closed, unmarked, word_count
 from rldf_ray.protocols.persuasion.settings import LengthSection
 
 _THINKING = re.compile(
     r"<thinking>(.*?)(?:</thinking>|(?=<argument>)|$)", re.DOTALL | re.IGNORECASE
 )
+_THOUGHT = re.compile(r"<thinking>.*?</thinking>", re.DOTALL | re.IGNORECASE)
 _ARGUMENT = re.compile(r"<argument>(.*?)(?:</argument>|$)", re.DOTALL | re.IGNORECASE)
+
+
+class NoProbabilitiesError(UserError):
+    """Candidates cannot be rated: a backend reports no probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +60,18 @@ class Selected:
     topped_up: int
 
 
+def spoken(raw: str) -> str:
+    """A reply without its thoughts, in which its tags may be named."""
+    return _THOUGHT.sub(" ", raw)
+
+
 def parsed(raw: str, length: LengthSection, without: str = "") -> Candidate:
     """The argument of a sample, and whether it has the form.
 
     Args:
         without: a word that makes it invalid: a refinement does not speak of its critique.
     """
-    argument = _ARGUMENT.search(raw)
+    argument = _ARGUMENT.search(spoken(raw))
     thinking = _THINKING.search(raw)
     text = closed(unmarked(argument[1].strip())) if argument and argument[1].strip() else None
     valid = (
@@ -84,19 +95,29 @@ def first_valid(candidates: Sequence[Candidate], number: int) -> list[Candidate]
 async def select(
     samples: Sequence[Candidate],
     number: int,
-    rate: Callable[[Candidate, int], Awaitable[float]],
+    rate: Callable[[Candidate, int], Awaitable[float | None]],
 ) -> Selected:
     """The best of the first `number` valid samples.
 
     Args:
-        rate: how far a candidate helps its side, higher is better; its place among the candidates
-            names it. Not called where there is nothing to choose.
+        rate: how far a candidate helps its side, higher is better, and None where that cannot be
+            told, which costs that candidate alone; its place among the candidates names it. Not
+            called where there is nothing to choose.
+
+    Raises:
+        NoProbabilitiesError: none of them can be rated.
     """
     candidates = first_valid(samples, number)
     if len(candidates) > 1:
         ratings = await asyncio.gather(
             *(rate(candidate, place) for place, candidate in enumerate(candidates))
         )
+        if all(rating is None for rating in ratings):
+            raise NoProbabilitiesError(
+                f"none of {len(candidates)} candidates can be rated, as the model of `preference` "
+                "(else the first judge) reports no probabilities of letters: name another, or set "
+                "best_of to 1 and critiques to 0"
+            )
         candidates = [
             replace(one, rating=rating) for one, rating in zip(candidates, ratings, strict=True)
         ]
@@ -114,8 +135,10 @@ def best(candidates: Sequence[Candidate]) -> Candidate | None:
     return max(candidates, key=lambda one: -math.inf if one.rating is None else one.rating)
 
 
-def log_share(probabilities: dict[str, float], own: str) -> float:
-    """Log-probability of the candidate's own letter among the letters (P15)."""
+def log_share(probabilities: dict[str, float] | None, own: str) -> float | None:
+    """Log-probability of the candidate's own letter among the letters (P15); None of none."""
+    if probabilities is None:
+        return None
     total = sum(probabilities.values())
     share = probabilities[own] / total if total > 0 else 0.0
     return math.log(share) if share > 0 else -math.inf

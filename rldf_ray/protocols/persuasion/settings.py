@@ -91,7 +91,7 @@ class PersuasionSettings(Section):
         LengthSection(words=200, least=140, most=300), "of a consultant's argument"
     )
     story_tokens: int = described(
-        6500, "longest story; an item with a longer one is left out", unit="tokens", ge=32
+        12_000, "longest story; an item with a longer one is left out", unit="tokens", ge=32
     )
     max_tokens: int = described(1000, "longest turn, thinking included", unit="tokens", ge=64)
     judge_tokens: int = described(400, "longest thinking of a judge", unit="tokens", ge=32)

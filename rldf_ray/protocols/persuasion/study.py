@@ -124,8 +124,8 @@ class _Question:
         letters are held in each.
         """
         sides: dict[Side, str] = dict(names)
-        sequential = len(sides) == 2 and self.settings.order == "sequential"
-        twice = asker is not None or sequential
+        # A consultant has no letter, and keeps its name.
+        twice = len(sides) == 2 and (asker is not None or self.settings.order == "sequential")
         rows: Rows = {name: [] for name in TABLES}
         for position in POSITIONS if twice else POSITIONS[:1]:
             key = _key(sides, asker, position if twice else None)

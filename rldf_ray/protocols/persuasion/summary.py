@@ -87,7 +87,7 @@ def _notes(results: Results) -> list[str]:
         )
         apart = _apart(results, results.bound(judge, "naive"), results.bound(judge, "expert"))
         text = f"{judge}: accuracy {shown(naive)} without the story, {shown(expert)} with it"
-        if apart is not None and (apart.low is None or apart.low <= 0):
+        if apart is not None and _sign(apart, results) <= 0:
             text += "; that the story helps it is not shown, so nothing is there to recover"
         notes.append(f"{text}.")
         notes += _against_naive(results, judge)
@@ -110,8 +110,7 @@ def _against_naive(results: Results, judge: str) -> list[str]:
             continue
         found = _apart(results, naive, rows)
         if found is not None:
-            sure = found.low is not None and (found.low > 0 or (found.high or 0) < 0)
-            tail = "." if sure else ": no difference is shown."
+            tail = "." if _sign(found, results) else ": no difference is shown."
             lines.append(f"{judge}, {system.title} less naive: {signed(found)}{tail}")
     return lines
 
@@ -133,3 +132,14 @@ def _by_question(rows: Sequence[Row]) -> dict[str, float]:
         if row["correct"] is not None:
             values.setdefault(row["item_id"], []).append(float(row["correct"]))
     return {item: sum(several) / len(several) for item, several in values.items()}
+
+
+def _sign(found: Estimate, results: Results) -> int:
+    """1 of a difference that is shown to be above 0, -1 below, else 0.
+
+    Where every question has the same difference there is no interval, and no doubt.
+    """
+    if found.low is None or found.high is None:
+        several = len(set(results.groups.values())) > 1
+        return (found.value > 0) - (found.value < 0) if several else 0
+    return (found.low > 0) - (found.high < 0)

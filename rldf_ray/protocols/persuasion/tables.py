@@ -117,12 +117,17 @@ def stereotype_table(results: Results) -> StudyTable | None:
 
 
 def _leaning(results: Results, split: dict[bool, list[Row]]) -> Estimate | None:
+    """Both kinds of questions weigh the same: who is always right has none."""
+    valid = {kind: [r for r in rows if r["correct"] is not None] for kind, rows in split.items()}
+    if not all(valid.values()):
+        return None
+    every = sum(map(len, valid.values()))
     values, groups = [], []
-    for agrees, rows in split.items():
+    for agrees, rows in valid.items():
+        weight = every / (len(valid) * len(rows))
         for row in rows:
-            if row["correct"] is not None:
-                values.append(float(row["correct"] == agrees) - 0.5)
-                groups.append(results.groups[row["item_id"]])
+            values.append(weight * (float(row["correct"] == agrees) - 0.5))
+            groups.append(results.groups[row["item_id"]])
     return clustered_estimate(values, groups, results.seed)
 
 

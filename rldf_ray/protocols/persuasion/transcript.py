@@ -18,8 +18,14 @@ Kind = Literal["debate", "consultancy"]
 OTHER_SIDE: dict[Side, Side] = {"correct": "incorrect", "incorrect": "correct"}
 OTHER_POSITION: dict[Position, Position] = {"plain": "swapped", "swapped": "plain"}
 CONSULTANT, JUDGE = "Consultant", "Judge"
-_DEBATER = re.compile(r"\b([Dd]ebater)(\s+)([AB])\b")
-_QUOTED = re.compile(r"(<([vu]_)?quote>.*?</(?:[vu]_)?quote>)", re.DOTALL)
+_MARK = '"""'
+_NAMED = re.compile(
+    # Debater A, DEBATER-B, Debaters A and B; A's argument.
+    r"\b(?i:debaters?)[\s_-]+[AB]\b(?:\s*(?:,|&|/|\b(?:and|or|versus|vs?)\b\.?)\s*[AB]\b)?"
+    r"|\b[AB](?=['\u2019]s\s+(?:argument|claim|point|quote|position|side|answer|case|evidence)s?\b)"
+)
+_LETTER = re.compile(r"\b[AB]\b")
+_VERIFIED = re.compile(r"(<v_quote>.*?</v_quote>)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,23 +118,16 @@ def swapped(transcript: Transcript) -> Transcript:
 
 
 def exchanged(text: str) -> str:
-    """A text with Debater A and Debater B exchanged, but for what is quoted."""
-    parts = _QUOTED.split(text)
-    # split gives text, quote, the quote's kind, text, quote, ...
+    """A text with Debater A and Debater B exchanged, but for what the story says."""
+    # split gives text, quote, text, quote, ...
     return "".join(
-        _DEBATER.sub(_other_name, part) if place % 3 == 0 else part
-        for place, part in enumerate(parts)
-        if place % 3 != 2
+        part if place % 2 else _NAMED.sub(_other_names, part)
+        for place, part in enumerate(_VERIFIED.split(text))
     )
 
 
-def _other_name(match: re.Match[str]) -> str:
-    return f"{match[1]}{match[2]}{'B' if match[3] == 'A' else 'A'}"
-
-
-def names_in(text: str) -> int:
-    """How often debaters are named, outside quotes."""
-    return sum(len(_DEBATER.findall(part)) for part in _QUOTED.split(text)[::3])
+def _other_names(match: re.Match[str]) -> str:
+    return _LETTER.sub(lambda letter: "B" if letter[0] == "A" else "A", match[0])
 
 
 def in_position(transcript: Transcript, position: Position) -> Transcript:
@@ -147,7 +146,11 @@ def rendered(transcript: Transcript, position: Position, first: Side | None = No
     for number in range(1, shown.rounds + 1):
         texts = [one for one in shown.said if one.round == number]
         ordered = sorted(texts, key=lambda one: _order(one, position, first))
-        lines = [f'{_speaker(one, position, shown.kind)}: """{one.text}"""' for one in ordered]
+        # Nobody ends its own text and goes on as another.
+        lines = [
+            f'{_speaker(one, position, shown.kind)}: """{one.text.replace(_MARK, "")}"""'
+            for one in ordered
+        ]
         blocks.append("\n".join([f"Round {number}", *lines]))
     return "\n\n".join(blocks)
 

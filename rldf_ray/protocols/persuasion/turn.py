@@ -50,10 +50,6 @@ class NoArgumentError(UserError):
     """No sample of a turn holds an argument."""
 
 
-class NoProbabilitiesError(UserError):
-    """Candidates cannot be rated: a backend reports no probabilities."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """A finished turn.
@@ -120,12 +116,11 @@ class Speaker:
             refined = await self._refined(transcript, number, request, chosen, critique, place)
             if refined.chosen is not None:
                 chosen = refined.chosen
-        assert chosen.text is not None
-        text, was_cut = cut(chosen.text, self._length.most)
+        checked, was_cut = self._shown(chosen)
         return Turn(
             side=self.side,
             round=number,
-            checked=check(text, self.item.story),
+            checked=checked,
             was_cut=was_cut,
             first=first,
             critique=critique,
@@ -181,11 +176,9 @@ class Speaker:
 
     async def _rated(
         self, transcript: Transcript, number: int, candidate: Candidate, place: str
-    ) -> float:
+    ) -> float | None:
         """Log-probability of its own letter, the other side claiming to be right (P15)."""
-        assert candidate.text is not None
-        text, _ = cut(candidate.text, self._length.most)
-        said = [Said(number, self.side, check(text, self.item.story).text)]
+        said = [Said(number, self.side, self._shown(candidate)[0].text)]
         other = OTHER_SIDE[self.side]
         spoken = any(one.round == number and one.side == other for one in transcript.said)
         if not (self._consultancy or spoken):
@@ -202,15 +195,13 @@ class Speaker:
             place,
             SYSTEM,
         )
-        return log_share(self._probabilities(choice.probabilities), letter_of(self.side, position))
+        return log_share(choice.probabilities, letter_of(self.side, position))
 
-    def _probabilities(self, probabilities: dict[str, float] | None) -> dict[str, float]:
-        if probabilities is None:
-            raise NoProbabilitiesError(
-                f"the model {self.settings.rater!r} reports no probabilities, so no candidate can "
-                "be chosen: name another as `preference`, or set best_of to 1 and critiques to 0"
-            )
-        return probabilities
+    def _shown(self, candidate: Candidate) -> tuple[Checked, bool]:
+        """An argument as everybody is shown it, and whether it was cut."""
+        assert candidate.text is not None
+        text, was_cut = cut(candidate.text, self._length.most)
+        return check(text, self.item.story), was_cut
 
     async def _criticised(
         self, transcript: Transcript, number: int, argument: Candidate, place: str
@@ -219,7 +210,8 @@ class Speaker:
         kind = transcript.kind
         points, words = CRITIQUE_POINTS[kind]
         name, _ = speaker_names(transcript, self.side)
-        shown = {"name": name, "own": self.item.answer(self.side), "argument": argument.text}
+        said = self._shown(argument)[0].text
+        shown = {"name": name, "own": self.item.answer(self.side), "argument": said}
         asked = any(one.side is None and one.round == number for one in transcript.said)
         request = render("critique", **shown, points=points, words=words, asked=asked)
         critiques = self.debater.critiques
@@ -234,11 +226,12 @@ class Speaker:
             temperature=0.6 if critiques < 8 else 0.8,
         )
         samples = [
-            Candidate(raw=t.text, thinking="", text=t.text.strip() or None, valid=True)
+            Candidate(raw=t.text, thinking="", text=text or None, valid=bool(text))
             for t in turns
+            for text in [t.text.strip()]
         ]
 
-        async def helpful(critique: Candidate, n: int) -> float:
+        async def helpful(critique: Candidate, n: int) -> float | None:
             prompt = question_prompt(self.item, transcript.position, transcript)
             question = render("helpful", **shown, critique=critique.text)
             choice = await self.seats.choose(
@@ -249,7 +242,7 @@ class Speaker:
                 f"{place}/helpful {n}",
                 SYSTEM,
             )
-            return log_share(self._probabilities(choice.probabilities), "Y")
+            return log_share(choice.probabilities, "Y")
 
         return await select(samples, critiques, helpful)
 

@@ -80,7 +80,7 @@ async def test_nothing_is_said_in_a_debater_s_name_that_it_did_not_say():
     rows = verdicts(found, "debate")
     assert all(row["correct"] is None for row in rows)
     assert "none of 1 samples of the incorrect side in round 1" in rows[0]["failure"]
-    assert found.tables["arguments"] == []
+    assert [row["side"] for row in found.tables["arguments"]] == ["correct"]
 
 
 async def test_samples_without_the_form_are_taken_for_want_of_others_and_counted():
@@ -288,3 +288,48 @@ async def test_items_share_a_story_s_engine():
     await held(script)
     assert {request.affinity for request in script.asked} == {ITEM.group}
     assert FALSE != TRUE
+
+
+async def test_an_empty_critique_is_no_critique():
+    def says(request, number):
+        if request.address.endswith("/critique"):
+            return "  " if number == 0 else "Advice."
+        return honest(request, number)
+
+    script = Script(says, trusts_quotes)
+    found = await held(
+        script, protocols=["debate"], rounds=1, debaters={"d": {"model": "m", "critiques": 2}}
+    )
+    critiques = [row for row in found.tables["candidates"] if row["stage"] == "critique"]
+    assert critiques and {row["text"] for row in critiques} == {"Advice."}
+
+
+async def test_a_candidate_that_cannot_be_rated_costs_itself_alone():
+    def rates(request):
+        unrated = request.address.endswith("/rate 0/A") or request.address.endswith("/rate 0")
+        return math.nan if unrated else 0.5
+
+    found = await held(
+        Script(honest, rates),
+        protocols=["debate"],
+        rounds=1,
+        debaters={"d": {"model": "m", "best_of": 2}},
+    )
+    rated = {row["number"]: row["rating"] for row in found.tables["candidates"]}
+    assert rated[0] is None and rated[1] is not None
+    assert {row["number"] for row in found.tables["candidates"] if row["chosen"]} == {1}
+
+
+async def test_an_interactive_consultancy_is_held_once_and_judged_in_both_positions():
+    found = await held(Script(honest, trusts_quotes), protocols=["consultancy"], interactive=[True])
+    assert len({row["key"] for row in found.tables["arguments"]}) == 2
+    assert [row["position"] for row in verdicts(found, "consultancy")] == ["plain", "swapped"] * 2
+
+
+def test_thoughts_that_name_the_tags_are_no_argument():
+    raw = "<thinking>I write <argument> last.</thinking><argument>So <quote>x</quote>.</argument>"
+    assert parsed(raw, settings().debate_length).text == "So <quote>x</quote>."
+    assert (
+        parsed("<thinking>only <argument> here</thinking>", settings().debate_length).text is None
+    )
+    assert parsed("<thinking>open <argument>So.</argument>", settings().debate_length).text == "So."

@@ -89,3 +89,10 @@ def test_bare_quotation_marks_are_counted():
     )
     assert bare_quotes(text, "Which is the right one here?") == 1
     assert bare_quotes("“two words”", "") == 0
+
+
+@pytest.mark.parametrize("tag", ["v-quote", "V_QUOTE", "v_quote class=x", "vquote", "v quote"])
+def test_no_form_of_a_mark_survives(tag):
+    end = tag.split()[0] if "class" in tag else tag
+    checked = check(f"<{tag}>never said</{end}>", STORY)
+    assert checked.text == "<u_quote>never said</u_quote>"
