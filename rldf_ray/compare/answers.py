@@ -68,7 +68,8 @@ class MethodRun:
         questions = [asdict(item) for item in items.items]
         thinking = self.thinking(plan)
         asked = (self.weights, thinking, mode, drawn, plan.engines.dtype, questions)
-        rest = filter(None, [plan.chat_template_kwargs, self.instructions(plan, items)])
+        given = self.instructions(plan, items)
+        rest = filter(None, [plan.chat_template_kwargs, given, self.method.looks_up])
         return digest(*asked, *rest)
 
     def instructions(self, plan: Plan, items: BBQSet) -> list[str]:

@@ -175,5 +175,5 @@ def _key(plan: Plan, method_run: MethodRun, prompts: Prompts) -> str:
     ids = [(row["prompt_id"], row["prompt"]) for row in prompts]
     most = plan.evaluate.max_tokens
     name = method_run.method.name, method_run.seed
-    rest = filter(None, [plan.chat_template_kwargs, given])
+    rest = filter(None, [plan.chat_template_kwargs, given, method_run.method.looks_up])
     return digest("free", *name, method_run.weights, how, most, plan.engines.dtype, ids, *rest)

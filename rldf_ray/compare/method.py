@@ -50,6 +50,7 @@ class Method:
         training: None for the model as it is.
         think: what it says before it answers; None if nothing.
         instruct: the message that every question follows; None if it is asked without one.
+        looks_up: the digest of the texts that it searches; None if it searches none.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Method:
     training: Training | None = None
     think: Think | None = None
     instruct: Instruct | None = None
+    looks_up: str | None = None
 
 
 Rows = Callable[[Plan, Sequence[str]], list[Method]]

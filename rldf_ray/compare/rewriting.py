@@ -48,6 +48,15 @@ def thinking(corpus: str | None) -> Think:
     return think
 
 
+def corpus_digest(corpus: str) -> str:
+    """The digest of a corpus or folder of texts, which answers depend on.
+
+    Raises:
+        SearchError: there is none.
+    """
+    return _corpus(corpus).digest
+
+
 @cache
 def _corpus(corpus: str) -> SearchBackend:
     return opened(f"local:{corpus}")

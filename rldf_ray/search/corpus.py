@@ -32,8 +32,8 @@ WORDS = 200
 """A passage of a text file has about so many at most; it ends where a paragraph does."""
 MOST_WORDS, MOST_TERMS = 1000, 48
 """Different words of a query that are looked at, and of those that count, the rarest first."""
-COMMON = 0.1
-"""A word in a greater share of the passages says nothing about any of them."""
+COMMON, RARE = 0.1, 20
+"""A word in a greater share of the passages says nothing about any of them; one in so few does."""
 TITLE_WEIGHT = 2.0
 TOKENIZE = "porter unicode61 remove_diacritics 2"
 _WORD = re.compile(r"\w+")
@@ -216,7 +216,7 @@ class Corpus:
             if row is not None:
                 counted.setdefault(stem, (row[0], word))
         ranked = sorted(counted.values())
-        telling = [word for number, word in ranked if number <= COMMON * self.passages]
+        telling = [word for number, word in ranked if number <= max(RARE, COMMON * self.passages)]
         return (telling or [word for _, word in ranked])[:MOST_TERMS]
 
     def _stemmed(self, words: list[str]) -> list[tuple[str, str]]:

@@ -198,3 +198,11 @@ def test_the_digest_is_of_what_the_passages_say(tmp_path: Path) -> None:
     _, other = build(TEXTS[:2], tmp_path / "c.sqlite")
     assert one == same != other
     assert json.dumps(one)
+
+
+def test_a_word_of_a_small_corpus_counts_however_many_passages_have_it(tmp_path):
+    passages = [Passage(f"t{n}", f"The phone of person {n}.") for n in range(8)]
+    passages.append(Passage("rare", "Something else."))
+    build(passages, tmp_path / "c")
+    corpus = Corpus(tmp_path / "c")
+    assert {hit.title for hit in corpus.find("phone else", 9)} == {p.title for p in passages}

@@ -68,6 +68,10 @@ async def test_a_journal_replays_without_its_backend(tmp_path: Path) -> None:
     empty.write_text('{"address": "a/b"}\n', encoding="utf-8")
     with pytest.raises(SearchError, match="has no search"):
         opened(f"replay:{empty}")
-    empty.write_text("no\n", encoding="utf-8")
-    with pytest.raises(SearchError, match="a line is no JSON"):
+    # What a kill has torn is not there, as for a journal; what is no call is none.
+    empty.write_bytes(b"[1]\n" + path.read_bytes() + b'{"address": "sear')
+    assert await opened(f"replay:{empty}").search("tea", 2) == found
+    other = path.read_bytes().replace(b"search counting d1", b"search counting d2")
+    empty.write_bytes(path.read_bytes() + other.replace(b'"t"', b'"another"'))
+    with pytest.raises(SearchError, match="two answers to 'tea'"):
         opened(f"replay:{empty}")

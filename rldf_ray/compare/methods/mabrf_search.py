@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rldf_ray.compare.method import Method
-from rldf_ray.compare.rewriting import thinking
+from rldf_ray.compare.rewriting import corpus_digest, thinking
 from rldf_ray.plan import Plan
 
 PLACE = 6
@@ -18,4 +18,11 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     corpus = plan.evaluate.corpus
     if corpus is None:
         return []
-    return [Method("mabrf_search", "MABRF, search", think=thinking(corpus))]
+    return [
+        Method(
+            "mabrf_search",
+            "MABRF, search",
+            think=thinking(corpus),
+            looks_up=corpus_digest(corpus),
+        )
+    ]

@@ -10,7 +10,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rldf_ray.prompts import prompts_beside
-from rldf_ray.protocols.mabrf.evidence import Evidence, Found, ordered, present
+from rldf_ray.protocols.mabrf.evidence import (
+    Evidence,
+    Found,
+    ordered,
+    present,
+    same_title,
+    snippet,
+)
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.verdict import SCHEMA, Verdict, parse_verdict
@@ -21,6 +28,8 @@ render = prompts_beside(__file__)
 
 CHARACTERS_A_TOKEN = 4
 LIST_TOKENS = 160
+MOST_HITS = 256
+"""Asked for at most, where an item's own article does not count."""
 _NUMBERED = re.compile(r"^\s*(?:step\s+)?\d+\s*[.):]", re.IGNORECASE | re.MULTILINE)
 
 
@@ -192,14 +201,13 @@ class Agents:
     async def look_up(self, steps: str, place: str) -> Evidence:
         """Groups, queries, results, and what the results say (METHOD-search 1.3)."""
         loop = self.settings.loop
-        groups = await self._listed(f"{self._scene}\n\n{render('groups')}", "groups", 8, "groups")
-        named = present(groups, self._scene)
+        named = [] if self._reads else await self._groups()
         asked = render("queries", steps=steps, number=loop.queries)
         written = await self._listed(
             f"{self._scene}\n\n{asked}", "queries", loop.queries, f"{place}/queries"
         )
         queries = ordered(written, named)
-        found, failed = await self.found(queries[: loop.searched])
+        found, failed = await self.found(queries if self._reads else queries[: loop.searched])
         return Evidence(
             queries=tuple(queries),
             found=tuple(found),
@@ -207,39 +215,70 @@ class Agents:
             summary=await self.summary(found, f"{place}/summary") if found else "",
         )
 
+    @property
+    def _reads(self) -> bool:
+        """Whether it looks up for a reader (METHOD-search 1.4): all queries, nobody in them."""
+        return self.settings.kind == "squad"
+
+    async def _groups(self) -> list[str]:
+        groups = await self._listed(f"{self._scene}\n\n{render('groups')}", "groups", 8, "groups")
+        return present(groups, self._scene)
+
     async def found(self, queries: Sequence[str]) -> tuple[list[Found], list[str]]:
         """Hits of queries, each passage once; and the queries whose search failed."""
         found: list[Found] = []
         failed: list[str] = []
         seen: set[tuple[str, str]] = set()
         for query in queries:
-            assert self.search is not None
             try:
-                hits = await self.search.search(query, self.settings.loop.hits)
+                hits = await self._hits(query)
             except SearchError:
                 failed.append(query)
                 continue
             for hit in hits:
-                if (hit.title, hit.text) not in seen and not self._own(hit):
+                if (hit.title, hit.text) not in seen:
                     seen.add((hit.title, hit.text))
                     found.append(Found(query, hit))
         return found, failed
 
+    async def _hits(self, query: str) -> list[Hit]:
+        """The best hits that count, as many as are wanted where there are so many."""
+        assert self.search is not None
+        wanted = asked = self.settings.loop.hits
+        while True:
+            hits = await self.search.search(query, asked)
+            counting = [hit for hit in hits if not self._own(hit)][:wanted]
+            if len(counting) == wanted or len(hits) < asked or asked >= MOST_HITS:
+                return counting
+            asked = min(4 * asked, MOST_HITS)
+
     def _own(self, hit: Hit) -> bool:
         """Whether a hit is of the item's own article, where those do not count."""
-        return self.settings.leave_out_gold and bool(hit.title) and hit.title == self.item.title
+        return (
+            self.settings.leave_out_gold
+            and bool(hit.title)
+            and same_title(hit.title, self.item.title)
+        )
 
     async def summary(self, found: Sequence[Found], place: str) -> str:
         """What the results say, each line with its source."""
         most = self.settings.loop.hit_tokens * CHARACTERS_A_TOKEN
         hits = [
-            {"query": f.query, "title": f.hit.title, "url": f.hit.url, "text": f.hit.text[:most]}
+            {
+                "query": f.query,
+                "title": f.hit.title,
+                "url": f.hit.url,
+                "text": snippet(f.hit.text, f.query, most),
+            }
             for f in found
         ]
+        # What a reader is to find in the results does not come from its own paragraph.
+        question = render("account", context="", question=self.item.question, options=())
+        scene = question if self._reads else self._scene
         turn = await self.seats.say(
             "searcher",
             self.settings.searcher,
-            f"{self._scene}\n\n{render('summary', hits=hits)}",
+            f"{scene}\n\n{render('summary', hits=hits)}",
             place,
             system=render("searcher"),
             max_tokens=self.settings.loop.max_tokens,

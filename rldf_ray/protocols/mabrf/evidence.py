@@ -12,6 +12,8 @@ OVERLAP_WORDS = 8
 """So many words running that a hit shares with an item make it one that may hold the answer."""
 SHORTEST_QUERY = 6
 """Characters."""
+LEAD = 80
+"""Characters of a snippet before the query's first word in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,51 @@ def present(groups: Sequence[str], text: str) -> list[str]:
     return [word for group in groups for word in group.split() if word.casefold() in there]
 
 
+def same_title(one: str, other: str) -> bool:
+    """Whether two titles are of one article; data sets write blanks as underscores."""
+    return _title(one) == _title(other)
+
+
+def _title(title: str) -> str:
+    return " ".join(title.casefold().replace("_", " ").split())
+
+
+def snippet(text: str, query: str, most: int) -> str:
+    """The part of a text that has most of a query's words, of `most` characters at most.
+
+    The first of equals; it begins at a word, behind an ellipsis where it is not the beginning.
+    """
+    if len(text) <= most:
+        return text
+    wanted = set(_words(query))
+    places = [
+        (match.start(), match[0].casefold())
+        for match in re.finditer(r"\w+", text)
+        if match[0].casefold() in wanted
+    ]
+    best, start = 0, 0
+    for number, (place, _) in enumerate(places):
+        held = {word for at, word in places[number:] if at + len(word) <= place + most - LEAD}
+        if len(held) > best:
+            best, start = len(held), place
+    if start <= LEAD:
+        return text[:most]
+    begin = text.rfind(" ", 0, start - LEAD) + 1
+    return f"\u2026 {text[begin : begin + most]}"
+
+
 def overlaps(hit: Hit, text: str) -> bool:
     """Whether a hit shares eight words running with a text."""
     return not _runs(hit.text).isdisjoint(_runs(text))
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    words = re.findall(r"\w+", text.casefold())
+    words = _words(text)
     return {
         tuple(words[place : place + OVERLAP_WORDS])
         for place in range(len(words) - OVERLAP_WORDS + 1)
     }
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())

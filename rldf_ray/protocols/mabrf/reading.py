@@ -93,8 +93,9 @@ def _own(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
             context=row.context,
             question=row.question,
             options=row.options if settings.kind == "choices" else (),
-            label=row.label,
-            unknown=row.unknown,
+            # Places of options: without them, nothing is the right one.
+            label=row.label if settings.kind == "choices" else None,
+            unknown=row.unknown if settings.kind == "choices" else None,
         )
         for number, row in rows.items()
     ]

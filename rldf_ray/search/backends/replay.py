@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from rldf_ray.search.backend import Hit, SearchBackend, SearchError
 from rldf_ray.search.journaled import hits_of
@@ -20,11 +21,15 @@ class _Replay:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._found: dict[tuple[str, int], tuple[Hit, ...]] = {}
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                entry = json.loads(line)
-                if str(entry.get("address", "")).startswith("search "):
-                    self._found[entry["query"], entry["k"]] = hits_of(entry)
+        with path.open("rb") as lines:
+            for entry in filter(None, map(_search, lines)):
+                place, hits = (entry["query"], entry["k"]), hits_of(entry)
+                if self._found.setdefault(place, hits) != hits:
+                    raise SearchError(
+                        f"search=replay:{path}: the journal has two answers to {place[0][:80]!r}, "
+                        "as its arms searched different texts; replay a run with one arm that "
+                        "searches"
+                    )
         if not self._found:
             raise SearchError(f"search=replay:{path}: the journal has no search")
 
@@ -57,7 +62,15 @@ def opened(argument: str) -> SearchBackend:
     path = home_path(argument)
     if not argument or not path.is_file():
         raise SearchError(f"search=replay:{argument}: no such file; name a journal/calls.jsonl")
+    return _Replay(path)
+
+
+def _search(line: bytes) -> dict[str, Any] | None:
+    """A journal's line where it is a search; one that a kill has torn is none, as in a journal."""
     try:
-        return _Replay(path)
-    except ValueError as error:
-        raise SearchError(f"search=replay:{path}: a line is no JSON ({error})") from None
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(entry, dict) or not str(entry.get("address", "")).startswith("search "):
+        return None
+    return entry

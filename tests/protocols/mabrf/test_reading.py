@@ -4,10 +4,18 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rldf_ray.errors import UserError
 from rldf_ray.protocols.mabrf.agents import step_count
-from rldf_ray.protocols.mabrf.evidence import ordered, overlaps, present
+from rldf_ray.protocols.mabrf.evidence import (
+    ordered,
+    overlaps,
+    present,
+    same_title,
+    snippet,
+)
 from rldf_ray.protocols.mabrf.reading import read_items
 from tests.protocols.mabrf.script import hit, settings
 
@@ -42,7 +50,7 @@ def test_one_s_own_items(tmp_path):
     assert (one.item_id, one.options, one.label) == ("own-1", ("a", "b"), 1)
     assert (two.item_id, two.label) == ("r", None)
     free = read(path, kind="questions", per_category=None)
-    assert [item.options for item in free] == [(), ()]
+    assert [(item.options, item.label) for item in free] == [((), None), ((), None)]
 
 
 @pytest.mark.parametrize(
@@ -104,3 +112,24 @@ def test_a_hit_overlaps_where_it_shares_eight_words_running():
 
 def test_steps_are_counted():
     assert step_count("1. a\n2) b\n  Step 3: c\n4 people came") == 3
+
+
+def test_titles_of_one_article():
+    assert same_title("Steam_engine", "steam  Engine")
+    assert not same_title("Steam", "Steam engine")
+
+
+def test_a_snippet_is_the_part_that_speaks_of_the_query():
+    text = "Filler words go on. " * 60 + "Tea is drunk hot in Tibet. " + "More of the same. " * 60
+    found = snippet(text, "how is tea drunk in Tibet", 200)
+    assert "Tea is drunk hot in Tibet." in found
+    assert found.startswith("\u2026 ") and len(found) <= 202
+    assert snippet("Tea is hot.", "milk", 200) == "Tea is hot."
+    assert snippet(text, "milk", 50) == text[:50]
+
+
+@given(st.text(max_size=400), st.text(max_size=60), st.integers(16, 200))
+def test_a_snippet_is_of_its_text_and_no_longer_than_allowed(text, query, most):
+    found = snippet(text, query, most)
+    assert found.removeprefix("\u2026 ") in text or found in text
+    assert len(found) <= most + 2

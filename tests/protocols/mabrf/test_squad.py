@@ -170,7 +170,27 @@ async def test_the_item_s_own_article_can_be_left_out():
     assert rows["search, given"]["hits"] == 1
 
 
-async def test_a_reply_that_is_none_is_failed_and_never_no_answer():
+async def test_what_is_found_of_one_s_own_article_does_not_take_a_place():
+    own = [hit("tea", f"{ITEM.context} {n}") for n in range(5)]
+    search = Given({"how tea is drunk": [*own, hit("Tee", "Tea is a leaf.")]})
+    found = await held(Script(SAID), ITEM, search, kind="squad", leave_out_gold=True)
+    rows = {row["arm"]: row for row in found.tables["outcomes"]}
+    assert rows["search, given"]["hits"] == 1
+
+
+async def test_every_query_is_made_and_a_summary_does_not_see_the_paragraph():
+    queries = [f"query number {n}" for n in range(5)]
+    search = Given({query: [hit(query, f"Text {query}.")] for query in queries})
+    said = {**SAID, "given/look up/queries": json.dumps({"queries": queries})}
+    script = Script(said)
+    await held(script, ITEM, search, kind="squad")
+    assert [query for query, _ in search.asked] == queries
+    (prompt,) = script.prompts("given/look up/summary")
+    assert ITEM.context not in prompt and ITEM.question in prompt
+    assert not script.prompts("groups")
+
+
+async def test_a_reply_that_is_none_is_wrong_and_never_no_answer():
     found = await held(Script({**SAID, "context/reader": "hot"}), ITEM, Given(), kind="squad")
     rows = {row["arm"]: row for row in found.tables["outcomes"]}
     assert rows["context"]["prediction"] is None
@@ -178,7 +198,7 @@ async def test_a_reply_that_is_none_is_failed_and_never_no_answer():
     report = summary([ITEM], tables_of(found), given, 1)
     table = next(t for t in report.tables if t.name == "reader")
     context = next(row for row in table.rows if row[0] == "context")
-    assert context[2:4] == ["1", "–"]
+    assert context[2:4] == ["1", "0.000"]
     assert any("did not parse: 1 (context)" in note for note in report.notes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.mabrf.items import MabrfItem
@@ -13,26 +13,19 @@ from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import Estimate, clustered_estimate
 
 NOTE = (
-    "A reply that does not parse is failed: left out, and counted. `empty` always answers nothing: "
-    "what is not above it shows no reading."
+    "A reply that does not parse is wrong, and counted as failed; it is not read as no answer. "
+    "`empty` always answers nothing: what is not above it shows no reading."
 )
 
 
-def _scores(item: MabrfItem, row: Row) -> tuple[float, float] | None:
-    """EM and F1, 0 to 100; None of a reply that is none."""
-    if row["prediction"] is None:
-        return None
-    return 100 * exact(row["prediction"], item.golds), 100 * f1(row["prediction"], item.golds)
+def _exact(item: MabrfItem, row: Row) -> float:
+    """0 to 100; 0 of a reply that is none, as of a wrong one."""
+    return 0.0 if row["prediction"] is None else 100 * exact(row["prediction"], item.golds)
 
 
-def _exact(item: MabrfItem, row: Row) -> float | None:
-    found = _scores(item, row)
-    return None if found is None else found[0]
-
-
-def _f1(item: MabrfItem, row: Row) -> float | None:
-    found = _scores(item, row)
-    return None if found is None else found[1]
+def _f1(item: MabrfItem, row: Row) -> float:
+    """0 to 100; 0 of a reply that is none, as of a wrong one."""
+    return 0.0 if row["prediction"] is None else 100 * f1(row["prediction"], item.golds)
 
 
 def reader_table(results: Results) -> StudyTable:
@@ -72,14 +65,14 @@ def reader_table(results: Results) -> StudyTable:
 
 
 def _mean(
-    items: Sequence[MabrfItem], outcomes: Mapping[str, Row], of: object, seed: int
+    items: Sequence[MabrfItem],
+    outcomes: Mapping[str, Row],
+    of: Callable[[MabrfItem, Row], float],
+    seed: int,
 ) -> Estimate | None:
-    pairs = [
-        (value, item.group)
-        for item in items
-        if item.item_id in outcomes and (value := of(item, outcomes[item.item_id])) is not None  # type: ignore[operator]
-    ]
-    return clustered_estimate([v for v, _ in pairs], [g for _, g in pairs], seed)
+    there = [item for item in items if item.item_id in outcomes]
+    values = [of(item, outcomes[item.item_id]) for item in there]
+    return clustered_estimate(values, [item.group for item in there], seed)
 
 
 def reader_differences(results: Results) -> StudyTable:
