@@ -15,8 +15,9 @@ from typing import Any
 from rldf_ray.cluster.address import joined_address
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.errors import UserError
+from rldf_ray.search.backend import opened
 from serve.port import held_port
-from serve.settings import Settings, check_address
+from serve.settings import Settings, SettingsError, check_address
 
 START_DEADLINE_S = 900.0
 Say = Callable[[str], None]
@@ -31,11 +32,13 @@ def serving(settings: Settings, say: Say = lambda text: None) -> Iterator[str]:
     """The server, for as long as the block lasts; yields its address once all models answer.
 
     Raises:
-        SettingsError: it would be open to others without keys.
+        SettingsError: it would be open to others without keys, or texts of `corpora` cannot be
+            searched.
         PortTakenError: another program listens there.
         ServingError: a model did not come up, or the cluster serves something already.
     """
     check_address(settings.host, settings.keys)
+    check_corpora(settings)
     with (
         _port(settings) as port,
         tempfile.TemporaryDirectory(prefix="rldf-serve-") as scratch,
@@ -62,6 +65,19 @@ def serving(settings: Settings, say: Say = lambda text: None) -> Iterator[str]:
         finally:
             _drain(settings, say)
             serve.shutdown()
+
+
+def check_corpora(settings: Settings) -> None:
+    """Open all texts that may be searched; folders are indexed now, and not in a request.
+
+    Raises:
+        SettingsError: they cannot be searched; names them, and says why.
+    """
+    for name, where in settings.corpora.items():
+        try:
+            opened(f"local:{where}")
+        except UserError as error:
+            raise SettingsError(f"corpora.{name}: {error}") from error
 
 
 def _port(settings: Settings) -> contextlib.AbstractContextManager[int]:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from rldf_ray.errors import UserError
 from rldf_ray.plan.request_fields import TemplateValues
 from rldf_ray.plan.saved import saved_plan
 from rldf_ray.plan.section import Section, described
+from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.yaml_text import read_yaml
 
@@ -145,6 +146,12 @@ class Settings(Section):
     drain_s: float = described(60, "on SIGTERM: time for requests under way", unit="s", ge=0)
     engine: EngineSection = Field(default_factory=EngineSection)
     limits: Limits = Field(default_factory=Limits)
+
+    @field_validator("corpora")
+    @classmethod
+    def _from_anywhere(cls, corpora: dict[str, str]) -> dict[str, str]:
+        """Replicas have other working folders."""
+        return {name: str(home_path(where).resolve()) for name, where in corpora.items()}
 
     @model_validator(mode="after")
     def _names_fit(self) -> Settings:

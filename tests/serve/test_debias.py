@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from rldf_ray.errors import UserError
 from serve import debias
+from serve.launch import check_corpora
+from serve.settings import read_settings
 from tests.serve.conftest import Start
 from tests.serve.test_evince import found
 
@@ -75,3 +78,18 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(
     reply = start().client.post("/v1/debias", json={"messages": ASKED, **changed})
     assert 400 <= reply.status_code < 500
     assert words in reply.text
+
+
+def test_texts_that_cannot_be_searched_are_refused_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    models = {"policy": {"folder": "p"}}
+    settings = read_settings({"models": models, "corpora": {"mine": "texts"}})
+    assert settings.corpora == {"mine": str(tmp_path / "texts")}
+    with pytest.raises(UserError, match=r"corpora\.mine: .*holds none of \.jsonl"):
+        check_corpora(settings)
+    (tmp_path / "texts/a.txt").write_text("Some words.", encoding="utf-8")
+    check_corpora(settings)
