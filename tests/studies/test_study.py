@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from rldf_ray.storage.json_text import json_text
 from tests.studies.pairs import plan_file
 
 RLDF = str(Path(sys.executable).with_name("rldf"))
@@ -125,19 +126,63 @@ def test_killed_ten_times_it_comes_to_the_same_and_asks_nothing_twice(
     same_tables(("items", "outcomes"), whole / "out", tmp_path / "out")
 
 
-def test_a_study_of_labels_killed_comes_to_the_same(tmp_path: Path) -> None:
+LABELS = """
+models: {a: 'scripted:0.02', b: 'scripted:0.02', judge: 'scripted:0.02'}
+in_flight: 4
+settings: {data: examples, targets: [the mayor], distribution: token, arms: [main, schedule,
+  swapped], stop: {max_rounds: 3}, baselines: [one_shot, self_consistency]}
+"""
+REWRITTEN = """
+models: {model: 'scripted:0.02'}
+in_flight: 4
+settings: {kind: choices, data: DIR/items.jsonl, searches: {without: none, with: 'local:DIR/texts'}}
+"""
+PERSUADED = """
+models: {debater: 'scripted:0.02', judge: 'scripted:0.02'}
+in_flight: 4
+settings: {data: DIR/items.jsonl, rounds: 2, debaters: {n2: {best_of: 2, critiques: 2}},
+  interactive: [false, true], max_tokens: 64}
+"""
+
+
+def write_data(folder: Path) -> None:
+    """Items that both studies of one's own questions read, and a folder of texts."""
+    items = [
+        {
+            "question": f"Who of the two came {n}th?",
+            "options": ["the old man", "the young man", "not known"],
+            "label": n % 3,
+            "correct": "the old man",
+            "incorrect": "the young man",
+            "story": f"Two men waited. The old man came {n}th, the young man after him.",
+        }
+        for n in range(8)
+    ]
+    lines = [json_text(item) for item in items]
+    (folder / "items.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "texts").mkdir()
+    (folder / "texts/a.txt").write_text("Old men and young men wait.\n\nSome came first.\n")
+
+
+@pytest.mark.parametrize(
+    ("study", "text", "tables"),
+    [
+        ("evince", LABELS, ("items", "outcomes", "rounds", "arguments")),
+        ("mabrf", REWRITTEN, ("items", "outcomes", "passes")),
+        ("persuasion", PERSUADED, ("items", "outcomes", "arguments", "candidates", "course")),
+    ],
+    ids=["labels", "rewriting", "persuasion"],
+)
+def test_a_study_killed_comes_to_the_same(
+    tmp_path: Path, study: str, text: str, tables: tuple[str, ...]
+) -> None:
+    write_data(tmp_path)
     plan = tmp_path / "plan.yaml"
-    plan.write_text(
-        "models: {a: 'scripted:0.02', b: 'scripted:0.02', judge: 'scripted:0.02'}\nin_flight: 4\n"
-        "settings: {data: examples, targets: [the mayor], distribution: token, arms: [main, "
-        "schedule, swapped], stop: {max_rounds: 3}, baselines: [one_shot, self_consistency]}\n",
-        encoding="utf-8",
-    )
-    command = [RLDF, "study", "evince", str(plan), "--out", str(tmp_path / "whole")]
+    plan.write_text(text.replace("DIR", str(tmp_path)), encoding="utf-8")
+    command = [RLDF, "study", study, str(plan), "--out", str(tmp_path / "whole")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
     every = len(calls(tmp_path / "whole"))
-    undisturbed, made = killed("evince", plan, tmp_path / "whole", tmp_path / "out", 4, every // 6)
+    undisturbed, made = killed(study, plan, tmp_path / "whole", tmp_path / "out", 3, every // 5)
     assert len(made) == len(set(made)) == len(undisturbed)
-    tables = ("items", "outcomes", "rounds", "arguments")
     same_tables(tables, tmp_path / "whole", tmp_path / "out")
