@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -66,13 +67,15 @@ _SECOND = (
 )
 # Prime and no divisor of the number of answers, so that steps from any answer meet all others.
 _STEP = 7919
+_TAG = re.compile(r"<(\w+)> and </\1>")
 
 
 class ScriptedModel:
     """Answers by a hash of the request's seed, address and last message.
 
-    Without a format, the answer is a sentence or two, cut at `max_tokens`; with `choices`, one of
-    them and a distribution whose maximum it is; with `json_schema`, an instance of the schema.
+    Without a format, the answer is a sentence or two, cut at `max_tokens`, in each of the tags that
+    the last message asks for as `<tag> and </tag>`; with `choices`, one of them and a distribution
+    whose maximum it is; with `json_schema`, an instance of the schema.
     A token is a word; there are no token ids and no log-probabilities.
 
     Args:
@@ -112,7 +115,8 @@ class ScriptedModel:
         elif request.json_schema is not None:
             text = json_text(instance(request.json_schema, number))
         else:
-            text, finish_reason = _cut(sentences(number), request.max_tokens)
+            asked = request.messages[-1].content
+            text, finish_reason = _cut(_in_tags(asked, number), request.max_tokens)
         return Completion(
             text=text,
             finish_reason=finish_reason,
@@ -121,6 +125,14 @@ class ScriptedModel:
             revision=REVISION,
             choice_probabilities=_normalised(weights) if request.choice_probabilities else None,
         )
+
+
+def _in_tags(asked: str, number: int) -> str:
+    """A sentence or two, in every tag that is asked for."""
+    tags = dict.fromkeys(_TAG.findall(asked))
+    if not tags:
+        return sentences(number)
+    return "\n".join(f"<{tag}>{sentences(_hash(number, tag))}</{tag}>" for tag in tags)
 
 
 def sentences(number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from dataclasses import replace
 from functools import partial
@@ -89,6 +90,14 @@ def test_an_answer_is_cut_at_max_tokens() -> None:
     assert cut.finish_reason == "length"
     assert cut.usage.generated == 4
     assert whole.text.startswith(cut.text)
+
+
+def test_tags_that_are_asked_for_are_written_in_their_order() -> None:
+    asked = "Think between <thinking> and </thinking>, then <argument> and </argument>. <other>"
+    (one,) = answers(replace(REQUEST, messages=(Message("user", asked),)))
+    assert re.fullmatch(r"<thinking>[^<>]+</thinking>\n<argument>[^<>]+</argument>", one.text), (
+        one.text
+    )
 
 
 def test_answers_take_as_long_as_told() -> None:
