@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -11,6 +10,7 @@ import pyarrow as pa
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from rldf_ray.errors import UserError
+from rldf_ray.protocols.item_sets import id_given_twice, sampled
 from rldf_ray.protocols.judges.views import JudgedItem
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.home_path import home_path
@@ -77,8 +77,14 @@ def read_items(path: str, per_category: int | None, seed: int) -> list[JudgedIte
     if not rows:
         raise ItemsError(f"{file} holds no items")
     items = [_item(file, number, row) for number, row in rows.items()]
-    _check_ids(file, items)
-    return items if per_category is None else _sample(items, per_category, seed)
+    twice = id_given_twice(items)
+    if twice is not None:
+        raise ItemsError(f"{file}: the id {twice!r} is given to two items")
+    return (
+        items
+        if per_category is None
+        else sampled(items, per_category, seed, lambda item: item.category)
+    )
 
 
 def _item(file: Path, number: int, given: _GivenItem) -> JudgedItem:
@@ -92,27 +98,6 @@ def _item(file: Path, number: int, given: _GivenItem) -> JudgedItem:
         answer2_long=given.answer2_long,
         label=given.label,
     )
-
-
-def _check_ids(file: Path, items: Sequence[JudgedItem]) -> None:
-    seen: set[str] = set()
-    for item in items:
-        if item.item_id in seen:
-            raise ItemsError(f"{file}: the id {item.item_id!r} is given to two items")
-        seen.add(item.item_id)
-
-
-def _sample(items: Sequence[JudgedItem], per_category: int, seed: int) -> list[JudgedItem]:
-    """The first of each category in a seeded order, so a larger sample holds a smaller one."""
-    categories: dict[str, list[JudgedItem]] = defaultdict(list)
-    for item in items:
-        categories[item.category].append(item)
-    chosen = {
-        item.item_id
-        for members in categories.values()
-        for item in sorted(members, key=lambda i: digest(seed, "item", i.item_id))[:per_category]
-    }
-    return [item for item in items if item.item_id in chosen]
 
 
 def item_table(items: Sequence[JudgedItem]) -> pa.Table:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.errors import UserError
+from rldf_ray.protocols.item_sets import id_given_twice, sampled
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.squad.data import read_squad
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQItem
-from rldf_ray.storage.digest import digest
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 
@@ -54,7 +52,7 @@ def read_items(settings: MabrfSettings, seed: int) -> list[MabrfItem]:
         items = _own(path, settings, seed)
     if not items:
         raise ItemsError(f"{path} holds no items")
-    return items if settings.items is None else _first(items, settings.items, seed)
+    return items if settings.items is None else sampled(items, settings.items, seed)
 
 
 def _bbq(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
@@ -99,22 +97,12 @@ def _own(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
         )
         for number, row in rows.items()
     ]
-    names = [item.item_id for item in items]
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = id_given_twice(items)
     if twice is not None:
         raise ItemsError(f"{path}: the id {twice!r} is given to two items")
     if settings.per_category is None:
         return items
-    by_category: dict[str, list[MabrfItem]] = defaultdict(list)
-    for item in items:
-        by_category[item.category].append(item)
-    chosen = [
-        item
-        for members in by_category.values()
-        for item in _first(members, settings.per_category, seed)
-    ]
-    kept = {item.item_id for item in chosen}
-    return [item for item in items if item.item_id in kept]
+    return sampled(items, settings.per_category, seed, lambda item: item.category)
 
 
 def _problem(row: _Own, settings: MabrfSettings) -> str | None:
@@ -125,10 +113,3 @@ def _problem(row: _Own, settings: MabrfSettings) -> str | None:
         if settings.kind == "choices" and place is not None and place >= len(row.options):
             return f"{name}: there are {len(row.options)} options, from 0 on (found {place})"
     return None
-
-
-def _first(items: Sequence[MabrfItem], number: int, seed: int) -> list[MabrfItem]:
-    """The first of a seeded order, in the given one; a larger sample holds a smaller."""
-    ranked = sorted(items, key=lambda item: digest(seed, "item", item.item_id))
-    chosen = {item.item_id for item in ranked[:number]}
-    return [item for item in items if item.item_id in chosen]

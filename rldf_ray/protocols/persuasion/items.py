@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from rldf_ray.errors import UserError
+from rldf_ray.protocols.item_sets import id_given_twice, ranked
 from rldf_ray.protocols.persuasion.quality import read_quality
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
@@ -131,8 +132,7 @@ def _pairs(path: Path, settings: PersuasionSettings) -> list[PersuasionItem]:
         )
         for number, row in rows.items()
     ]
-    names = [item.item_id for item in items]
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = id_given_twice(items)
     if twice is not None:
         raise ItemsError(f"{path}: the id {twice!r} is given to two questions")
     return items
@@ -179,10 +179,9 @@ def _sample(
     items: Sequence[PersuasionItem], settings: PersuasionSettings, seed: int
 ) -> list[PersuasionItem]:
     """A seeded sample, in the given order; a larger one holds a smaller."""
-    ranked = sorted(items, key=lambda item: digest(seed, "item", item.item_id))
     taken: dict[str, int] = defaultdict(int)
     chosen: set[str] = set()
-    for item in ranked:
+    for item in ranked(items, seed):
         if settings.items is not None and len(chosen) == settings.items:
             break
         if settings.per_story is None or taken[item.group] < settings.per_story:

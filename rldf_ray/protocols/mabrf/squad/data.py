@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gzip
-from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rldf_ray.errors import UserError
+from rldf_ray.protocols.item_sets import sampled
 from rldf_ray.protocols.mabrf.items import MabrfItem
-from rldf_ray.storage.digest import digest
 from rldf_ray.storage.json_lines import problems_of
 
 
@@ -76,23 +74,12 @@ def read_squad(path: Path, per_article: int | None, seed: int) -> list[MabrfItem
         for paragraph in article.paragraphs
         for question in paragraph.qas
     ]
-    return items if per_article is None else _sample(items, per_article, seed)
+    return (
+        items if per_article is None else sampled(items, per_article, seed, lambda item: item.group)
+    )
 
 
 def _golds(question: _Question) -> tuple[str, ...]:
     if question.is_impossible:
         return ()
     return tuple(dict.fromkeys(answer.text for answer in question.answers))
-
-
-def _sample(items: Sequence[MabrfItem], per_article: int, seed: int) -> list[MabrfItem]:
-    """The first of each article in a seeded order, so a larger sample holds a smaller one."""
-    by_article: dict[str, list[MabrfItem]] = defaultdict(list)
-    for item in items:
-        by_article[item.group].append(item)
-    chosen = {
-        item.item_id
-        for members in by_article.values()
-        for item in sorted(members, key=lambda i: digest(seed, "item", i.item_id))[:per_article]
-    }
-    return [item for item in items if item.item_id in chosen]
