@@ -4,12 +4,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rldf_ray.protocols.evince.study import hold
-
 from rldf_ray.models.base import ChatRequest, Completion, Usage
 from rldf_ray.protocols.evince.items import EvinceItem
 from rldf_ray.protocols.evince.scale import load_scale
 from rldf_ray.protocols.evince.settings import EvinceSettings
+from rldf_ray.protocols.evince.study import hold
 from rldf_ray.protocols.study import Held, StudyCast
 
 FIVE = load_scale("toward")

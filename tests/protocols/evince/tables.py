@@ -1,8 +1,8 @@
 """Tables of a study as its files hold them."""
 
 import pyarrow as pa
-from rldf_ray.protocols.evince.study import TABLES
 
+from rldf_ray.protocols.evince.study import TABLES
 from rldf_ray.protocols.study import Held
 
 
