@@ -26,8 +26,8 @@ ROOM := $(if $(filter gpu,$(HARDWARE)),24,8)
 LOG := $(VENV)/install.log
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 
-# serve/ and tune/ are checked as soon as they hold a module.
-CODE := rldf_ray benchmarks $(patsubst %/,%,$(sort $(dir $(wildcard serve/*.py tune/*.py))))
+# serve/ and tune/ are in it, as rldf_ray.apps.serve and rldf_ray.apps.tune.
+CODE := rldf_ray benchmarks
 
 HERE := (slow or cluster or browser$(if $(filter gpu,$(HARDWARE)), or gpu)) and not hosts$(if $(filter gpu,$(HARDWARE)),, and not gpu)
 

@@ -28,7 +28,7 @@ from schemathesis.core.result import Err
 from benchmarks.goals import goal, write_results
 from benchmarks.running_server import Running, running
 from benchmarks.wrong_requests import CLOSED, NO_ANSWER, Answers, send_all
-from serve.keys import add_key
+from rldf_ray.apps.serve.keys import add_key
 
 SHORT = 400
 BY_HAND = 0.75

@@ -36,8 +36,8 @@ from rich.table import Table
 from benchmarks.goals import goal, write_results
 from benchmarks.load import Outcome, figures, streams
 from benchmarks.running_server import Running, running
+from rldf_ray.apps.serve.store import ModelStore
 from rldf_ray.models.embedded import embedded_model_folder
-from serve.store import ModelStore
 
 TOKENS = 64
 MAX_MODEL_LEN = 1024

@@ -29,6 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import goal, write_results
+from rldf_ray.apps.tune.grids import FIGURE_8, PAPER_GRIDS, Sweep, sweep_of
+from rldf_ray.apps.tune.prefix import first_topics
+from rldf_ray.apps.tune.store import Store, generated_tokens
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Plan
@@ -39,9 +42,6 @@ from rldf_ray.records import Debate, Topic, TopicKind, topic_id
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.storage.journal import Journal
 from rldf_ray.topics.writer import split_of, wanted_by_kind
-from tune.grids import FIGURE_8, PAPER_GRIDS, Sweep, sweep_of
-from tune.prefix import first_topics
-from tune.store import Store, generated_tokens
 
 PLAN = "paper-7b"
 ALL_TYPES = "bias_types=[age, nationality, institution, beauty, profession]"

@@ -26,6 +26,7 @@ from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.commands.study import study as study_command
 from rldf_ray.commands.summary import print_report, print_summary
+from rldf_ray.commands.sweep import sweep
 from rldf_ray.console import Progress, tolerate_narrow_streams, write
 from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
@@ -81,6 +82,7 @@ app.add_typer(evals, name="eval")
 app.add_typer(serves, name="serve")
 app.command("publish")(publish)
 app.command("study")(study_command)
+app.command("sweep")(sweep)
 app.add_typer(evinces, name="evince")
 app.add_typer(corpora, name="corpus")
 

@@ -15,11 +15,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from rldf_ray.prompts import render
-from rldf_ray.protocols.evince.scale import load_scale, scale_names
-from rldf_ray.topics.bias_type import bias_type, shipped_bias_types
-from serve import debates, debias, evince, reward, runs
-from serve.bodies import (
+from rldf_ray.apps.serve import debates, debias, evince, reward, runs
+from rldf_ray.apps.serve.bodies import (
     BodyError,
     ChatBody,
     CompletionBody,
@@ -29,21 +26,24 @@ from serve.bodies import (
     engine_body,
     prompt_of,
 )
-from serve.engines import (
+from rldf_ray.apps.serve.engines import (
     EngineFailedError,
     EngineGoneError,
     EngineRefusedError,
     UnknownModelError,
 )
-from serve.guard import Guard, RefusedError, error_content
-from serve.keys import KeyRing
-from serve.limits import Allowances
-from serve.limits import Limits as KeyLimits
-from serve.metrics import CONTENT_TYPE
-from serve.referees import TRAINED
-from serve.service import Service, caller_of
-from serve.settings import Settings
-from serve.store import StoreError
+from rldf_ray.apps.serve.guard import Guard, RefusedError, error_content
+from rldf_ray.apps.serve.keys import KeyRing
+from rldf_ray.apps.serve.limits import Allowances
+from rldf_ray.apps.serve.limits import Limits as KeyLimits
+from rldf_ray.apps.serve.metrics import CONTENT_TYPE
+from rldf_ray.apps.serve.referees import TRAINED
+from rldf_ray.apps.serve.service import Service, caller_of
+from rldf_ray.apps.serve.settings import Settings
+from rldf_ray.apps.serve.store import StoreError
+from rldf_ray.prompts import render
+from rldf_ray.protocols.evince.scale import load_scale, scale_names
+from rldf_ray.topics.bias_type import bias_type, shipped_bias_types
 
 PAGE = Path(__file__).parent / "page"
 VERSION_HEADER = "x-rldf-version"

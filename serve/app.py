@@ -19,17 +19,17 @@ from typing import Any
 from ray import serve
 from ray.serve.handle import DeploymentHandle
 
+from rldf_ray.apps.serve.api import build_guarded, with_cors
+from rldf_ray.apps.serve.engines import Routes
+from rldf_ray.apps.serve.handles import RefereeRewards, RewardScorer, ServeEngines, SharedLimits
+from rldf_ray.apps.serve.keys import KeyRing
+from rldf_ray.apps.serve.limits import Allowances
+from rldf_ray.apps.serve.metrics import Metrics
+from rldf_ray.apps.serve.referees import trained_referee
+from rldf_ray.apps.serve.rollout import Rollouts
+from rldf_ray.apps.serve.service import Service
+from rldf_ray.apps.serve.settings import Settings, check_address, read_settings
 from rldf_ray.referee.trained import TrainedReferee
-from serve.api import build_guarded, with_cors
-from serve.engines import Routes
-from serve.handles import RefereeRewards, RewardScorer, ServeEngines, SharedLimits
-from serve.keys import KeyRing
-from serve.limits import Allowances
-from serve.metrics import Metrics
-from serve.referees import trained_referee
-from serve.rollout import Rollouts
-from serve.service import Service
-from serve.settings import Settings, check_address, read_settings
 
 REWARD = "Reward"
 
@@ -65,7 +65,7 @@ def _limits() -> serve.Application:
 
 
 def _reward(settings: Settings) -> serve.Application:
-    from serve.replicas import Reward
+    from rldf_ray.apps.serve.replicas import Reward
 
     deployment = serve.deployment(
         name=REWARD,
@@ -77,7 +77,7 @@ def _reward(settings: Settings) -> serve.Application:
 
 
 def _referee(settings: Settings) -> serve.Application:
-    from serve.replicas import RefereeModel
+    from rldf_ray.apps.serve.replicas import RefereeModel
 
     assert settings.trained_referee is not None
     deployment = serve.deployment(

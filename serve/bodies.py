@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from rldf_ray.apps.serve.output_forms import OutputFormError, check_form
+from rldf_ray.apps.serve.settings import Limits
 from rldf_ray.errors import UserError
-from serve.output_forms import OutputFormError, check_form
-from serve.settings import Limits
 
 # Sent by common clients; they describe the caller or its bookkeeping, not the answer.
 IGNORED = ("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key")

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from rldf_ray.apps.serve.guard import RefusedError
+from rldf_ray.apps.serve.settings import MOST_BODY_BYTES
 from rldf_ray.storage.json_text import json_text
-from serve.guard import RefusedError
-from serve.settings import MOST_BODY_BYTES
 
 # Request line, header fields and trailers; browsers and proxies send a tenth of it.
 HEAD_BYTES = 32 << 10

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
+from rldf_ray.apps.serve import unfolding
+from rldf_ray.apps.serve.bodies import BodyError, DebateBody
+from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.referees import Judge
+from rldf_ray.apps.serve.served_model import ServedChatModel
+from rldf_ray.apps.serve.service import Service
+from rldf_ray.apps.serve.unfolding import Tell
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion
 from rldf_ray.protocols.multirole.debate import MultiRoleDebate, whole_sentences
 from rldf_ray.protocols.multirole.debater import Debater
 from rldf_ray.records import Context
 from rldf_ray.referee.verdict import Referee, Verdict
 from rldf_ray.topics.bias_type import BiasType, bias_type, shipped_bias_types
-from serve import unfolding
-from serve.bodies import BodyError, DebateBody
-from serve.guard import Caller
-from serve.referees import Judge
-from serve.served_model import ServedChatModel
-from serve.service import Service
-from serve.unfolding import Tell
 
 
 @dataclass(kw_only=True)

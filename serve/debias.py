@@ -9,6 +9,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+from rldf_ray.apps.serve import unfolding
+from rldf_ray.apps.serve.bodies import BodyError, DebiasBody, content_of
+from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.served_model import ServedChatModel
+from rldf_ray.apps.serve.service import Service
+from rldf_ray.apps.serve.unfolding import Tell
 from rldf_ray.protocols.mabrf.agents import Agents
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.loop import Pass, mitigate, solve
@@ -16,12 +22,6 @@ from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.verdict import Verdict
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.search.backend import SearchBackend, opened
-from serve import unfolding
-from serve.bodies import BodyError, DebiasBody, content_of
-from serve.guard import Caller
-from serve.served_model import ServedChatModel
-from serve.service import Service
-from serve.unfolding import Tell
 
 CORPORA: dict[str, SearchBackend] = {}
 """Opened once in a process: an index is read-only, and many may ask it."""

@@ -7,14 +7,14 @@ from typing import Any
 
 from ray import serve
 
+from rldf_ray.apps.serve.settings import Settings
 from rldf_ray.engines.vllm_arguments import vllm_arguments, vllm_environment
 from rldf_ray.models.embedded import resolve_model
-from serve.settings import Settings
 
 
 def engine_application(settings: Settings, name: str, folder: str) -> serve.Application:
     """The application of one engine, serving `folder` and the adapters on it."""
-    from serve.replicas import ScriptedServed
+    from rldf_ray.apps.serve.replicas import ScriptedServed
 
     section = settings.engine
     folder = resolve_model(folder)
@@ -29,7 +29,7 @@ def engine_application(settings: Settings, name: str, folder: str) -> serve.Appl
 def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Application:
     from ray.serve.llm import LLMConfig, build_llm_deployment
 
-    from serve.replicas import ServedModel
+    from rldf_ray.apps.serve.replicas import ServedModel
 
     section = settings.engine
     bundle: dict[str, float] = {"CPU": section.cpus}

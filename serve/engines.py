@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from rldf_ray.apps.serve.settings import Settings
+from rldf_ray.apps.serve.store import ModelStore, StoreError, Traffic
 from rldf_ray.errors import UserError
-from serve.settings import Settings
-from serve.store import ModelStore, StoreError, Traffic
 
 LOOK_EVERY_S = 1.0
 FIRST_WAIT_S = 0.2

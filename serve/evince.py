@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 
+from rldf_ray.apps.serve import unfolding
+from rldf_ray.apps.serve.bodies import BodyError, EvinceBody
+from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.served_model import ServedChatModel
+from rldf_ray.apps.serve.service import Service
+from rldf_ray.apps.serve.unfolding import Tell
 from rldf_ray.errors import UserError
 from rldf_ray.protocols.evince.arms import stances
 from rldf_ray.protocols.evince.baselines import answer
@@ -20,12 +26,6 @@ from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.evince.steering import phase_of
 from rldf_ray.protocols.evince.trace import Round, Side
 from rldf_ray.protocols.seats import Seats
-from serve import unfolding
-from serve.bodies import BodyError, EvinceBody
-from serve.guard import Caller
-from serve.served_model import ServedChatModel
-from serve.service import Service
-from serve.unfolding import Tell
 
 
 class NoLabelError(UserError):

@@ -17,12 +17,12 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rldf_ray.apps.serve.keys import Key, KeyRing
+from rldf_ray.apps.serve.limits import Limits as KeyLimits
+from rldf_ray.apps.serve.limits import LimitsGoneError
+from rldf_ray.apps.serve.metrics import Metrics
+from rldf_ray.apps.serve.settings import Limits
 from rldf_ray.errors import UserError
-from serve.keys import Key, KeyRing
-from serve.limits import Limits as KeyLimits
-from serve.limits import LimitsGoneError
-from serve.metrics import Metrics
-from serve.settings import Limits
 
 # Needed before a person has typed a key, or by whoever restarts and routes.
 PROBES = ("/health", "/ready")

@@ -14,7 +14,7 @@ from ray.exceptions import RayActorError, RayTaskError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
-from serve.engines import (
+from rldf_ray.apps.serve.engines import (
     EngineFailedError,
     EngineGoneError,
     EngineRequest,
@@ -23,11 +23,11 @@ from serve.engines import (
     Target,
     raise_if_error,
 )
-from serve.keys import Key
-from serve.limits import LimitsGoneError
-from serve.settings import Settings
-from serve.store import StoreError
-from serve.together import together
+from rldf_ray.apps.serve.keys import Key
+from rldf_ray.apps.serve.limits import LimitsGoneError
+from rldf_ray.apps.serve.settings import Settings
+from rldf_ray.apps.serve.store import StoreError
+from rldf_ray.apps.serve.together import together
 
 READY_TIMEOUT_S = 5.0
 LOOK_EVERY_S = 1.0

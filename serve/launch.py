@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.apps.serve.port import held_port
+from rldf_ray.apps.serve.settings import Settings, SettingsError, check_address
 from rldf_ray.cluster.address import joined_address
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.errors import UserError
 from rldf_ray.search.backend import opened
-from serve.port import held_port
-from serve.settings import Settings, SettingsError, check_address
 
 START_DEADLINE_S = 900.0
 Say = Callable[[str], None]
@@ -46,8 +46,8 @@ def serving(settings: Settings, say: Say = lambda text: None) -> Iterator[str]:
     ):
         from ray import serve
 
-        from serve.app import build
-        from serve.proxy import controller_options
+        from rldf_ray.apps.serve.app import build
+        from rldf_ray.apps.serve.proxy import controller_options
 
         _check_alone()
         http = {"host": settings.host, "port": port}
@@ -110,13 +110,9 @@ def _check_alone() -> None:
 
 @contextlib.contextmanager
 def _cluster(scratch: Path) -> Iterator[None]:
-    """Ray with this checkout on its workers' path."""
-    here = str(Path(__file__).parents[1])
-    path = os.environ.get("PYTHONPATH", "")
+    """Ray, with Serve's controller at a slower pace."""
     # Serve's controller looks ten times a second by default, 2 % of a core for as long as it runs.
     os.environ.setdefault("RAY_SERVE_CONTROL_LOOP_INTERVAL_S", "0.5")
-    if here not in path.split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, path]))
     with ray_cluster(scratch):
         yield
 
@@ -140,8 +136,8 @@ def _wait_until_ready(settings: Settings) -> None:
     import ray
     from ray import serve
 
-    from serve.engines import Routes
-    from serve.handles import engine_app_name
+    from rldf_ray.apps.serve.engines import Routes
+    from rldf_ray.apps.serve.handles import engine_app_name
 
     routes = Routes(settings)
     deadline = time.monotonic() + START_DEADLINE_S

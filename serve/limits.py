@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from rldf_ray.apps.serve.keys import Key
 from rldf_ray.errors import UserError
 from rldf_ray.models.bucket import Bucket
-from serve.keys import Key
 
 # What was spent beyond the limit is waited off, but no longer than this.
 MOST_DEBT_MINUTES = 10

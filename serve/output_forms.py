@@ -15,8 +15,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from rldf_ray.apps.serve.settings import Limits
 from rldf_ray.errors import UserError
-from serve.settings import Limits
 
 MAX_DEPTH = 32
 MOST_REPEATS = 1000

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from serve.engines import EngineRequest, Piece, Stream, is_error
+from rldf_ray.apps.serve.engines import EngineRequest, Piece, Stream, is_error
 
 # A twentieth of the machine, at five milliseconds each.
 MESSAGES_PER_CORE = 10

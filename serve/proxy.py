@@ -13,8 +13,8 @@ import uvicorn.config
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rldf_ray.apps.serve.guard import error_content
 from rldf_ray.storage.json_text import json_text
-from serve.guard import error_content
 
 CALLBACK = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__name__}:bound"}
 LOST = "the server's API process was lost while it answered: ask again"
@@ -32,7 +32,7 @@ def bound() -> list[Middleware]:
 
     Serve has no setting for the class, and takes uvicorn's choice.
     """
-    uvicorn.config.HTTP_PROTOCOLS["auto"] = "serve.connections:Connection"
+    uvicorn.config.HTTP_PROTOCOLS["auto"] = "rldf_ray.apps.serve.connections:Connection"
     return [Middleware(Ended)]
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from rldf_ray.apps.serve.engines import EngineGoneError
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.trained import TrainedReferee
 from rldf_ray.referee.verdict import Referee
-from serve.engines import EngineGoneError
 
 TRAINED = "trained"
 

@@ -19,15 +19,23 @@ from ray import serve
 from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 
+from rldf_ray.apps.serve.compiling import MOST_S, Compiling
+from rldf_ray.apps.serve.engines import (
+    GONE,
+    Adapter,
+    EngineRequest,
+    Piece,
+    error_piece,
+    is_error,
+    piece_of,
+)
+from rldf_ray.apps.serve.output_forms import is_cheap
+from rldf_ray.apps.serve.pacing import Pace
+from rldf_ray.apps.serve.scripted import ScriptedEngine
+from rldf_ray.apps.serve.store import verify
+from rldf_ray.apps.serve.together import together
 from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.models.chat_template import ChatTemplate, ChatTemplateError, chat_template
-from serve.compiling import MOST_S, Compiling
-from serve.engines import GONE, Adapter, EngineRequest, Piece, error_piece, is_error, piece_of
-from serve.output_forms import is_cheap
-from serve.pacing import Pace
-from serve.scripted import ScriptedEngine
-from serve.store import verify
-from serve.together import together
 
 REWARD_BATCH = 32
 REWARD_WAIT_S = 0.01

@@ -13,16 +13,16 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from rldf_ray.apps.serve.bodies import BiasBody, BodyError
+from rldf_ray.apps.serve.engines import EngineGoneError
+from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.referees import Judge, TrainedModel
+from rldf_ray.apps.serve.served_model import ServedChatModel
+from rldf_ray.apps.serve.service import Service, caller_of
+from rldf_ray.apps.serve.together import together
 from rldf_ray.models.base import ModelError
 from rldf_ray.records import Context
 from rldf_ray.referee.trained import TrainedReferee
-from serve.bodies import BiasBody, BodyError
-from serve.engines import EngineGoneError
-from serve.guard import Caller
-from serve.referees import Judge, TrainedModel
-from serve.served_model import ServedChatModel
-from serve.service import Service, caller_of
-from serve.together import together
 
 
 def router(service: Service) -> APIRouter:

@@ -14,10 +14,10 @@ from typing import Any
 
 from ray import serve
 
-from serve.engine_apps import engine_application
-from serve.engines import Routes
-from serve.handles import engine_app_name
-from serve.settings import read_settings
+from rldf_ray.apps.serve.engine_apps import engine_application
+from rldf_ray.apps.serve.engines import Routes
+from rldf_ray.apps.serve.handles import engine_app_name
+from rldf_ray.apps.serve.settings import read_settings
 
 LOOK_EVERY_S = 1.0
 # Asking Serve takes far longer than reading the pointer; while all is as wanted it is asked seldom.

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
+from rldf_ray.apps.serve.guard import RefusedError
 from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError, UnreadableFileError
 from rldf_ray.storage.stages import redo_advice
-from serve.guard import RefusedError
 
 PAGE = 50
 TRANSCRIPTS = "data/transcripts.parquet"

@@ -10,10 +10,17 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from rldf_ray.apps.serve.engines import (
+    EngineRequest,
+    Engines,
+    Piece,
+    Stream,
+    Target,
+    raise_if_error,
+)
+from rldf_ray.apps.serve.pacing import Pace
 from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError
 from rldf_ray.models.scripted import ScriptedModel
-from serve.engines import EngineRequest, Engines, Piece, Stream, Target, raise_if_error
-from serve.pacing import Pace
 
 
 @dataclass

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rldf_ray.apps.serve.engines import EngineFailedError, EngineGoneError, EngineRefusedError
+from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.service import Service
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, Usage
 from rldf_ray.models.thinking import split_thinking
-from serve.engines import EngineFailedError, EngineGoneError, EngineRefusedError
-from serve.guard import Caller
-from serve.service import Service
 
 
 @dataclass

@@ -13,8 +13,7 @@ from typing import Any, Literal, Protocol
 
 from fastapi import Request
 
-from rldf_ray.referee.trained import TrainedReferee
-from serve.engines import (
+from rldf_ray.apps.serve.engines import (
     EngineGoneError,
     EngineRequest,
     Engines,
@@ -25,9 +24,10 @@ from serve.engines import (
     begin,
     whole,
 )
-from serve.guard import Caller, error_content
-from serve.metrics import Metrics
-from serve.settings import Settings
+from rldf_ray.apps.serve.guard import Caller, error_content
+from rldf_ray.apps.serve.metrics import Metrics
+from rldf_ray.apps.serve.settings import Settings
+from rldf_ray.referee.trained import TrainedReferee
 
 log = logging.getLogger("rldf.serve")
 

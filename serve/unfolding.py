@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.service import Service
 from rldf_ray.errors import UserError
 from rldf_ray.storage.json_text import json_text
-from serve.guard import Caller
-from serve.service import Service
 
 Tell = Callable[[str, dict[str, Any]], None]
 

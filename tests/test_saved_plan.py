@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rldf_ray import cli
+from rldf_ray.apps.serve.settings import settings_for
 from rldf_ray.commands.doctor import measured
 from rldf_ray.commands.serve import publish
 from rldf_ray.plan import Plan, load_plan
@@ -16,7 +17,6 @@ from rldf_ray.plan.saved import check_stages, saved_plan, settle_plan
 from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from rldf_ray.storage.stages import PIPELINE
-from serve.settings import settings_for
 
 PLAN, OTHER = load_plan("smoke"), load_plan("smoke", ["seed=7"])
 

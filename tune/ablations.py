@@ -1,6 +1,6 @@
-"""Ablation sweeps (paper 4.3, Figures 8-12).
+"""Ablation sweeps (paper 4.3, Figures 8-12): settings of a plan compared, nothing computed twice.
 
-    python -m tune.ablations PLAN --over roles --over rounds=1,3 --out DIR
+    rldf sweep PLAN --over roles --over rounds=1,3 --out DIR
 
 The same command goes on with a sweep that was interrupted, and writes the report again when
 nothing is left to do.
@@ -10,89 +10,63 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
-import typer
 from rich.table import Table
 
-from rldf_ray.cli import main as entry
+from rldf_ray.apps.tune.figures import write_pages
+from rldf_ray.apps.tune.grids import Sweep, sweep_of
+from rldf_ray.apps.tune.outcome import best_plan, names_of, outcome
+from rldf_ray.apps.tune.sweep import Scheduler, SweepSettings, carry_out
+from rldf_ray.apps.tune.trial import result_of
 from rldf_ray.console import TextConsole
-from rldf_ray.errors import UserError
-from rldf_ray.models.base import BudgetSpentError
 from rldf_ray.plan import PlanError
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
-from tune.figures import write_pages
-from tune.grids import Sweep, sweep_of
-from tune.outcome import best_plan, names_of, outcome
-from tune.sweep import Scheduler, SweepSettings, carry_out
-from tune.trial import result_of
 
 # What a trial is compared by, and the stage after which it is known.
 MEASURES = {"accuracy": "eval", "pairs": "data"}
 
 
-def main(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")],
-    over: Annotated[
-        list[str],
-        typer.Option(
-            "--over",
-            metavar="AXIS[=V1,V2]",
-            help="roles, rounds, dataset_size, topics (the paper's grids), figure8 (those four), "
-            "teacher, or a field of the plan with values; may be given several times",
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="the sweep's folder, new or begun before")],
-    overrides: Annotated[
-        list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
-    ] = [],  # noqa: B006 - typer copies it
-    repeats: Annotated[int, typer.Option(min=1, help="runs of each setting, seeds apart")] = 1,
-    scheduler: Annotated[str, typer.Option(help="none, or asha: half of the trials end at SFT")] = (
-        "none"
-    ),
-    metric: Annotated[
-        str,
-        typer.Option(help="accuracy on the plan's items, or pairs: debates alone, no training"),
-    ] = "accuracy",
-    store: Annotated[
-        str | None,
-        typer.Option(
-            help="where finished work is shared (folder, s3://, gs://); default DIR/store"
-        ),
-    ] = None,
-    budget_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="no trial starts after so many generated debate tokens"),
-    ] = None,
-    budget_trials: Annotated[
-        int | None, typer.Option(min=1, help="carry out the first trials only")
-    ] = None,
-    bias_types: Annotated[
-        str | None, typer.Option(help="comma-separated; default: the plan's, all in one run")
-    ] = None,
-) -> None:
-    """Compare settings of a plan, computing nothing twice."""
-    try:
-        _check(scheduler, metric)
-        given = [*overrides, *([] if bias_types is None else [f"bias_types=[{bias_types}]"])]
-        sweep = sweep_of(plan, given, over, repeats)
-        rungs = ("sft", "eval") if scheduler == "asha" else (MEASURES[metric],)
-        settings = SweepSettings(
-            out=out.resolve(),
-            store=_place_of_store(store, out),
-            rungs=rungs,
-            scheduler=scheduler,  # type: ignore[arg-type]
-            budget_tokens=budget_tokens,
-            budget_trials=budget_trials,
-        )
-        carry_out(sweep, settings)
-    except UserError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-    report = _report(plan, given, sweep, settings, metric)
-    if report["not_run"]:
-        raise typer.Exit(BudgetSpentError.exit_status)
+def ablate(
+    plan: str,
+    overrides: list[str],
+    *,
+    over: list[str],
+    out: Path,
+    repeats: int = 1,
+    scheduler: str = "none",
+    metric: str = "accuracy",
+    store: str | None = None,
+    budget_tokens: int | None = None,
+    budget_trials: int | None = None,
+) -> dict[str, Any]:
+    """Run the sweep, or what is left of it, and write its report, which is returned.
+
+    Args:
+        over: axes, as `--over` takes them (docs/sweeps.md).
+        scheduler: `none`, or `asha`: half of the trials end at SFT.
+        metric: `accuracy` on the plan's items, or `pairs`: debates alone, no training.
+        store: where finished work is shared; `out`/store if null.
+        budget_tokens: no trial starts after so many generated debate tokens.
+        budget_trials: the first trials only.
+
+    Raises:
+        PlanError: a value that is not allowed, or a plan or axis that is none.
+    """
+    _check(scheduler, metric)
+    sweep = sweep_of(plan, overrides, over, repeats)
+    rungs = ("sft", "eval") if scheduler == "asha" else (MEASURES[metric],)
+    settings = SweepSettings(
+        out=out.resolve(),
+        store=_place_of_store(store, out),
+        rungs=rungs,
+        scheduler=scheduler,  # type: ignore[arg-type]
+        budget_tokens=budget_tokens,
+        budget_trials=budget_trials,
+    )
+    carry_out(sweep, settings)
+    return _report(plan, overrides, sweep, settings, metric)
 
 
 def _place_of_store(store: str | None, out: Path) -> str:
@@ -119,7 +93,7 @@ def _report(
     results = {key: result for key, result in found.items() if result is not None}
     rung = settings.rungs[-1]
     report = {
-        "command": " ".join(["python", "-m", "tune.ablations", *sys.argv[1:]]),
+        "command": " ".join(["rldf", *sys.argv[1:]]),
         "metric": metric,
         "repeats": max(setting.repeat for setting in sweep.settings) + 1,
         "seconds": sum(result["seconds"] for result in results.values()),
@@ -161,5 +135,8 @@ def _print(report: dict[str, Any], out: Path, pages: int) -> None:
     console.print(f"best: rldf run {out / 'best.yaml'} --out {out / 'best'}", soft_wrap=True)
 
 
-if __name__ == "__main__":
-    entry(lambda: typer.run(main))
+if __name__ == "__main__":  # `python -m tune.ablations`, the command's name before it had one
+    from rldf_ray.cli import main
+
+    sys.argv.insert(1, "sweep")
+    main()

@@ -23,7 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rldf_ray.errors import UserError
 
-PROGRAM = "tune.trial"
+PROGRAM = "rldf_ray.apps.tune.trial"
 PATIENCE_S = 30.0
 
 

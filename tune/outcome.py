@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.apps.tune.grids import Axis, Sweep, by_value
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.storage.json_text import exact_json
-from tune.grids import Axis, Sweep, by_value
 
 Results = Mapping[str, dict[str, Any]]
 

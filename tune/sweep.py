@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rldf_ray.apps.tune.cleanup import PROGRAM, clear_ended_trials
+from rldf_ray.apps.tune.grids import Sweep, Trial
+from rldf_ray.apps.tune.trial import result_of
+from rldf_ray.cluster.import_path import import_path
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.run_folder import RunFolder
-from tune.cleanup import clear_ended_trials
-from tune.grids import Sweep, Trial
-from tune.trial import result_of
 
 Scheduler = Literal["none", "asha"]
 METRIC = "overall"
@@ -174,7 +175,7 @@ def _command(trial: dict[str, Any], rung: str) -> list[str]:
     plan = str(Path(trial["folder"]) / "trial.yaml")
     options = {"out": "folder", "store": "store", "most-topics": "most_topics"}
     given = [part for name, key in options.items() for part in (f"--{name}", str(trial[key]))]
-    return [sys.executable, "-m", "tune.trial", plan, *given, "--until", rung]
+    return [sys.executable, "-m", PROGRAM, plan, *given, "--until", rung]
 
 
 def _run(command: Sequence[str], folder: RunFolder) -> None:
@@ -185,9 +186,7 @@ def _run(command: Sequence[str], folder: RunFolder) -> None:
     environment = {
         **os.environ,
         "RAY_ADDRESS": ray.get_runtime_context().gcs_address,
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])
-        ),
+        "PYTHONPATH": import_path(),
     }
     with log.open("ab") as output:
         program = subprocess.Popen(

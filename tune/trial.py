@@ -16,17 +16,17 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from rldf_ray.apps.tune.keys import debates_key, referee_key, reward_key, sft_key, topics_key
+from rldf_ray.apps.tune.measure import pairs_by_type, sft_accuracy, trained_accuracy
+from rldf_ray.apps.tune.orphan import end_with_parent
+from rldf_ray.apps.tune.prefix import begin_with
+from rldf_ray.apps.tune.store import KnownCalls, Store, generated_tokens
 from rldf_ray.console import Progress
 from rldf_ray.pipeline import run
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.storage.results import finish
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, TRAINING
-from tune.keys import debates_key, referee_key, reward_key, sft_key, topics_key
-from tune.measure import pairs_by_type, sft_accuracy, trained_accuracy
-from tune.orphan import end_with_parent
-from tune.prefix import begin_with
-from tune.store import KnownCalls, Store, generated_tokens
 
 Until = Literal["data", "sft", "eval"]
 

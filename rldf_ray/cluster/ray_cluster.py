@@ -17,6 +17,7 @@ import psutil
 
 from rldf_ray.cluster.address import LOCAL, joined_address, reachable_address
 from rldf_ray.cluster.home import writable_home
+from rldf_ray.cluster.import_path import import_path
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
 from rldf_ray.cluster.ray_logs import keep_logs, link_logs
 from rldf_ray.cluster.session_folder import check_session_folder
@@ -178,9 +179,7 @@ def _end_those_left(workers: list[psutil.Process]) -> None:
 def _worker_environment() -> dict[str, str]:
     """What actors and workers need: quiet libraries, and the package where it is not installed."""
     return {
-        "PYTHONPATH": os.pathsep.join(
-            [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-        ),
+        "PYTHONPATH": import_path(),
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "VLLM_NO_USAGE_STATS": "1",

@@ -1,8 +1,7 @@
-"""`rldf serve`, `rldf publish`: the checkout's `serve/`, imported when it is called."""
+"""`rldf serve`, `rldf publish`: the served policy, imported when it is called."""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.console import Progress
 from rldf_ray.plan.saved import PLAN, saved_plan
 from rldf_ray.storage.json_text import json_text
-from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.yaml_text import read_yaml
 
 progress = Progress()
@@ -56,8 +55,7 @@ def start(
     set_: Set = [],  # noqa: B006
 ) -> None:
     """Serve until SIGTERM: `rldf serve MODEL`. MODEL may also be a Serve config file."""
-    _checkout()
-    from serve.launch import serve_until_stopped
+    from rldf_ray.apps.serve.launch import serve_until_stopped
 
     given = {"host": host, "port": port, "keys": keys, "store": store}
     serve_until_stopped(_settings(model, names, set_, given), progress.say)
@@ -66,14 +64,13 @@ def start(
 @serves.command()
 def config(model: Model, names: Names = "policy,base", set_: Set = []) -> None:  # noqa: B006
     """Print the same as a Serve config file, for `serve run` and `serve deploy`."""
-    _checkout()
-    from serve.proxy import controller_options
+    from rldf_ray.apps.serve.proxy import controller_options
 
     settings = _settings(model, names, set_, {})
     application = {
         "name": settings.name,
         "route_prefix": "/",
-        "import_path": "serve.app:build",
+        "import_path": "rldf_ray.apps.serve.app:build",
         "args": settings.model_dump(mode="json", exclude_defaults=True),
     }
     http = {"host": settings.host, "port": settings.port}
@@ -96,8 +93,7 @@ def rollout(
     name: ModelName = "policy",
 ) -> None:
     """Shift traffic to a version and back; servers on the store follow within a second."""
-    _checkout()
-    from serve.store import ModelStore
+    from rldf_ray.apps.serve.store import ModelStore
 
     traffic = ModelStore(store.resolve(), name).rollout(version, percent)
     shift = f", {traffic.percent:g} % to {traffic.next}" if traffic.next else ""
@@ -107,8 +103,7 @@ def rollout(
 @serves.command()
 def versions(store: Store, name: ModelName = "policy", as_json: AsJSON = False) -> None:
     """The published versions, and which are served."""
-    _checkout()
-    from serve.store import ModelStore
+    from rldf_ray.apps.serve.store import ModelStore
 
     model_store = ModelStore(store.resolve(), name)
     traffic = model_store.traffic()
@@ -132,8 +127,7 @@ def key(
     remove: Annotated[bool, typer.Option("--remove", help="take the key back")] = False,
 ) -> None:
     """Make a key (or a new one), shown this once; running servers know it within a second."""
-    _checkout()
-    from serve.keys import add_key, remove_key
+    from rldf_ray.apps.serve.keys import add_key, remove_key
 
     if remove:
         remove_key(keys, name)
@@ -147,8 +141,7 @@ def publish(
     name: ModelName = "policy",
 ) -> None:
     """Put a model or adapter into the model store as its next version."""
-    _checkout()
-    from serve.store import ModelStore
+    from rldf_ray.apps.serve.store import ModelStore
 
     folder = Path(model)
     source = folder
@@ -160,18 +153,9 @@ def publish(
     progress.say(f"{name} {version}: {model_store.folder(version)}")
 
 
-def _checkout() -> None:
-    """Say what to do where only the package is installed."""
-    if importlib.util.find_spec("serve") is None:
-        raise RunFolderError(
-            "rldf serve runs from a checkout of the project (its serve/ folder is not installed): "
-            "call it there, or put the checkout on PYTHONPATH"
-        )
-
-
 def _settings(model: str, names: str, set_: list[str], given: dict[str, Any]) -> Any:
     """The settings of a model or run, or the `args` of a Serve config file, with overrides."""
-    from serve.settings import SettingsError, settings_for, settings_of_file
+    from rldf_ray.apps.serve.settings import SettingsError, settings_for, settings_of_file
 
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for override in set_:

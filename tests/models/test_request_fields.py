@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
+from rldf_ray.apps.serve.settings import settings_for
+from rldf_ray.apps.tune.keys import topics_key
 from rldf_ray.engines.checks import PreflightError
 from rldf_ray.models.base import ChatRequest, Message
 from rldf_ray.models.chat_template import ChatTemplate, chat_template
@@ -25,10 +27,8 @@ from rldf_ray.preflight.models import check_templates
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from rldf_ray.train.sft import encode
-from serve.settings import settings_for
 from tests.endpoint import Server, serving
 from tests.fakes import plan_with
-from tune.keys import topics_key
 
 REQUEST = ChatRequest(messages=(Message("user", "Hello?"),), max_tokens=8, address="a")
 QUIET = "chat_template_kwargs={enable_thinking: false}"

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from serve.api import build_guarded, with_cors
-from serve.engines import EngineGoneError, Engines, Routes
-from serve.guard import Guard
-from serve.keys import KeyRing
-from serve.metrics import Metrics
-from serve.referees import trained_referee
-from serve.scripted import ScriptedEngines
-from serve.service import Service
-from serve.settings import read_settings
+from rldf_ray.apps.serve.api import build_guarded, with_cors
+from rldf_ray.apps.serve.engines import EngineGoneError, Engines, Routes
+from rldf_ray.apps.serve.guard import Guard
+from rldf_ray.apps.serve.keys import KeyRing
+from rldf_ray.apps.serve.metrics import Metrics
+from rldf_ray.apps.serve.referees import trained_referee
+from rldf_ray.apps.serve.scripted import ScriptedEngines
+from rldf_ray.apps.serve.service import Service
+from rldf_ray.apps.serve.settings import read_settings
 
 
 class LengthScorer:

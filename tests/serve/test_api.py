@@ -13,7 +13,7 @@ import httpx
 import pytest
 from openai.types.chat import ChatCompletion
 
-from serve.engines import (
+from rldf_ray.apps.serve.engines import (
     EngineGoneError,
     EngineRequest,
     Stream,
@@ -21,8 +21,8 @@ from serve.engines import (
     error_piece,
     raise_if_error,
 )
-from serve.keys import add_key
-from serve.scripted import ScriptedEngine, ScriptedEngines
+from rldf_ray.apps.serve.keys import add_key
+from rldf_ray.apps.serve.scripted import ScriptedEngine, ScriptedEngines
 from tests.serve.conftest import Start, events
 
 CHAT = "/v1/chat/completions"

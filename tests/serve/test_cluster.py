@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from benchmarks.running_server import Running, running
-from serve.keys import add_key
-from serve.store import ModelStore
+from rldf_ray.apps.serve.keys import add_key
+from rldf_ray.apps.serve.store import ModelStore
 
 pytestmark = pytest.mark.cluster
 

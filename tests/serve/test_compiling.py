@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from rldf_ray.apps.serve.compiling import Compiling
+from rldf_ray.apps.serve.engines import EngineRequest
 from rldf_ray.models.embedded import resolve_model
-from serve.compiling import Compiling
-from serve.engines import EngineRequest
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("xgrammar") is None, reason="xgrammar comes with vLLM"
@@ -56,7 +56,7 @@ async def test_a_program_that_has_ended_is_started_again(compiling: Compiling) -
 async def test_a_replica_refuses_what_takes_long_before_its_engine_has_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    replicas = pytest.importorskip("serve.replicas")
+    replicas = pytest.importorskip("rldf_ray.apps.serve.replicas")
     tried = []
 
     class Never:

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import uvicorn
 
-from serve import connections, proxy
-from serve.connections import HEAD_BYTES, MOST_FIELDS, Connection
+from rldf_ray.apps.serve import connections, proxy
+from rldf_ray.apps.serve.connections import HEAD_BYTES, MOST_FIELDS, Connection
 
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n"
 LATER_S = 30

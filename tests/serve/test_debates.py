@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from rldf_ray.apps.serve import debates
+from rldf_ray.apps.serve.bodies import DebateBody
+from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.keys import Key, add_key, read_keys
 from rldf_ray.topics.bias_type import bias_type
-from serve import debates
-from serve.bodies import DebateBody
-from serve.guard import Caller
-from serve.keys import Key, add_key, read_keys
 from tests.serve.conftest import Start, events
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from rldf_ray.apps.serve import debias
+from rldf_ray.apps.serve.launch import check_corpora
+from rldf_ray.apps.serve.settings import read_settings
 from rldf_ray.errors import UserError
-from serve import debias
-from serve.launch import check_corpora
-from serve.settings import read_settings
 from tests.serve.conftest import Start
 from tests.serve.test_evince import found
 

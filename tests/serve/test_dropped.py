@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from serve.engines import EngineGoneError
-from serve.handles import RefereeRewards, RewardScorer
-from serve.scripted import ScriptedEngines
-from serve.together import together
+from rldf_ray.apps.serve.engines import EngineGoneError
+from rldf_ray.apps.serve.handles import RefereeRewards, RewardScorer
+from rldf_ray.apps.serve.scripted import ScriptedEngines
+from rldf_ray.apps.serve.together import together
 from tests.serve.conftest import Start
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serve.engines import (
+from rldf_ray.apps.serve.engines import (
     GONE,
     EngineFailedError,
     EngineGoneError,
@@ -18,8 +18,8 @@ from serve.engines import (
     piece_of,
     raise_if_error,
 )
-from serve.settings import read_settings
-from serve.store import ModelStore, StoreError
+from rldf_ray.apps.serve.settings import read_settings
+from rldf_ray.apps.serve.store import ModelStore, StoreError
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 from ray.serve.exceptions import RayServeException
 
-from serve.handles import SharedLimits
-from serve.keys import KeyFileError, KeyRing, add_key, read_keys, remove_key
-from serve.limits import RESERVED_S, Allowances, LimitsGoneError
+from rldf_ray.apps.serve.handles import SharedLimits
+from rldf_ray.apps.serve.keys import KeyFileError, KeyRing, add_key, read_keys, remove_key
+from rldf_ray.apps.serve.limits import RESERVED_S, Allowances, LimitsGoneError
 
 
 class Clock:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks.wrong_requests import nested
-from serve.output_forms import OutputFormError, check_form, is_cheap
-from serve.settings import Limits
+from rldf_ray.apps.serve.output_forms import OutputFormError, check_form, is_cheap
+from rldf_ray.apps.serve.settings import Limits
 
 PERSON = {
     "type": "object",

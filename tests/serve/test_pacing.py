@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serve.engines import EngineRequest, Piece, Stream
-from serve.pacing import Pace, paced
+from rldf_ray.apps.serve.engines import EngineRequest, Piece, Stream
+from rldf_ray.apps.serve.pacing import Pace, paced
 
 
 class Source:

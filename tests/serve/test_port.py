@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from serve.launch import serving
-from serve.port import PortTakenError, held_port
-from serve.settings import read_settings
+from rldf_ray.apps.serve.launch import serving
+from rldf_ray.apps.serve.port import PortTakenError, held_port
+from rldf_ray.apps.serve.settings import read_settings
 
 HOST = "127.0.0.1"
 

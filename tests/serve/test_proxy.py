@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.middleware import Middleware
 
-from serve.proxy import CALLBACK, Ended, bound
+from rldf_ray.apps.serve.proxy import CALLBACK, Ended, bound
 
 
 class Serve:
@@ -70,5 +70,7 @@ async def test_other_answers_pass_as_they_are() -> None:
 
 
 def test_serve_finds_the_callback() -> None:
-    assert CALLBACK == {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "serve.proxy:bound"}
+    assert CALLBACK == {
+        "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "rldf_ray.apps.serve.proxy:bound"
+    }
     assert all(isinstance(added, Middleware) for added in bound())

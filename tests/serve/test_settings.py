@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from serve.engine_apps import engine_threads
-from serve.settings import SettingsError, check_address, read_settings, settings_for
+from rldf_ray.apps.serve.engine_apps import engine_threads
+from rldf_ray.apps.serve.settings import SettingsError, check_address, read_settings, settings_for
 
 
 @pytest.mark.parametrize(

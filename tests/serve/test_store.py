@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serve.store import MANIFEST, ModelStore, StoreError, Traffic, verify
+from rldf_ray.apps.serve.store import MANIFEST, ModelStore, StoreError, Traffic, verify
 
 
 @pytest.fixture

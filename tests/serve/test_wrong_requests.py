@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.wrong_requests import PATHS, Answers, bodies, send_all
-from serve import connections
-from serve.connections import Connection
-from serve.keys import add_key
+from rldf_ray.apps.serve import connections
+from rldf_ray.apps.serve.connections import Connection
+from rldf_ray.apps.serve.keys import add_key
 from tests.serve.conftest import Start
 
 JSON = {"content-type": "application/json"}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from rldf_ray.apps.serve.keys import add_key
 from rldf_ray.errors import UserError
 from rldf_ray.storage.file_lock import LockFileError, file_lock
 from rldf_ray.storage.run_folder import RunFolder
-from serve.keys import add_key
 
 
 def test_a_file_that_is_there_keeps_what_it_says(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rldf_ray.apps.tune.grids import axes_of, by_value, sweep_of
 from rldf_ray.plan import PlanError, load_plan
-from tune.grids import axes_of, by_value, sweep_of
 
 
 def test_figure_8_is_eighteen_settings_and_fifteen_plans() -> None:

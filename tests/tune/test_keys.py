@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rldf_ray.apps.tune.keys import debates_key, reward_key, sft_key, topics_key
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import plan_with
-from tune.keys import debates_key, reward_key, sft_key, topics_key
 
 
 def _debates(*overrides: str) -> str:

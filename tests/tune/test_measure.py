@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from rldf_ray.apps.tune.measure import accuracies, pairs_by_type, trained_accuracy
 from rldf_ray.storage.run_folder import RunFolder
-from tune.measure import accuracies, pairs_by_type, trained_accuracy
 
 SUMMARY = {
     "overall": {"accuracy": 0.4},

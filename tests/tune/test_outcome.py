@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tune.figures import write_pages
-from tune.grids import Sweep, sweep_of
-from tune.outcome import best_plan, names_of, outcome
+from rldf_ray.apps.tune.figures import write_pages
+from rldf_ray.apps.tune.grids import Sweep, sweep_of
+from rldf_ray.apps.tune.outcome import best_plan, names_of, outcome
 
 PLAN = ("smoke", ["debate.rounds=2", "debate.debaters=3"])
 

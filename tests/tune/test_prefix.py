@@ -7,10 +7,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rldf_ray.apps.tune.prefix import begin_with, first_topics
 from rldf_ray.records import TOPIC_SCHEMA, Topic, table_of, topics_of
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import judgement, opinion, plan_with
-from tune.prefix import begin_with, first_topics
 
 
 def _topics(number: int) -> list[Topic]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rldf_ray.apps.tune.store import Store, generated_tokens
 from rldf_ray.models.base import ChatRequest, Message
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
@@ -16,7 +17,6 @@ from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import RecordingModel, plan_with
 from tests.s3_server import as_environment, s3_server
-from tune.store import Store, generated_tokens
 
 
 def _request(text: str, address: str) -> ChatRequest:

@@ -29,7 +29,7 @@ SMALL = [
 HOLDER = """
 import os, sys, time
 sys.path.insert(0, {root!r})
-from tune.orphan import end_with_parent
+from rldf_ray.apps.tune.orphan import end_with_parent
 end_with_parent()
 import ray
 from ray.util.placement_group import placement_group
@@ -51,7 +51,7 @@ time.sleep(7200)
 TRAINER = """
 import os, sys, time
 sys.path.insert(0, {root!r})
-from tune.orphan import end_with_parent
+from rldf_ray.apps.tune.orphan import end_with_parent
 end_with_parent()
 import ray
 from ray.train import RunConfig, ScalingConfig
@@ -75,7 +75,7 @@ CUT_OFF = (HOLDER, HOLDER, TRAINER, HOLDER, HOLDER)
 
 def _ablations(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tune.ablations", *arguments],
+        [sys.executable, "-m", "rldf_ray", "sweep", *arguments],
         check=False, capture_output=True, text=True, cwd=ROOT, timeout=1200,
     )  # fmt: skip
 
@@ -110,14 +110,14 @@ def test_a_sweep_shares_stops_at_its_budget_and_goes_on(tmp_path: Path) -> None:
 def test_trials_that_are_cut_off_leave_no_group_actor_or_process(tmp_path: Path) -> None:
     import ray
 
-    from tune import sweep
-    from tune.cleanup import clear_ended_trials, ended_jobs, leftovers
+    from rldf_ray.apps.tune import sweep
+    from rldf_ray.apps.tune.cleanup import PROGRAM, clear_ended_trials, ended_jobs, leftovers
 
     held: list[int] = []
     with ray_cluster(tmp_path / "logs") as resources:
         runner: Any = ray.remote(sweep._run).options(num_cpus=0, max_retries=0)
         for number, text in enumerate(CUT_OFF):
-            program = tmp_path / f"tune.trial-{number}.py"
+            program = tmp_path / f"{PROGRAM}-{number}.py"
             program.write_text(text.format(root=str(ROOT)), encoding="utf-8")
             pids = tmp_path / f"pids-{number}"
             task = runner.remote([sys.executable, str(program), str(pids)],

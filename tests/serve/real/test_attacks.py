@@ -18,7 +18,7 @@ import yaml
 from openai import OpenAI
 
 from benchmarks.running_server import Running, running
-from serve.keys import add_key, remove_key
+from rldf_ray.apps.serve.keys import add_key, remove_key
 
 pytestmark = pytest.mark.slow
 
