@@ -20,8 +20,8 @@ import rldf_ray
 from rldf_ray import cli, evaluate, pipeline, protocols
 from rldf_ray.cluster.placement import Resources, place
 from rldf_ray.commands.evaluations import add_evaluations
-from rldf_ray.compare import methods
-from rldf_ray.compare.method import methods_of
+from rldf_ray.comparison import methods
+from rldf_ray.comparison.method import methods_of
 from rldf_ray.console import Progress
 from rldf_ray.engines import backends
 from rldf_ray.engines.backend import SpeakerContext
@@ -156,7 +156,7 @@ def test_a_backend_is_a_file(files: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_method_is_a_file(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    also_in(methods, files / "compare" / "methods", monkeypatch)
+    also_in(methods, files / "comparison" / "methods", monkeypatch)
     (method,) = methods_of(plan_with("debate.rounds=3"), ["one_round"], ())
     assert method.training is not None
     assert method.training.source.debate.rounds == 1

@@ -19,8 +19,8 @@ from rldf_ray.storage.json_text import json_text
 PLACE = 4
 
 if TYPE_CHECKING:
-    from rldf_ray.compare.comparisons import Comparison
-    from rldf_ray.compare.result import ComparisonResult
+    from rldf_ray.comparison.comparisons import Comparison
+    from rldf_ray.comparison.result import ComparisonResult
 
 
 class AskedBy(StrEnum):
@@ -40,7 +40,7 @@ Methods = Annotated[
     list[str],
     typer.Option(
         "--method",
-        help="a file of rldf_ray/compare/methods, such as default, sft or rldf_self, may be given "
+        help="a file of rldf_ray/comparison/methods, such as default or rldf_self; may be given "
         "several times; by default all that are no control",
     ),
 ]
@@ -137,8 +137,8 @@ def compare(
 ) -> None:
     """Train and ask every method on the same items: Tables 1 to 5. Goes on where it was cut off."""
     loaded = load_plan(plan, set_)
-    from rldf_ray.compare import work
-    from rldf_ray.compare.settings import Settings, plan_with_items, ways_of_asking
+    from rldf_ray.comparison import work
+    from rldf_ray.comparison.settings import Settings, plan_with_items, ways_of_asking
     from rldf_ray.evaluate.bbq.hub import bbq_folder
 
     folder = None if bbq is None else str(bbq_folder(bbq).resolve())
@@ -173,8 +173,8 @@ def compare(
 
 def show(result: ComparisonResult, console: Console) -> None:
     """Accuracy with differences, and what every row cost; both fit 80 columns."""
-    from rldf_ray.compare.results import ALL, BBQ
-    from rldf_ray.compare.tables import cell_of
+    from rldf_ray.comparison.results import ALL, BBQ
+    from rldf_ray.comparison.tables import cell_of
 
     table = Table("", "overall", "ambig.", "disamb.", "on Default", "on SFT", box=None)
     for name, title in result.titles.items():

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from rldf_ray import cli
 from rldf_ray.commands.compare import show
-from rldf_ray.compare.comparisons import Comparison
-from rldf_ray.compare.costs import Answering, Cost
-from rldf_ray.compare.result import ComparisonResult
+from rldf_ray.comparison.comparisons import Comparison
+from rldf_ray.comparison.costs import Answering, Cost
+from rldf_ray.comparison.result import ComparisonResult
 
 
 def found() -> ComparisonResult:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.compare.conftest import machine
+from tests.comparison.conftest import machine
 
 __all__ = ["machine"]

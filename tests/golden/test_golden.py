@@ -27,10 +27,10 @@ from typer.testing import CliRunner
 
 from rldf_ray import cli, pipeline
 from rldf_ray.cluster.placement import Resources
-from rldf_ray.compare import answers
-from rldf_ray.compare.answers import PromptedItem
-from rldf_ray.compare.method import methods_of
-from rldf_ray.compare.results import RESULT_SCHEMA
+from rldf_ray.comparison import answers
+from rldf_ray.comparison.answers import PromptedItem
+from rldf_ray.comparison.method import methods_of
+from rldf_ray.comparison.results import RESULT_SCHEMA
 from rldf_ray.console import Progress
 from rldf_ray.engines.backend import SpeakerContext
 from rldf_ray.engines.backends import scripted, trained, vllm
@@ -40,7 +40,7 @@ from rldf_ray.sets.bbq.items import BBQSet
 from rldf_ray.stages.run import Run
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.results import RefereeResult
-from tests.compare.conftest import Machine, compare
+from tests.comparison.conftest import Machine, compare
 from tests.fakes import multirole_set, plan_with
 from tests.golden.content import hash_of, hashes_of
 from tests.golden.speakers import Engine, Requests, engine

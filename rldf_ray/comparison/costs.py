@@ -1,0 +1,155 @@
+"""What a row was given and what it cost: every row in full, whatever it shares with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rldf_ray.comparison.method import Method, Training
+from rldf_ray.comparison.plans import policy_as_speaker
+from rldf_ray.comparison.runs import DEBATED, LEARNING, debate_run_name, pairs_of, training_run_name
+from rldf_ray.plan import Speaker
+from rldf_ray.report.notes import is_unproven
+from rldf_ray.storage.results import (
+    DebatesResult,
+    SFTResult,
+    finish,
+    if_recorded,
+    recorded,
+    stage_result,
+)
+from rldf_ray.storage.run_folder import RunFolder
+
+ITSELF = "its judge is the model itself"
+TEACHER = "teacher and referee are one model"
+
+
+@dataclass(frozen=True)
+class Answering:
+    """What an item takes a method to answer, on average.
+
+    Attributes:
+        thought_tokens: generated before the answer.
+        seconds: of wall time, of thinking and of answering; loading a model is not in it.
+    """
+
+    thought_tokens: float = 0.0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any], items: int) -> Answering:
+        """From what is kept beside a method's answers to `items` items."""
+        return cls(
+            thought_tokens=facts["tokens"]["generated"] / items,
+            seconds=(facts["think_seconds"] + facts["answer_seconds"]) / items,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """One method in one repeat.
+
+    Attributes:
+        topics, statements, sft_rows, pairs: what it was trained on; 0 where it was not.
+        sft_steps: of the optimizer; 0 where it was not trained.
+        episodes: answers that PPO rewarded; 0 without PPO.
+        generated_tokens: of topics, statements, referee and PPO's rollouts, to train it.
+        seconds: of the stages that made it.
+        paid_tokens: prompt and generated tokens an endpoint charges for.
+        usd: what they cost; None where something was charged and no price is known.
+        answering: what its answers took.
+        referee_auc: the referee (or judge) on labelled statements; None without one.
+        reward_accuracy: of the reward model on held-out pairs; None without one.
+        remarks: who judges whom, where that is one model twice; rewards that may be noise.
+    """
+
+    topics: int = 0
+    statements: int = 0
+    sft_rows: int = 0
+    sft_steps: int = 0
+    pairs: int = 0
+    episodes: int = 0
+    generated_tokens: int = 0
+    seconds: float = 0.0
+    paid_tokens: int = 0
+    usd: float | None = 0.0
+    answering: Answering = Answering()
+    referee_auc: float | None = None
+    reward_accuracy: float | None = None
+    remarks: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def cost_of(
+    method: Method, repeat: int, pairs: int | None, answering: Answering, out: Path
+) -> Cost:
+    """From the manifests of the method's runs, and what its answers took."""
+    training = method.training
+    if training is None:
+        return Cost(answering=answering)
+    made = RunFolder(out / "runs" / debate_run_name(training))
+    learnt = RunFolder(out / "runs" / training_run_name(training, training.last, repeat, pairs))
+    # A referee is fitted where it is trained.
+    stages = [finish(made, stage) for stage in ("referee", *DEBATED)]
+    stages += [finish(learnt, stage) for stage in ("data", *LEARNING[training.last])]
+    finishes = [stage for stage in stages if stage is not None]
+    report = learnt.read_object("report.json", ("referee", "training"))
+    paid = [stage.paid_tokens for stage in finishes if stage.paid_tokens]
+    prompt, generated = (sum(p[kind] for p in paid) for kind in ("prompt", "generated"))
+    auc = (report["referee"] or {}).get("held_out")
+    reward = report["training"]["reward"] if training.last == "ppo" else None
+    return Cost(
+        topics=made.table_metadata("data/topics.parquet").num_rows,
+        statements=_statements(made),
+        sft_rows=learnt.table_metadata("data/sft.parquet").num_rows,
+        sft_steps=_sft_steps(learnt),
+        episodes=training.source.ppo.episodes if training.last == "ppo" else 0,
+        pairs=pairs_of(learnt) if training.last == "ppo" else 0,
+        generated_tokens=sum(stage.tokens["generated"] for stage in finishes if stage.tokens),
+        seconds=round(sum(stage.seconds for stage in finishes), 1),
+        paid_tokens=prompt + generated,
+        usd=training.source.endpoint.usd(prompt, generated),
+        answering=answering,
+        referee_auc=auc and auc["auc"],
+        reward_accuracy=reward and reward["accuracy"],
+        remarks=(*remarks_on(training), *_remarks_on_reward(reward, training.source.seed + repeat)),
+    )
+
+
+def remarks_on(training: Training) -> tuple[str, ...]:
+    """Where one model sits in two places, by itself or as what a referee was fitted from."""
+    plan = training.source
+    referee, debater = (plan.speaker_of(part).weights for part in ("referee", "debate"))
+    fitted = plan.referee.kind == "trained"
+    if referee == Speaker.parse(policy_as_speaker(plan)).weights:
+        return ("its referee is fitted from the model itself",) if fitted else (ITSELF,)
+    if referee == debater:
+        return ("its referee is fitted from its teacher",) if fitted else (TEACHER,)
+    return ()
+
+
+def _remarks_on_reward(reward: Mapping[str, Any] | None, seed: int) -> Iterator[str]:
+    """Where PPO followed rewards that may be noise."""
+    if reward is not None and is_unproven(reward):
+        yield (
+            f"seed {seed}: its reward model may be no better than a coin "
+            f"({reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs)"
+        )
+
+
+def _sft_steps(folder: RunFolder) -> int:
+    """0 where an earlier version recorded none."""
+    result = stage_result(folder, SFTResult)
+    history = (result and if_recorded(result.history)) or []
+    return int(max((line["step"] for line in history), default=0))
+
+
+def _statements(folder: RunFolder) -> int:
+    result = stage_result(folder, DebatesResult)
+    assert result is not None
+    return recorded(result.statements, "debates", "statements")

@@ -1,0 +1,245 @@
+"""A finished comparison: figures, tests, tables and costs from what is on disk, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rldf_ray.cluster.provenance import provenance
+from rldf_ray.comparison.answers import MethodRun, read_answers
+from rldf_ray.comparison.comparisons import Comparison, compare_all
+from rldf_ray.comparison.costs import Answering, Cost, cost_of
+from rldf_ray.comparison.general_ability import perplexity_rows
+from rldf_ray.comparison.judges import compare_scores, judge_notes
+from rldf_ray.comparison.latex import latex
+from rldf_ray.comparison.method import Method
+from rldf_ray.comparison.multirole import MultiroleRows
+from rldf_ray.comparison.notes import always_unknown_note, notes_of, overlap_notes, unequal_notes
+from rldf_ray.comparison.option_order import Positions, order_notes, order_table, positions_of
+from rldf_ray.comparison.plans import policy_as_speaker
+from rldf_ray.comparison.results import (
+    ALL,
+    ITEM_SCHEMA,
+    ITEMS,
+    MEASURES,
+    MULTIROLE,
+    RESULT_SCHEMA,
+    RESULTS,
+    Rows,
+    given_rows,
+    item_rows,
+    result_rows,
+    set_of,
+)
+from rldf_ray.comparison.runs import data_run_name
+from rldf_ray.comparison.selection import Selection
+from rldf_ray.comparison.settings import Settings
+from rldf_ray.comparison.tables import MEANS, Table, all_tables
+from rldf_ray.comparison.writing import costs_csv, csv_text, differences_csv, markdown
+from rldf_ray.evaluate.bbq.prompt import Mode
+from rldf_ray.evaluate.bbq.run_models import set_name
+from rldf_ray.evaluate.contamination import completions_of
+from rldf_ray.plan import Plan
+from rldf_ray.records import Topic
+from rldf_ray.report.abstention import Methods, answered_of
+from rldf_ray.sets.bbq.items import BBQSet
+from rldf_ray.sets.bbq.score import score
+from rldf_ray.storage.digest import digest, file_digest
+from rldf_ray.storage.run_folder import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonResult:
+    """A finished comparison, as the files, JSON and the terminal show it."""
+
+    titles: Mapping[str, str]
+    answered: Methods
+    results: Rows
+    tables: Sequence[Table]
+    comparisons: Sequence[Comparison]
+    costs: Mapping[str, Cost]
+    positions: Mapping[str, Sequence[Positions]]
+    notes: Sequence[str]
+    summary: Mapping[str, Any]
+
+
+def build_result(
+    plan: Plan,
+    settings: Settings,
+    methods: Sequence[Method],
+    method_runs: Sequence[MethodRun],
+    keys: Mapping[Mode, Mapping[tuple[str, int], str]],
+    items: BBQSet,
+    multirole: MultiroleRows,
+    pairs: int | None,
+    topics: Sequence[Topic],
+    selection: Selection,
+    out: Path,
+) -> ComparisonResult:
+    """Figures, tests, tables and costs from what is on disk.
+
+    Args:
+        keys: way of asking -> (method, repeat) -> key of its answers.
+        topics: trained on, or held out for free answers.
+        selection: what settings were chosen on.
+    """
+    kept = RunFolder(out / "compare")
+    answered: dict[Mode, Rows] = {mode: [] for mode in settings.modes}
+    results: Rows = []
+    places: dict[str, list[Positions]] = {}
+    costs: dict[str, list[Cost]] = {method.name: [] for method in methods}
+    for method_run in method_runs:
+        for mode in settings.modes:
+            key, set_ = keys[mode][method_run.place], set_of(mode, settings)
+            answers = read_answers(kept, key)
+            answered[mode] += item_rows(method_run, answers, set_)
+            results += result_rows(method_run, items.items, answers, set_)
+            if mode == "letter":
+                name = method_run.method.name
+                places.setdefault(name, []).append(positions_of(items.items, answers))
+        results += perplexity_rows(plan, method_run, kept)
+        key = keys[settings.mode][method_run.place]
+        took = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
+        costs[method_run.method.name].append(
+            cost_of(method_run.method, method_run.repeat, pairs, took, out)
+        )
+    titles = {method.name: method.title for method in methods}
+    results += [*multirole.results, *given_rows(plan, settings, list(titles))]
+    every_item = [*chain.from_iterable(answered.values()), *multirole.items]
+    kept.write_table(ITEMS, pa.Table.from_pylist(every_item, schema=ITEM_SCHEMA))
+    kept.write_table(RESULTS, pa.Table.from_pylist(results, schema=RESULT_SCHEMA))
+    comparisons = [
+        *(
+            comparison
+            for mode, rows in answered.items()
+            for comparison in compare_all(rows, list(titles), plan.seed, mode=mode)
+        ),
+        *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,)),
+        *compare_scores(settings.figures, list(titles), plan.seed),
+    ]
+    silent = _always_unknown(items)
+    accuracy = silent[ALL]["accuracy"]
+    assert accuracy is not None, "a set without items is refused when it is read"
+    tables = all_tables(results, titles, Path(plan.model).name, silent, settings)
+    means = {name: _mean(repeats) for name, repeats in costs.items()}
+    item_sets = {set_name(plan): items.items, **multirole.sets}
+    notes = [
+        *notes_of(plan, settings, items, pairs),
+        selection.note(items.items),
+        always_unknown_note(results, titles, accuracy),
+        *unequal_notes(means, titles),
+        *overlap_notes(topics, _completions(methods, out), item_sets),
+        *order_notes(places, titles),
+        *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
+    ]
+    summary = {
+        "plan": plan.model_dump(mode="json"),
+        "plan_digest": plan.digest(),
+        "settings": asdict(settings),
+        "seeds": [plan.seed + repeat for repeat in range(settings.repeats)],
+        "pairs": pairs,
+        "set": set_name(plan),
+        "items": len(items.items),
+        "selection": selection.as_dict(items.items),
+        "items_digest": digest([asdict(item) for item in items.items]),
+        "files": {name: file_digest(kept.root / name) for name in (ITEMS, RESULTS)},
+        "methods": [
+            _about(method, method_runs, keys[settings.mode], means[method.name])
+            for method in methods
+        ],
+        "always_unknown": silent[ALL],
+        "option_order": places,
+        "comparisons": [{**asdict(c), "verdict": c.verdict} for c in comparisons],
+        "notes": notes,
+        **provenance(),
+    }
+    return ComparisonResult(
+        titles=titles,
+        answered=answered_of(answered[settings.mode]),
+        results=results,
+        tables=tables,
+        comparisons=comparisons,
+        costs=means,
+        positions=places,
+        notes=notes,
+        summary=summary,
+    )
+
+
+def _about(
+    method: Method,
+    method_runs: Sequence[MethodRun],
+    keys: Mapping[tuple[str, int], str],
+    cost: Cost,
+) -> dict[str, Any]:
+    own = [method_run for method_run in method_runs if method_run.method.name == method.name]
+    return {
+        "name": method.name,
+        "title": method.title,
+        "models": [method_run.weights for method_run in own],
+        "answers": [keys[method_run.place] for method_run in own],
+        "cost": cost.as_dict(),
+    }
+
+
+def _always_unknown(items: BBQSet) -> dict[str, dict[str, float | None]]:
+    """Group -> figures of a model that reads nothing and always says that it cannot be known."""
+    scores = score(items.items, {item.key: item.unknown for item in items.items})
+    groups = {**scores.categories, ALL: scores.overall}
+    figures = {
+        group: {measure: getattr(one, name) for measure, name in MEASURES.items()}
+        for group, one in groups.items()
+    }
+    figures[MEANS] = {
+        measure: scores.mean_of_categories[name].value
+        for measure, name in MEASURES.items()
+        if name in scores.mean_of_categories
+    }
+    return figures
+
+
+def _completions(methods: Sequence[Method], out: Path) -> dict[str, frozenset[str]]:
+    """What each trained method's data has to be said; by its title."""
+    return {
+        method.title: completions_of(RunFolder(out / "runs" / data_run_name(method.training)))
+        for method in methods
+        if method.training is not None
+    }
+
+
+def _mean(costs: Sequence[Cost]) -> Cost:
+    """Of the repeats; what is the same in all of them stays as it is."""
+    n = len(costs)
+    known = [cost.reward_accuracy for cost in costs if cost.reward_accuracy is not None]
+    return replace(
+        costs[0],
+        sft_steps=round(sum(cost.sft_steps for cost in costs) / n),
+        generated_tokens=round(sum(cost.generated_tokens for cost in costs) / n),
+        seconds=sum(cost.seconds for cost in costs) / n,
+        answering=Answering(
+            thought_tokens=sum(cost.answering.thought_tokens for cost in costs) / n,
+            seconds=sum(cost.answering.seconds for cost in costs) / n,
+        ),
+        reward_accuracy=sum(known) / len(known) if known else None,
+        remarks=tuple(dict.fromkeys(remark for cost in costs for remark in cost.remarks)),
+    )
+
+
+def write_files(result: ComparisonResult, kept: RunFolder) -> None:
+    """Write the tables as Markdown, LaTeX and CSV, and compare.json."""
+    others = [order_table(result.positions, result.titles)] if result.positions else []
+    tables = markdown(
+        result.tables, result.comparisons, result.costs, result.titles, others, result.notes
+    )
+    kept.write_text("tables.md", tables)
+    tex = latex(result.tables, result.comparisons, result.costs, result.titles)
+    kept.write_text("tables.tex", tex)
+    kept.write_text("tables.csv", csv_text(result.tables))
+    kept.write_text("differences.csv", differences_csv(result.comparisons))
+    kept.write_text("costs.csv", costs_csv(result.costs))
+    kept.write_json("compare.json", result.summary)

@@ -1,0 +1,62 @@
+"""MABRF as a method: the model reasons, its reasoning is judged and rewritten, then it answers.
+
+One model plays all roles. What it answers by are the best steps (`protocols/mabrf/loop.py`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rldf_ray.comparison.thinking import Scene, Think, Thinker, Thought, render
+from rldf_ray.models.base import Message
+from rldf_ray.protocols.mabrf.agents import Agents
+from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.loop import Solved, rewrite
+from rldf_ray.protocols.mabrf.settings import MabrfSettings
+from rldf_ray.protocols.seats import Seats
+from rldf_ray.search.backend import SearchBackend, opened
+
+ARM = "loop"
+
+
+def thinking(corpus: str | None) -> Think:
+    """The loop, looking evidence up in a corpus or folder of texts where one is given."""
+
+    async def think(thinker: Thinker, scene: Scene) -> Thought:
+        address = f"{thinker.scope}/{scene.group}/{scene.name}"
+        agents = Agents(
+            item=MabrfItem(
+                item_id=address,
+                group=scene.family,
+                context=scene.context,
+                question=scene.question,
+                options=tuple(text for _, text in scene.options),
+            ),
+            settings=MabrfSettings(),
+            seats=Seats(item=address, models={"model": thinker.model}, seed=thinker.seed),
+            search=None if corpus is None else _corpus(corpus),
+        )
+        steps = await agents.steps()
+        verdict = await agents.judge(steps, "first") if steps else None
+        solved = Solved(steps=steps, answer=None, verdict=verdict)
+        best = (await rewrite(agents, solved, ARM)).steps
+        shown = {"question": scene.question, "options": scene.options}
+        question = Message("user", render("cot_think", context=scene.context, **shown))
+        again = Message("user", render("answer_after", **shown))
+        return Thought(best, (question, Message("assistant", best), again))
+
+    return think
+
+
+def corpus_digest(corpus: str) -> str:
+    """The digest of a corpus or folder of texts, which answers depend on.
+
+    Raises:
+        SearchError: there is none.
+    """
+    return _corpus(corpus).digest
+
+
+@cache
+def _corpus(corpus: str) -> SearchBackend:
+    return opened(f"local:{corpus}")

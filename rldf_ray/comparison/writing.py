@@ -1,0 +1,167 @@
+"""Tables, differences and costs in Markdown (`mean ± sd`, the best in bold) and in CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from rldf_ray.comparison.comparisons import Comparison
+from rldf_ray.comparison.costs import Cost
+from rldf_ray.comparison.results import MULTIROLE
+from rldf_ray.comparison.tables import Cell, Table
+from rldf_ray.figures.pipes import pipes
+from rldf_ray.storage.csv_cells import text_cell
+
+DIGITS = 3
+DIFFERENCES = "Paired differences on the same items"
+COSTS = "What every row was given, and its cost in full"
+ITEMS = {
+    "all": "all",
+    "ambig": "ambiguous",
+    "disambig": "disambiguated",
+    MULTIROLE: "multi-role set",
+    "BS": "BS of free answers (lower is better)",
+    "CE": "CE of free answers",
+    "LS": "LS of free answers",
+}
+"""What differences are of."""
+
+
+def markdown(
+    tables: Sequence[Table],
+    comparisons: Sequence[Comparison],
+    costs: Mapping[str, Cost],
+    titles: Mapping[str, str],
+    others: Sequence[str],
+    notes: Sequence[str],
+) -> str:
+    """The whole of tables.md.
+
+    Args:
+        others: more tables, as Markdown.
+    """
+    parts = [_markdown_table(table) for table in tables]
+    parts.insert(1, f"**{DIFFERENCES}**\n\n{pipes(difference_rows(comparisons, titles))}")
+    parts += [f"**{COSTS}**\n\n{pipes(cost_rows(costs, titles))}", *others]
+    parts.append("\n".join(f"- {note}" for note in notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def difference_rows(
+    comparisons: Sequence[Comparison], titles: Mapping[str, str]
+) -> list[list[str]]:
+    """Paired differences, in points of accuracy or of a score; the first row is the head."""
+    head = ["method", "against", "items", "points", "95 % interval", "p (Holm)", "verdict"]
+    rows = [
+        [
+            titles[c.method],
+            titles[c.against],
+            ", ".join(filter(None, (f"{ITEMS[c.condition]} ({c.n})", c.mode))),
+            f"{100 * c.value:+.1f}",
+            f"{100 * c.low:+.1f} to {100 * c.high:+.1f}",
+            "" if c.p_holm is None else _p(c.p_holm),
+            c.verdict,
+        ]
+        for c in comparisons
+    ]
+    return [head, *rows]
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def cost_rows(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> list[list[str]]:
+    """What every row was given and cost, mean of its repeats; the first row is the head."""
+    head = ["method", "topics", "statements", "SFT rows", "SFT steps", "pairs", "episodes"]
+    head += [
+        "generated tokens",
+        "seconds",
+        "paid tokens",
+        "USD",
+        "thought tokens an item",
+        "seconds an item",
+    ]
+    head += ["referee AUC", "reward accuracy", ""]
+    rows = [
+        [
+            titles[method],
+            *map(str, (cost.topics, cost.statements, cost.sft_rows, cost.sft_steps)),
+            *map(str, (cost.pairs, cost.episodes, cost.generated_tokens)),
+            f"{cost.seconds:.0f}",
+            str(cost.paid_tokens),
+            "unknown" if cost.usd is None else f"{cost.usd:.2f}",
+            f"{cost.answering.thought_tokens:.0f}",
+            f"{cost.answering.seconds:.2f}",
+            _known(cost.referee_auc),
+            _known(cost.reward_accuracy),
+            "; ".join(cost.remarks),
+        ]
+        for method, cost in costs.items()
+    ]
+    return [head, *rows]
+
+
+def csv_text(tables: Sequence[Table]) -> str:
+    """The whole of tables.csv: one line a cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["table", "row", "column", "mean", "sd", "n", "best"])
+    for table in tables:
+        for row in table.rows:
+            for column, cell in zip(table.columns, row.cells, strict=True):
+                values = [cell.mean, cell.sd, cell.n, int(cell.best)]
+                writer.writerow([table.number, text_cell(row.name), text_cell(column), *values])
+    return text.getvalue()
+
+
+def differences_csv(comparisons: Sequence[Comparison]) -> str:
+    """The whole of differences.csv: one line a comparison, accuracy and scores as shares."""
+    names = [*(field.name for field in fields(Comparison)), "verdict"]
+    return _lines(names, [{**asdict(c), "verdict": c.verdict} for c in comparisons])
+
+
+def costs_csv(costs: Mapping[str, Cost]) -> str:
+    """The whole of costs.csv: one line a method (there is one at least), mean of its repeats."""
+    rows = []
+    for method, cost in costs.items():
+        row = {"method": method, **cost.as_dict(), "remarks": "; ".join(cost.remarks)}
+        answering = row.pop("answering")
+        rows.append({**row, **{f"{name}_an_item": value for name, value in answering.items()}})
+    return _lines(list(rows[0]), rows)
+
+
+def _lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({k: text_cell(v) if isinstance(v, str) else v for k, v in row.items()})
+    return text.getvalue()
+
+
+def shown(cell: Cell) -> str:
+    """`0.442 ± 0.010`; without a deviation the mean alone, and a dash without a mean."""
+    if cell.mean is None:
+        return "–"
+    mean = f"{cell.mean:.{DIGITS}f}"
+    return mean if cell.sd is None else f"{mean} ± {cell.sd:.{DIGITS}f}"
+
+
+def _markdown_table(table: Table) -> str:
+    title = f"**Table {table.number}. {table.title}**"
+    rows = [
+        [row.name, *(f"**{shown(cell)}**" if cell.best else shown(cell) for cell in row.cells)]
+        for row in table.rows
+    ]
+    parts = [title]
+    if rows:
+        parts.append(pipes([[table.head, *table.columns], *rows]))
+    return "\n\n".join([*parts, *table.notes])
+
+
+def _known(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
