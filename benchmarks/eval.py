@@ -253,7 +253,7 @@ def token_means(
 
 def agreement(ours: Mapping[int, Sequence[float]], theirs: Mapping[int, Sequence[float]]) -> float:
     """Share of items of which both find the same answer likeliest."""
-    from rldf_ray.evaluate.ranking.ranking import best_option
+    from rldf_ray.evaluate.ranking.scores import best_option
 
     same = [best_option(found) == best_option(theirs[place]) for place, found in ours.items()]
     return sum(same) / len(same)

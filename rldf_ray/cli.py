@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from rldf_ray import signals
+from rldf_ray import extras, signals
 from rldf_ray.commands import compare, figures
 from rldf_ray.commands.corpus import app as corpora
 from rldf_ray.commands.data import export, import_
@@ -253,6 +253,12 @@ def main(command: Callable[[], None] = app) -> None:
     except UserError as error:
         write(f"{error.heading}: {error}", to_stderr=True)
         sys.exit(error.exit_status)
+    except ModuleNotFoundError as error:
+        missing = extras.advice(error.name or "")
+        if missing is None:
+            raise
+        write(f"error: {missing}", to_stderr=True)
+        sys.exit(1)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         advice = "; make room: the same command continues from what was finished" if full else ""

@@ -17,12 +17,13 @@ from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.memory import watch_memory
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.provenance import source_commit
-from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.cluster.ray_cluster import ray_cluster, this_machine
 from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.journaled import EarlierCalls
 from rldf_ray.plan import Plan
 from rldf_ray.plan.saved import settle_plan
+from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.preflight.checks import check_inputs, check_ppo_memory, check_shared_memory
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
@@ -95,9 +96,11 @@ def _do(
     statements: Path | None,
     stages_of: Mapping[str, StageFunction],
 ) -> None:
-    """The unfinished stages, on Ray, engines and trainers taking turns."""
+    """The unfinished stages, on Ray where models compute, engines and trainers taking turns."""
     progress.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
-    with ray_cluster(folder.root / "logs") as resources:
+    computing = speaks_here(plan) or any(PIPELINE[name].computes for name in todo)
+    machines = ray_cluster if computing else this_machine
+    with machines(folder.root / "logs") as resources:
         placement = place(plan, resources)
         if "ppo" in todo:
             check_ppo_memory(plan, resources)

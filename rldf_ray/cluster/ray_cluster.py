@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import signal
@@ -61,6 +62,13 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
             _end_those_left(workers)
             if source is not None:
                 keep_logs(source, target)
+
+
+@contextmanager
+def this_machine(logs: Path) -> Iterator[Resources]:
+    """This machine as it is, for what endpoints answer: nothing is started, and Ray not needed."""
+    memory_gib = psutil.virtual_memory().available / 2**30
+    yield Resources(cpus=float(os.cpu_count() or 1), gpus=0.0, memory_gib=memory_gib)
 
 
 def _start(address: str) -> Path:
@@ -197,6 +205,9 @@ def _worker_environment() -> dict[str, str]:
 
 def reported_resources() -> Resources:
     """What Ray would report: the cluster's resources if one is running, else this machine's."""
+    if importlib.util.find_spec("ray") is None:
+        with this_machine(Path()) as resources:
+            return resources
     if joined_address() is not None:
         with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)) as resources:
             return resources

@@ -22,6 +22,7 @@ from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
+from rldf_ray.evaluate.ranking.scores import best_option
 from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Plan, Speaker
@@ -269,7 +270,7 @@ def _ranked(
     """
     import ray
 
-    from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers
+    from rldf_ray.evaluate.ranking.ranking import rank_answers
     from rldf_ray.models.embedded import located
 
     prompts = [one.prompt for one in prompted]

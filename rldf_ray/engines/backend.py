@@ -6,16 +6,18 @@ import importlib
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
-from rldf_ray.engines.pool import EnginePool
 from rldf_ray.models.base import ChatModel
 from rldf_ray.plan.speaker import BACKENDS, BackendFacts, Speaker
 from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from rldf_ray.engines.pool import EnginePool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.engines.backend import SpeakerContext
-from rldf_ray.engines.pool import EnginePool, Settings, engines
 from rldf_ray.engines.position_invariant_actor import PositionInvariantSettings
 from rldf_ray.engines.reward_actor import RewardSettings
 from rldf_ray.engines.scripted_actor import ScriptedSettings
@@ -19,6 +19,9 @@ from rldf_ray.plan import Plan
 from rldf_ray.plan.speaker import Speaker
 from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from rldf_ray.engines.pool import EnginePool, Settings
 
 
 def at_once(plan: SpeakingPlan, placement: Placement, alone: bool = False) -> Placement:
@@ -48,6 +51,8 @@ def fitted_referee(plan: Plan, placement: Placement, folder: RunFolder) -> Itera
         max_length=plan.referee.fit.max_length,
         max_num_seqs=plan.engines.max_num_seqs,
     )
+    from rldf_ray.engines.pool import engines
+
     with engines(
         settings,
         # Remembered calls are those of these weights.
@@ -106,6 +111,8 @@ def engine_pool(
     name: str,
     most: int | None,
 ) -> Iterator[EnginePool]:
+    from rldf_ray.engines.pool import engines
+
     with engines(
         settings,
         name=name,

@@ -36,3 +36,8 @@ class SpeakingPlan(Protocol):
     def request_fields(self, speaker: Speaker) -> Mapping[str, Any]:
         """What the plan adds to all requests to a speaker."""
         ...
+
+
+def speaks_here(plan: SpeakingPlan) -> bool:
+    """Whether any of its models takes machines of ours: the others are endpoints'."""
+    return any(speaker.local or speaker.on_engines for speaker in plan.speakers())

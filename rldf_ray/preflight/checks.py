@@ -18,12 +18,13 @@ from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
+from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.preflight.models import check_templates, parameters_of
 from rldf_ray.protocols.known import ProtocolError, protocol_named
 from rldf_ray.referee.fit import fit_statements
 from rldf_ray.referee.labelled_statements import LABELLED
 from rldf_ray.storage.folders import visible
-from rldf_ray.storage.stages import TRAINING
+from rldf_ray.storage.stages import PIPELINE, TRAINING
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
 
@@ -32,25 +33,27 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> N
     """Everything a run will read, before it starts.
 
     Args:
-        stages: those it will do; what they write has to have room.
+        stages: those it will do; what they write has to have room, and models are looked at where
+            one is loaded in them: what endpoints answer needs none, and no library for it.
 
     Raises:
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
         SessionFolderError: Ray could not start.
     """
+    computing = speaks_here(plan) or any(PIPELINE[name].computes for name in stages)
     for check in (
         check_protocol,
         check_bias_types,
         check_language,
-        check_model,
-        check_templates,
+        *((check_model, check_templates) if computing else ()),
         check_referee,
         check_items,
         check_endpoint,
-        check_loggers,
+        *((check_loggers,) if computing else ()),
     ):
         check(plan)
-    check_session_folder()
+    if computing:
+        check_session_folder()
     check_disk(plan, out, stages)
 
 

@@ -13,6 +13,7 @@ from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import reported_resources
 from rldf_ray.cluster.session_folder import check_session_folder
 from rldf_ray.engines.checks import check_endpoint, check_model
+from rldf_ray.extras import advice
 from rldf_ray.plan import Plan
 from rldf_ray.preflight.checks import (
     check_bias_types,
@@ -78,7 +79,10 @@ def _packages() -> str:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            raise RuntimeError(f"{name} does not import ({error}): run `make install`") from error
+            missing = advice(getattr(error, "name", None) or "")
+            raise RuntimeError(
+                missing or f"{name} does not import ({error}): install rldf-ray anew"
+            ) from error
     return ", ".join(f"{name} {version}" for name, version in versions().items())
 
 

@@ -22,6 +22,7 @@ class Stage:
             next.
         asks_referee: a referee that is to be fitted has to be fitted before it.
         trains: it leaves a model, in a folder that bears its name.
+        computes: models of the run itself compute in it, on the cluster's workers.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Stage:
     speaks: bool = False
     asks_referee: bool = False
     trains: bool = False
+    computes: bool = False
 
 
 # In the order in which a run carries them out. Nothing needs the audit: it is a measurement that
@@ -37,7 +39,7 @@ class Stage:
 PIPELINE: dict[str, Stage] = {
     stage.name: stage
     for stage in (
-        Stage(name="referee", files=("labelled", "referee"), trains=True),
+        Stage(name="referee", files=("labelled", "referee"), trains=True, computes=True),
         Stage(name="topics", files=("data/topics.parquet",), speaks=True),
         Stage(
             name="audit",
@@ -62,13 +64,14 @@ PIPELINE: dict[str, Stage] = {
             ),
             needs=("topics", "debates"),
         ),
-        Stage(name="sft", files=("sft",), needs=("data",), trains=True),
-        Stage(name="reward", files=("reward",), needs=("data", "sft"), trains=True),
-        Stage(name="ppo", files=("ppo",), needs=("sft", "reward"), trains=True),
+        Stage(name="sft", files=("sft",), needs=("data",), trains=True, computes=True),
+        Stage(name="reward", files=("reward",), needs=("data", "sft"), trains=True, computes=True),
+        Stage(name="ppo", files=("ppo",), needs=("sft", "reward"), trains=True, computes=True),
         Stage(
             name="eval",
             files=("eval/items.parquet", "eval/answers.parquet"),
             needs=("sft", "reward", "ppo"),
+            computes=True,
         ),
     )
 }

@@ -20,10 +20,11 @@ import pyarrow as pa
 from rldf_ray.cluster.memory import watch_memory
 from rldf_ray.cluster.placement import Resources, place_speaking
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.cluster.ray_cluster import ray_cluster, this_machine
 from rldf_ray.console import Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.base import Usage
+from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.plan.study import STUDY_RUNTIME_FIELDS, StudyPlan
 from rldf_ray.preflight.study import check_study, fits_together
 from rldf_ray.protocols.hold import hold_each
@@ -121,7 +122,8 @@ def _hold(
     searched = {name: opened(what) for name, what in _searches(study, loaded.settings).items()}
     began = time.monotonic()
     with ExitStack() as open_, watch_memory() as peak:
-        resources = open_.enter_context(ray_cluster(folder.root / "logs"))
+        machines = ray_cluster if speaks_here(plan) else this_machine
+        resources = open_.enter_context(machines(folder.root / "logs"))
         together, why = _together(plan, resources)
         progress.say(f"models: {why}")
         speakers = Speakers(

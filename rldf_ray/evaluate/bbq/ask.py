@@ -23,6 +23,7 @@ from rldf_ray.evaluate.bbq.prompt import (
     parse_letter,
 )
 from rldf_ray.evaluate.bbq.summary import Answer
+from rldf_ray.evaluate.ranking.scores import best_option
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Completion, Message
 from rldf_ray.models.embedded import EMBEDDED, resolve_model
@@ -82,7 +83,7 @@ def rank_locally(
     """The likeliest answer to every item, computed in this process on what it has."""
     import torch
 
-    from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers
+    from rldf_ray.evaluate.ranking.ranking import rank_answers
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     threads = len(os.sched_getaffinity(0))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rldf_ray.evaluate.bbq.intervals import intervals
 from rldf_ray.evaluate.bbq.summary import as_dict
-from rldf_ray.evaluate.ranking.ranking import best_option
+from rldf_ray.evaluate.ranking.scores import best_option
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.sets.bbq.data import load_bbq

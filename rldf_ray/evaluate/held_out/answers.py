@@ -13,7 +13,6 @@ from more_itertools import interleave_longest
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Completion, Message, seed_of
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.stats import mean_estimate
 
 ANSWER_SCHEMA = pa.schema(
@@ -81,6 +80,8 @@ def score_answers(
 ) -> pa.Table:
     """The answers of each model, by name, with their rewards; columns of ANSWER_SCHEMA."""
     import torch
+
+    from rldf_ray.models.reward_score import RewardModel
 
     if device == "cpu":
         torch.set_num_threads(threads)

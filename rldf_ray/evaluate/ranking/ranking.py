@@ -21,14 +21,13 @@ from torch import Tensor
 
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.ranking.prefix_tree import PrefixTree, TokenQuestion, chains, trees
+from rldf_ray.evaluate.ranking.scores import Scores
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.sets.bbq.items import BBQError, BBQItem
 
 MOST_DIFFERENCE = 0.5
 """Nats a token between two ways to compute one score; in bf16 up to 0.2 were seen."""
-
-Scores = tuple[float, ...]
 
 
 def rank_options(
@@ -108,11 +107,6 @@ def token_question(template: ChatTemplate, place: int, shown: ItemPrompt) -> Tok
     if not all(chat.answer for chat in chats):
         raise BBQError(f"answers {shown.answers}: one has no token; needed: some text in each")
     return TokenQuestion(place, chats[0].prompt, [chat.answer for chat in chats])
-
-
-def best_option(scores: Sequence[float]) -> int:
-    """The most likely option; the first of equals."""
-    return max(range(len(scores)), key=lambda i: scores[i])
 
 
 def reads_trees(model: Any, question: TokenQuestion) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import krippendorff
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -85,25 +86,36 @@ def test_alpha_of_the_published_example() -> None:
     assert krippendorff_alpha(np.array(data)) == pytest.approx(0.849, abs=5e-4)
 
 
-def by_definition(counts: np.ndarray) -> float:
-    """Fleiss 1971, equations 1 to 7, straight from the definition."""
-    items, raters = len(counts), counts[0].sum()
-    observed = ((counts**2).sum(1) - raters).mean() / (raters * (raters - 1))
-    by_chance = ((counts.sum(0) / (items * raters)) ** 2).sum()
-    return float((observed - by_chance) / (1 - by_chance))
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     arrays.arrays(int, st.tuples(st.integers(2, 9), st.integers(2, 5)), elements=st.integers(0, 3))
 )
-def test_kappa_is_what_its_definition_says(votes: np.ndarray) -> None:
+def test_kappa_differs_from_nominal_alpha_in_the_agreement_by_chance_alone(
+    votes: np.ndarray,
+) -> None:
     counts = np.stack([np.bincount(item, minlength=4) for item in votes])
     found = fleiss_kappa(counts)
     if len(np.unique(votes)) == 1:
         assert found is None
-    else:
-        assert found == pytest.approx(by_definition(counts))
+        return
+    alpha = krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")
+    total = counts.sum()
+    assert found == pytest.approx(1 - (1 - alpha) * total / (total - 1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    arrays.arrays(
+        float,
+        st.tuples(st.integers(2, 5), st.integers(2, 9)),
+        elements=st.one_of(st.just(NAN), st.integers(0, 10).map(float)),
+    )
+)
+def test_alpha_is_what_the_package_of_that_name_computes(scores: np.ndarray) -> None:
+    found = krippendorff_alpha(scores)
+    if found is not None:
+        of_package = krippendorff.alpha(reliability_data=scores, level_of_measurement="interval")
+        assert found == pytest.approx(of_package)
 
 
 def test_perfect_agreement_is_one_and_a_lone_category_is_undefined() -> None:

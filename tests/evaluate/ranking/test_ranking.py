@@ -12,7 +12,8 @@ import torch
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, ask
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.ranking.prefix_tree import TokenQuestion
-from rldf_ray.evaluate.ranking.ranking import best_option, rank_answers, rank_options, reads_trees
+from rldf_ray.evaluate.ranking.ranking import rank_answers, rank_options, reads_trees
+from rldf_ray.evaluate.ranking.scores import best_option
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import embedded_model_folder
 from rldf_ray.sets.bbq.data import load_bbq
