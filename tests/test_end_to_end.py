@@ -1,4 +1,7 @@
-"""The whole job at its smallest size, every part the real one: vLLM, Ray Train, DeepSpeed, TRL."""
+"""The whole job at its smallest size, every part the real one: vLLM, Ray Train, DeepSpeed, TRL.
+
+It is carried out by what is installed from the wheel, outside the checkout.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.install.environments import whole_environment
+
 pytestmark = pytest.mark.e2e
 
 RLDF = str(Path(sys.executable).with_name("rldf"))
@@ -19,14 +24,9 @@ RLDF = str(Path(sys.executable).with_name("rldf"))
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("smoke") / "run"
-    done = subprocess.run(  # noqa: PLW1510
-        # A relative folder, as people write it.
-        [RLDF, "run", "smoke", "--out", "run"],
-        cwd=out.parent,
-        capture_output=True,
-        text=True,
-        timeout=2000,
-    )
+    installed = whole_environment(tmp_path_factory.mktemp("installed"))
+    # A relative folder, as people write it.
+    done = installed.run("run", "smoke", "--out", "run", cwd=out.parent)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     print(done.stdout)
     return out
