@@ -40,7 +40,6 @@ app = typer.Typer(
     help="Less biased language models from multi-role debates.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 plans = typer.Typer(help="Look at plans.", no_args_is_help=True)
 trains = typer.Typer(help="One training stage on a run folder.", no_args_is_help=True)
@@ -234,6 +233,12 @@ def fields(as_json: AsJSON = False) -> None:
         progress.say(f"{field.path}: {field.type} = {default}")
         about = [field.description, field.unit and f"[{field.unit}]", field.source]
         progress.say("    " + "; ".join(filter(None, about)))
+
+
+@plans.command()
+def schema() -> None:
+    """The JSON Schema of a plan, for editors that check YAML files."""
+    write(json_text(Plan.model_json_schema(), indent=2))
 
 
 def main(command: Callable[[], None] = app) -> None:

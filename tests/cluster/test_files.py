@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHED = ("cluster.yaml", "docs/cluster/on-premise.yaml")
 KUBERAY = "docs/cluster/kuberay.yaml"
+RAYSERVICE = "docs/cluster/rayservice.yaml"
 
 
 def read(name: str) -> Any:
@@ -89,3 +91,36 @@ def test_the_kuberay_manifest_has_what_the_operator_needs() -> None:
     assert workers["minReplicas"] <= workers["replicas"] <= workers["maxReplicas"]
     mounts = workers["template"]["spec"]["containers"][0]["volumeMounts"]
     assert {"name": "shm", "mountPath": "/dev/shm"} in mounts
+
+
+def test_the_rayservice_manifest_deploys_what_rldf_serve_does() -> None:
+    from importlib.metadata import version
+
+    from ray.serve.schema import ServeDeploySchema
+
+    from rldf_ray.apps.serve.proxy import controller_options
+    from rldf_ray.apps.serve.settings import Settings
+
+    found = read(RAYSERVICE)
+    assert (found["apiVersion"], found["kind"]) == ("ray.io/v1", "RayService")
+    cluster = found["spec"]["rayClusterConfig"]
+    assert cluster["rayVersion"] == version("ray")
+    deployed = yaml.safe_load(found["spec"]["serveConfigV2"])
+    assert deployed["controller_options"] == controller_options()
+    (application,) = ServeDeploySchema.model_validate(deployed).applications
+    module, _, name = application.import_path.partition(":")
+    assert callable(getattr(importlib.import_module(module), name))
+    settings = Settings.model_validate(application.args)
+    # It listens for others, so it asks for keys; every engine has room on a worker.
+    assert settings.host == deployed["http_options"]["host"] and settings.keys is not None
+    (workers,) = cluster["workerGroupSpecs"]
+    limits = workers["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert settings.engine.gpus <= float(limits["nvidia.com/gpu"])
+    assert settings.engine.cpus <= float(limits["cpu"])
+    assert settings.engine.max_replicas <= workers["maxReplicas"]
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    (image,) = {g["template"]["spec"]["containers"][0]["image"] for g in groups}
+    assert (
+        image
+        == read(KUBERAY)["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"]
+    )
