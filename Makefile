@@ -4,6 +4,7 @@
 # make test-all    everything else that this machine can run
 # make test-cluster  Ray on several hosts of this machine (root, openssh-server, iproute2, rsync)
 # make lint        style, formatting, types, import directions
+# make lock        write constraints/cpu.lock, the hashes of all packages
 # make format      rewrite the code in the project's style
 # make clean       remove .venv and the caches; runs stay
 
@@ -11,7 +12,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test test-all test-cluster lint types format clean
+.PHONY: help install quickstart test test-all test-cluster lint types format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -147,6 +148,9 @@ types: install
 format: install
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+lock: install
+	$(BIN)/python constraints/lock.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rldf_ray.console import write
+from rldf_ray.loops import complete
 from rldf_ray.storage.json_text import json_text
 
 app = typer.Typer(help="One's own texts, indexed for search.", no_args_is_help=True)
@@ -38,11 +39,10 @@ def search(
     as_json: AsJSON = False,
 ) -> None:
     """The best passages for a query."""
-    import asyncio
 
     from rldf_ray.search.backend import opened
 
-    hits = asyncio.run(opened(f"local:{corpus}").search(query, k))
+    hits = complete(opened(f"local:{corpus}").search(query, k))
     if as_json:
         write(json_text([asdict(hit) for hit in hits], indent=2))
         return

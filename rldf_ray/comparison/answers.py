@@ -23,6 +23,7 @@ from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
 from rldf_ray.evaluate.ranking.scores import best_option
+from rldf_ray.loops import complete
 from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Plan, Speaker
@@ -189,7 +190,7 @@ def _prompted_items(
                     watch.write()
                     bar.advance()
 
-                thoughts = asyncio.run(think_all(method_run, model, plan, scenes, on_thought))
+                thoughts = complete(think_all(method_run, model, plan, scenes, on_thought))
                 prompted[key] = [
                     PromptedItem(prompt_after(one.prompt, thought), thought.text)
                     for one, thought in zip(prompted[key], thoughts, strict=True)

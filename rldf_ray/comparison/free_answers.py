@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from rldf_ray.comparison.thinking import Scene
 from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.held_out.answers import answer_prompts, held_out_rows
+from rldf_ray.loops import complete
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Plan, Speaker
@@ -91,7 +91,7 @@ def answer_freely(
                         pool.sync_weights(method_run.folder, key)
                     fields = plan.request_fields(Speaker("vllm", plan.model))
                     model = JournaledModel(pool, journal, request_fields=fields)
-                    answered = asyncio.run(
+                    answered = complete(
                         _answers(plan, method_run, key, model, prompts, bar.advance)
                     )
                     out.write_table(f"free/{key}.parquet", answered)

@@ -5,7 +5,6 @@ Parts with the same model share one set of engines; all of them share the run's 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.engines.backend import SpeakerContext, backend_of
 from rldf_ray.engines.taking_turns import TakingTurns
+from rldf_ray.loops import complete
 from rldf_ray.models.base import BudgetSpentError, ChatModel, Usage
 from rldf_ray.models.journaled import EarlierCalls, JournaledModel
 from rldf_ray.plan import Speaker
@@ -108,7 +108,7 @@ class Speakers:
                     await model.settle()
                 raise
 
-        return asyncio.run(whole())
+        return complete(whole())
 
     def end(self) -> None:
         """Give their memory back before training begins."""

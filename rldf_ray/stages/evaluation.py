@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 from rldf_ray.cluster.ray_cluster import remote
 from rldf_ray.console import Bar
 from rldf_ray.evaluate.contamination import answer_overlap, completions_of
+from rldf_ray.loops import complete
 from rldf_ray.models.embedded import located
 from rldf_ray.records import TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run
@@ -113,7 +113,7 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
         for name, folder in folders.items():
             if name != "base":
                 pool.sync_weights(folder, name)
-            completions = asyncio.run(
+            completions = complete(
                 answer_prompts(
                     pool,
                     prompts,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode
 from rldf_ray.evaluate.bbq.summary import PREDICTIONS, Answer, Evaluation
 from rldf_ray.evaluate.bbq.variants import FIGURES, Variant
 from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
+from rldf_ray.loops import complete
 from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Endpoint
 from rldf_ray.sets.bbq.data import load_bbq
@@ -156,7 +156,7 @@ def _from_endpoint(
 ) -> Mapping[Key, Answer]:
 
     with remembering(request.model, request.endpoint, out, progress) as model:
-        return asyncio.run(
+        return complete(
             ask_endpoint(model, items.items, prompts, request.mode, request.seed, on_answers)
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from rldf_ray.evaluate.multirole.predictions import (
     written_queries,
 )
 from rldf_ray.evaluate.multirole.summary import OUTCOMES, MultiroleEvaluation
+from rldf_ray.loops import complete
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
@@ -91,7 +91,7 @@ def evaluate(request: Request, data: Path, number: int, out: RunFolder) -> Multi
                 on_answers=bar.advance,
             )
         with remembering(request.model, request.endpoint, out, progress) as model:
-            return asyncio.run(
+            return complete(
                 evaluate_model(
                     model,
                     queries,

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from rldf_ray.loops import complete
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
 from rldf_ray.models.reward_score import padded
 from rldf_ray.plan import PPOSection
@@ -158,12 +159,12 @@ class RolloutSource:
     def of(self, step: int) -> Answers:
         """Answers to the prompts of `step` and to the held-out ones, by the engines' policy."""
         begun = self._begun.pop(step, None)
-        return asyncio.run(self._answer(step)) if begun is None else begun.result()
+        return complete(self._answer(step)) if begun is None else begun.result()
 
     def begin(self, step: int) -> None:
         """With `ppo.overlap`, let the engines answer `step` while the trainer works."""
         if self._section.overlap and step * self._section.rollout_batch < self._section.episodes:
-            self._begun[step] = self._thread.submit(lambda: asyncio.run(self._answer(step)))
+            self._begun[step] = self._thread.submit(lambda: complete(self._answer(step)))
 
     def settle(self) -> None:
         """Wait for what is under way: answers must not change their policy half-way."""
