@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from rldf_ray.cli import app
 from rldf_ray.console import Progress
+from rldf_ray.errors import UserError
+from rldf_ray.storage.run_folder import RunFolderError
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
 from tests.protocols.evince.script import Script, percent, turn
@@ -200,3 +202,39 @@ def test_training_rows(out: Path) -> None:
     # A's two misquoted arguments against the four that hold, in each of four texts.
     assert len(pairs) == 4 * 2 * 4
     assert "no such words" in pairs[0]["rejected"][0]["content"]
+
+
+SCALE = """
+title: How harsh
+question: Is {target} treated harshly?
+labels:
+  - {name: negative, meaning: "harsh"}
+  - {name: weakly negative, meaning: "somewhat harsh"}
+  - {name: neutral, meaning: "%s"}
+  - {name: weakly positive, meaning: "somewhat kind"}
+  - {name: positive, meaning: "kind"}
+"""
+
+
+def test_a_scale_of_one_s_own_is_part_of_the_study(tmp_path: Path, played_by: Played) -> None:
+    scale, plan = tmp_path / "harsh.yaml", tmp_path / "plan.yaml"
+    scale.write_text(SCALE % "neither", encoding="utf-8")
+    plan.write_text(PLAN % texts(tmp_path) + f'  scale: "{scale}"\n', encoding="utf-8")
+    played_by(SCRIPT)
+    out = tmp_path / "out"
+    run_study("evince", load_study("evince", str(plan)), out, Progress())
+    scale.write_text(SCALE % "it reports", encoding="utf-8")
+    with pytest.raises(RunFolderError, match=r"differs in settings\.scale\.labels"):
+        run_study("evince", load_study("evince", str(plan)), out, Progress())
+    # Whatever becomes of the file, the study is read and continued with the scale it was held with.
+    for text in (SCALE.replace("neutral", "even") % "it reports", None):
+        scale.unlink() if text is None else scale.write_text(text, encoding="utf-8")
+        run_study("evince", load_study("evince", str(out / "plan.yaml")), out, Progress())
+        rldf("evince", "decide", out, out / "review.csv")
+        assert "28 agreed -> agreed" in rldf("evince", "replay", out)
+        rldf("evince", "rows", out, "--out", tmp_path / "training")
+        pairs = (tmp_path / "training/pairs.jsonl").read_text(encoding="utf-8")
+        assert "neutral: neither" in json.loads(pairs.splitlines()[0])["prompt"][0]["content"]
+    # The file that is named in the plan is gone.
+    with pytest.raises(UserError, match=r"settings\.scale='.*harsh\.yaml': no such scale"):
+        load_study("evince", str(plan))

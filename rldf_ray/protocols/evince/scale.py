@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -45,6 +46,7 @@ class Label(_Strict):
 
 
 class _File(_Strict):
+    name: str = ""
     title: str
     question: str
     nominal: bool = False
@@ -152,22 +154,53 @@ def _shipped() -> dict[str, Path]:
     return {path.stem: path for path in visible(Path(__file__).parent / "scales", "*.yaml")}
 
 
-def load_scale(name: str) -> LabelScale:
-    """A shipped scale by name, or a YAML file of one's own.
+def kept_scale(given: str | Mapping[str, Any]) -> str | dict[str, Any]:
+    """A scale as a plan keeps it: a shipped one by its name, one's own with all that it says.
+
+    So a study's digest and its plan.yaml hold a scale of one's own, whatever becomes of the file.
 
     Raises:
         ScaleError: there is none, or it is none; the message names file and field.
     """
-    path = _shipped().get(name) or home_path(name)
+    if not isinstance(given, str):
+        return _kept(given, "settings.scale")
+    if given in _shipped():
+        return given
+    path = home_path(given)
     if not path.is_file():
         raise ScaleError(
-            f"settings.scale={name!r}: no such scale; allowed: {', '.join(scale_names())}, or a "
+            f"settings.scale={given!r}: no such scale; allowed: {', '.join(scale_names())}, or a "
             "YAML file of title, question and labels (name, meaning)"
         )
+    return _kept(_written(path), f"label scale {path}", path.stem)
+
+
+def load_scale(given: str | Mapping[str, Any]) -> LabelScale:
+    """The scale of a plan: a shipped one by name, or one's own, as a file or as a plan keeps it.
+
+    Raises:
+        ScaleError: there is none, or it is none; the message names file and field.
+    """
+    kept = kept_scale(given)
+    if isinstance(kept, str):
+        path = _shipped()[kept]
+        kept = _kept(_written(path), f"label scale {path}", path.stem)
+    file = _File.model_validate(kept)
+    return LabelScale(file.name, file.title, file.question, file.labels, file.nominal)
+
+
+def _written(path: Path) -> Any:
     try:
-        file = _File.model_validate(read_yaml(path.read_text(encoding="utf-8")))
-    except ValidationError as error:
-        raise ScaleError(f"label scale {path}: {problems_of(error)}") from error
-    except yaml.YAMLError as error:
+        return read_yaml(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ScaleError(f"label scale {path}: {error}") from error
-    return LabelScale(path.stem, file.title, file.question, file.labels, file.nominal)
+
+
+def _kept(written: Any, where: str, stem: str = "") -> dict[str, Any]:
+    """What a scale says, without what it leaves to the defaults."""
+    try:
+        file = _File.model_validate(written)
+    except ValidationError as error:
+        raise ScaleError(f"{where}: {problems_of(error)}") from error
+    named = file.model_copy(update={"name": file.name or stem})
+    return named.model_dump(mode="json", exclude_defaults=True)

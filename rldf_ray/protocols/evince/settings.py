@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rldf_ray.plan.section import Section, described
+from rldf_ray.protocols.evince.scale import kept_scale
 
 Arm = Literal["main", "swapped", "same_stance", "schedule", "held_high", "held_low", "duality"]
 Baseline = Literal["one_shot", "mean_of_two", "self_consistency"]
@@ -84,7 +85,11 @@ class EvinceSettings(Section):
     )
     reader: Reader = described("plain", "how `data` is read: plain, biaslab, budak or mbic")
     items: int | None = described(None, "items at most, a seeded sample; null is all", ge=1)
-    scale: str = described("toward", "a label scale by name, or a YAML file of one's own")
+    scale: str | dict[str, Any] = described(
+        "toward",
+        "a label scale by name, or a YAML file of one's own, which the plan of the study's folder "
+        "holds whole",
+    )
     targets: tuple[str, ...] = described(
         (), "who or what the label is about; each text is debated once for each"
     )
@@ -139,6 +144,11 @@ class EvinceSettings(Section):
     first_temperature: float | None = described(
         None, "of both sides in round 1; null: the same", ge=0
     )
+
+    @field_validator("scale")
+    @classmethod
+    def _kept(cls, value: str | dict[str, Any]) -> str | dict[str, Any]:
+        return kept_scale(value)
 
     @model_validator(mode="after")
     def _whole(self) -> EvinceSettings:
