@@ -91,9 +91,9 @@ async def _hold(
     given = body.given
     if given is None:
         own = await answer(seats, text, scale, settings, 1, settings.temperature)
-        given = None if own.distribution is None else scale.label_of(own.distribution)
-    if given is None:
-        raise NoLabelError("the model names no label to defend; give one")
+        if own.distribution is None:
+            raise NoLabelError(f"the model names no label to defend ({own.failure}); give one")
+        given = scale.label_of(own.distribution)
     tell("dialogue", {"labels": scale.names, "given": given, "model": model})
 
     def turn(side: Side, number: int, spoken: Spoken) -> None:

@@ -13,27 +13,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rldf_ray.models.base import Message
-from rldf_ray.protocols.evince.dialogue import label_distribution
+from rldf_ray.protocols.evince.distribution import label_distribution
+from rldf_ray.protocols.evince.errors import ReplyError
 from rldf_ray.protocols.evince.prompt import HELPER, TEXT, render
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.settings import EvinceSettings
-from rldf_ray.protocols.evince.turn import TurnError, one_shot_schema, parse_percentages
+from rldf_ray.protocols.evince.turn import one_shot_schema, parse_percentages
 from rldf_ray.protocols.seats import Seats, all_of
 
 MOST = 32
 """Answers of self-consistency at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """One answer without a dialogue.
 
     Attributes:
-        distribution: None where the answer holds none.
+        distribution: None where the reply cannot be used.
+        failure: why it cannot; None where it can.
         generated: tokens that it took.
     """
 
     distribution: Distribution | None
+    failure: str | None
     generated: int
 
 
@@ -48,7 +51,7 @@ async def answer(
     """Answer `number` of A's model about a text, with a distribution as a dialogue has them.
 
     Raises:
-        ModelError, DistributionError: the model could not answer, or not so.
+        ModelError: the model could not answer.
     """
     place = f"one shot/{number} at {temperature:g}"
     prompt = f"{text}\n\n{render('one_shot')}"
@@ -62,19 +65,25 @@ async def answer(
         temperature=temperature,
         json_schema=one_shot_schema(scale),
     )
-    if settings.distribution == "said":
-        return Answer(parse_percentages(turn.text, scale), turn.generated_tokens)
-    said = [Message("user", prompt), Message("assistant", turn.text)]
-    one = settings.model_copy(update={"rates": "item"})
+    distribution, failure = None, None
     try:
-        distribution = await label_distribution(
-            seats, "one shot", settings.a, said, TEXT, place, scale, one
-        )
-    except TurnError:
-        distribution = None
-    begins = f"{seats.item}/{place}"
-    spent = sum(t.generated_tokens for t in seats.turns if t.address.startswith(begins))
-    return Answer(distribution, spent)
+        if settings.distribution == "said":
+            distribution = parse_percentages(turn.text, scale)
+        else:
+            said = [Message("user", prompt), Message("assistant", turn.text)]
+            one = settings.model_copy(update={"rates": "item"})
+            distribution = await label_distribution(
+                seats, "one shot", settings.a, said, TEXT, place, scale, one
+            )
+    except ReplyError as error:
+        failure = str(error)
+    return Answer(distribution=distribution, failure=failure, generated=_generated(seats, place))
+
+
+def _generated(seats: Seats, place: str) -> int:
+    """Tokens of an answer and of the label after it."""
+    begin = f"{seats.item}/{place}/"
+    return sum(t.generated_tokens for t in seats.turns if f"{t.address}/".startswith(begin))
 
 
 async def answers(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rldf_ray.errors import UserError
 from rldf_ray.models.agent import Choice
 from rldf_ray.protocols.evince.arguments import (
     HIGHEST,
@@ -18,6 +17,7 @@ from rldf_ray.protocols.evince.arguments import (
     own_quality,
     rival_quality,
 )
+from rldf_ray.protocols.evince.errors import ScoreError
 from rldf_ray.protocols.evince.prompt import render
 from rldf_ray.protocols.evince.settings import CritSection
 from rldf_ray.protocols.evince.trace import OTHER, Side
@@ -27,10 +27,6 @@ from rldf_ray.storage.digest import digest
 SCORES = tuple(str(score) for score in range(1, HIGHEST + 1))
 REPEATED = tuple(str(score) for score in range(HIGHEST + 1))
 SYSTEM = render("judge")
-
-
-class ScoreError(UserError):
-    """A judge's reply is no score; the message holds the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

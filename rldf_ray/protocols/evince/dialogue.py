@@ -4,7 +4,8 @@
     2  metrics, CRIT, repetition -> stop, or the level of the next round        1.3 to 1.6
     3  A answers B, B answers A; and so on
 
-A turn that fails twice ends the dialogue as failed; nothing is put in its place.
+A turn that fails twice, and any other reply that cannot be used, ends the dialogue as failed;
+nothing is put in its place.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rldf_ray.errors import UserError
 from rldf_ray.models.base import Message
 from rldf_ray.protocols.evince.arguments import Argument, ReasonScores
-from rldf_ray.protocols.evince.crit import Critic, Rated, ScoreError
+from rldf_ray.protocols.evince.crit import Critic, Rated
+from rldf_ray.protocols.evince.distribution import label_distribution
+from rldf_ray.protocols.evince.errors import ReplyError, TurnError
 from rldf_ray.protocols.evince.metrics import entropy, mean_metrics, metrics, wasserstein
 from rldf_ray.protocols.evince.prompt import (
     HELPER,
@@ -25,24 +27,19 @@ from rldf_ray.protocols.evince.prompt import (
     Stance,
     View,
     rated,
-    render,
     turn_prompt,
 )
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.evince.steering import Status, first_level, next_level, stopped
 from rldf_ray.protocols.evince.trace import OTHER, Round, Side
-from rldf_ray.protocols.evince.turn import SaidTurn, TurnError, parse_turn, turn_schema
+from rldf_ray.protocols.evince.turn import SaidTurn, parse_turn, turn_schema
 from rldf_ray.protocols.seats import Seats, all_of
 
 DUALITY_BITS = 0.3
 DUALITY_STEPS = 0.25
 DUALITY_TRIES = 2
 """Times that B is asked again for a first turn that differs enough from A's (choice 9)."""
-
-
-class DistributionError(UserError):
-    """A model cannot give distributions in the way that the plan wants them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +115,7 @@ class Dialogue:
                 await self._speak(level)
                 self._rounds.append(await self._measured(level))
                 self.on_round(len(self._rounds), self._rounds[-1])
-            except (TurnError, ScoreError) as error:
+            except ReplyError as error:
                 status, failure = "failed", str(error)
                 break
             status = stopped(self._rounds, steering, stop, scale)
@@ -160,7 +157,7 @@ class Dialogue:
                 break
             try:
                 spoken = await self._turn("B", 1, level, f"/dual {attempt + 1}")
-            except TurnError:
+            except ReplyError:
                 # The turn before is whole, and the dialogue goes on from it (choice 9).
                 break
         return spoken
@@ -307,54 +304,6 @@ class Dialogue:
         else:
             a, b = await all_of(*(self._critic.repeated(*pair) for pair in pairs))
         return a, b
-
-
-async def label_distribution(
-    seats: Seats,
-    seat: str,
-    model: str,
-    said: Sequence[Message],
-    name: str,
-    place: str,
-    scale: LabelScale,
-    settings: EvinceSettings,
-) -> Distribution:
-    """A model's distribution after what it said, by its next words or by short answers.
-
-    Raises:
-        DistributionError: the model reports no probabilities.
-        TurnError: none of the short answers is a label.
-    """
-    asked = [
-        *said,
-        Message("user", render("label", rated=name if settings.rates == "positions" else "")),
-    ]
-    place = f"{place}/label {name}"
-    if settings.distribution == "token":
-        choice = await seats.choose(seat, model, asked, scale.names, place, HELPER)
-        if choice.probabilities is None:
-            raise DistributionError(
-                f"settings.distribution=token: the model {model!r} reports no probabilities; set "
-                "it to said or sampled"
-            )
-        return scale.aligned(choice.probabilities)
-    sampled = await seats.sample(
-        seat,
-        model,
-        asked,
-        scale.names,
-        place,
-        number=settings.samples,
-        temperature=1.0,
-        system=HELPER,
-    )
-    labels = [label for label in sampled if label is not None]
-    if not labels:
-        raise TurnError("none of the sampled answers is a label")
-    # One more of each, so that no label is impossible (METHOD-evince 1.1).
-    number = len(labels) + 1
-    share = 1 / len(scale.names)
-    return tuple((labels.count(label) + share) / number for label in scale.names)
 
 
 def shared_words(before: Sequence[Argument], now: Sequence[Argument]) -> float:

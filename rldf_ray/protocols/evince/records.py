@@ -51,6 +51,7 @@ OUTCOMES = pa.schema(
         pa.field("weight_b", pa.float64()),
         pa.field("review", pa.list_(pa.string())),
         pa.field("dual", pa.bool_()),
+        # Of a baseline: those that could be used.
         pa.field("answers", pa.int16()),
         pa.field("generated_tokens", pa.int64()),
         pa.field("remediation", pa.string()),

@@ -86,8 +86,9 @@ class _Item:
         if not labels and self._settings.rates == "item":
             labels = await self._own_label()
         if not labels and self._settings.rates == "item":
+            why = f"A's model gave no label to defend: {self._own[0].failure}"
             for arm in self._settings.arms:
-                self._keep(self._failed(arm, "A's model gave no label to defend"))
+                self._keep(self._failed(arm, why))
         else:
             async with asyncio.TaskGroup() as group:
                 arms = [group.create_task(self._arm(arm, labels)) for arm in self._settings.arms]
@@ -195,20 +196,24 @@ class _Item:
             self._answered("one_shot", own)
         two = await self._answers(2, warm) if set(wanted) - {"one_shot"} else []
         if "mean_of_two" in wanted:
-            self._answered("mean_of_two", two)
+            self._answered("mean_of_two", two, needed=2)
         if "self_consistency" in wanted:
             each = sum(one.generated for one in two) // len(two)
             number = at_equal_tokens(self._spent("main"), each)
             more = await self._answers(number, warm, first=3)
             self._answered("self_consistency", [*two, *more][:number])
 
-    def _answered(self, baseline: str, given: Sequence[Answer]) -> None:
-        distribution = mean(given)
+    def _answered(self, baseline: str, given: Sequence[Answer], needed: int = 1) -> None:
+        """The row of a baseline, which fails where fewer of its answers can be used than needed."""
+        distribution, failures = mean(given), [one.failure for one in given if one.failure]
+        counted = len(given) - len(failures)
         row = _empty(self._item.item_id, baseline)
         spent = sum(one.generated for one in given)
-        row |= {"answers": len(given), "generated_tokens": spent}
-        if distribution is None:
-            row |= {"status": "failed", "failure": "no answer held percentages"}
+        row |= {"answers": counted, "generated_tokens": spent}
+        if failures:
+            row["failure"] = f"{len(failures)} of {len(given)} answers: {failures[0]}"
+        if distribution is None or counted < needed:
+            row["status"] = "failed"
         else:
             row |= {
                 "status": "answer",

@@ -37,6 +37,7 @@ def summary(
     )
     made = [
         t.dialogues_table(results),
+        t.failures_table(results),
         t.agreement_table(results),
         t.differences_table(results),
         *t.labels_tables(results),
@@ -108,6 +109,7 @@ def _notes(results: Results) -> list[str]:
             f"({reasons or 'none'})."
         )
     ]
+    notes += _failed_baselines(results)
     notes += _information_note(results)
     notes += _against(results)
     cut = sum(item.truncated for item in results.items.values())
@@ -123,6 +125,16 @@ def _notes(results: Results) -> list[str]:
         )
     notes.append("A label between two others is not thereby the correct one; people decide.")
     return notes
+
+
+def _failed_baselines(results: Results) -> list[str]:
+    counted = {
+        name: sum(row["status"] == "failed" for row in results.outcomes[name].values())
+        for name in results.systems
+        if name != "main"
+    }
+    named = ", ".join(f"{number} {name}" for name, number in counted.items() if number)
+    return [f"Besides, these failed: {named} (tables/failures)."] if named else []
 
 
 def _information_note(results: Results) -> list[str]:

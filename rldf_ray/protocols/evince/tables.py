@@ -62,6 +62,25 @@ def dialogues_table(results: Results) -> StudyTable:
     )
 
 
+def failures_table(results: Results) -> StudyTable:
+    """Which dialogues and baselines failed, and why."""
+    failed: dict[tuple[str, str], list[str]] = {}
+    for system in results.systems:
+        for item_id, row in results.outcomes[system].items():
+            if row["status"] == "failed":
+                failed.setdefault((system, row["failure"]), []).append(item_id)
+    return StudyTable(
+        name="failures",
+        title="What failed, and why",
+        columns=["dialogue or baseline", "failed", "of", "why", "items"],
+        rows=[
+            [system, str(len(ids)), str(len(results.outcomes[system])), why, "; ".join(ids)]
+            for (system, why), ids in failed.items()
+        ],
+        notes=["A failure is of one item alone: its figures are missing, and nothing is for them."],
+    )
+
+
 def _share(arguments: Sequence[Row], flag: str) -> str:
     if not arguments:
         return "–"

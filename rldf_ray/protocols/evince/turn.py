@@ -6,15 +6,13 @@ and can name no others. What a schema cannot hold (percentages that sum to 100) 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rldf_ray.errors import UserError
 from rldf_ray.protocols.evince.arguments import Argument, find_quote
+from rldf_ray.protocols.evince.errors import TurnError
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.trace import Side
 from rldf_ray.storage.json_lines import problems_of
@@ -23,10 +21,6 @@ LOWEST_SUM, HIGHEST_SUM = 95, 105
 """Percentages that sum to something between are divided by their sum; others make a turn fail."""
 LONGEST_SENTENCE, LONGEST_QUOTE = 200, 120
 """Characters: a turn of three arguments and three replies ends within some 700 tokens."""
-
-
-class TurnError(UserError):
-    """A text is no turn; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,20 +203,28 @@ def _divided(
     return tuple(tuple(x / sum(one.values()) for x in scale.aligned(one)) for one in percentages)
 
 
-def parse_percentages(text: str, scale: LabelScale) -> Distribution | None:
-    """The distribution of a one-shot answer; None where it is none."""
+class _Percentages(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    distribution: dict[str, int]
+
+
+def parse_percentages(text: str, scale: LabelScale) -> Distribution:
+    """The distribution of a one-shot answer.
+
+    Raises:
+        TurnError: it holds none.
+    """
     try:
-        given: Any = json.loads(text)["distribution"]
-        numbers = {str(name): int(percent) for name, percent in given.items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-    total = sum(numbers.values())
-    if min(numbers.values(), default=-1) < 0 or not LOWEST_SUM <= total <= HIGHEST_SUM:
-        return None
+        percent = _Percentages.model_validate_json(text).distribution
+    except ValidationError as error:
+        raise TurnError(problems_of(error)) from None
+    total = sum(percent.values())
+    if min(percent.values(), default=-1) < 0 or not LOWEST_SUM <= total <= HIGHEST_SUM:
+        raise TurnError(f"percentages sum to {total}; allowed: {LOWEST_SUM} to {HIGHEST_SUM}")
     try:
-        return tuple(x / total for x in scale.aligned(numbers))
-    except KeyError:
-        return None
+        return tuple(x / total for x in scale.aligned(percent))
+    except KeyError as error:
+        raise TurnError(f"names the label {error}, which is not on the scale") from None
 
 
 def one_shot_schema(scale: LabelScale) -> dict[str, object]:
