@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rldf_ray.protocols.evince import review
-from rldf_ray.protocols.evince.items import ITEM_SCHEMA, EvinceItem, items_of
+from rldf_ray.protocols.evince.items import ITEM_SCHEMA, VOTES, EvinceItem, items_of
 from rldf_ray.protocols.evince.page import (
     entries,
     remediation_page,
@@ -27,6 +27,7 @@ from rldf_ray.protocols.evince.scale import load_scale
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.storage.run_folder import RunFolder
 
+ITEMS = "data/items.parquet"
 DECISIONS = "data/decisions.parquet"
 
 
@@ -37,7 +38,9 @@ def results_in(folder: RunFolder, settings: EvinceSettings, seed: int) -> Result
         UserError: the study is not finished, or its files are not to be read.
     """
     schemas = {"outcomes": OUTCOMES, "rounds": ROUNDS, "arguments": ARGUMENTS}
-    items = list(items_of(folder.read_table("data/items.parquet", ITEM_SCHEMA)))
+    names = folder.table_metadata(ITEMS).schema.to_arrow_schema().names
+    schema = ITEM_SCHEMA.append(VOTES) if VOTES.name in names else ITEM_SCHEMA
+    items = list(items_of(folder.read_table(ITEMS, schema)))
     tables = {
         name: folder.read_table(f"data/{name}.parquet", schema) for name, schema in schemas.items()
     }

@@ -29,6 +29,8 @@ ITEM_SCHEMA = pa.schema(
         pa.field("truncated", pa.bool_()),
     ]
 )
+VOTES = pa.field("votes", pa.map_(pa.string(), pa.map_(pa.string(), pa.int32())))
+"""A column of data in which groups of people rated a text; other data have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,8 @@ class EvinceItem:
     Attributes:
         text_id: of the text, which intervals resample; the items of two targets share it.
         given: the labels it came with, by who gave them, in order.
+        votes: of groups of people, by group: how many of it gave which label. A group's label in
+            `given` is that of most; a group that is split evenly has none.
         truncated: the text is cut to `text_tokens`.
     """
 
@@ -50,11 +54,17 @@ class EvinceItem:
     category: str = ""
     link: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
+    votes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     truncated: bool = False
 
     @property
     def address(self) -> str:
         return self.item_id
+
+    @property
+    def raters(self) -> tuple[str, ...]:
+        """Groups and people who rated it."""
+        return tuple(dict.fromkeys((*self.votes, *self.given)))
 
     @property
     def source_text(self) -> str:
@@ -76,10 +86,15 @@ def item_table(items: Sequence[EvinceItem]) -> pa.Table:
     """The items as `data/items.parquet` holds them."""
     columns = {name: [getattr(item, name) for item in items] for name in ITEM_SCHEMA.names}
     columns["given"] = [list(item.given.items()) for item in items]
-    return pa.table(columns, schema=ITEM_SCHEMA)
+    table = pa.table(columns, schema=ITEM_SCHEMA)
+    if not any(item.votes for item in items):
+        return table
+    votes = [[(who, list(each.items())) for who, each in item.votes.items()] for item in items]
+    return table.append_column(VOTES, pa.array(votes, VOTES.type))
 
 
 def items_of(table: pa.Table) -> Iterator[EvinceItem]:
     """The items of a table that `item_table` made."""
     for row in table.to_pylist():
-        yield EvinceItem(**{**row, "given": dict(row["given"])})
+        votes = {who: dict(each) for who, each in row.get("votes", ())}
+        yield EvinceItem(**{**row, "given": dict(row["given"]), "votes": votes})

@@ -232,12 +232,19 @@ def test_mbic_s_camps(tmp_path):
     votes = [("One.", "Biased", -5)] * 3 + [("One.", "Non-biased", 4)] * 2
     votes += [("One.", "Biased", 9), ("One.", "Biased", 0), ("One.", "Biased", "")]
     votes += [("Two.", "Biased", -5)] * 3 + [("Two.", "Biased", 5)] * 2
+    votes += [("Three.", "Biased", -3)] * 3 + [("Three.", "Non-biased", 3)] * 2
+    votes += [("Three.", "Biased", 3)] * 2 + [("Three.", "Non-biased", 2.9)] * 5
     path.write_text(
         "text,label_bias,political_ideology,outlet\n"
         + "".join(f"{text},{label},{place},o\n" for text, label, place in votes),
         encoding="utf-8",
     )
-    (one,) = read(path, reader="mbic", scale="biased")
+    one, three = items = read(path, reader="mbic", scale="biased")
     assert one.given == {"liberals": "biased", "conservatives": "not biased"}
+    assert one.votes == {"liberals": {"biased": 3}, "conservatives": {"not biased": 2, "biased": 1}}
+    # A camp that is split evenly has no label, and its share all the same.
+    assert three.given == {"liberals": "biased"}
+    assert three.votes["conservatives"] == {"not biased": 2, "biased": 2}
+    assert list(items_of(item_table(items))) == items
     with pytest.raises(UserError, match="MBIC's is `biased`"):
         read(path, reader="mbic")

@@ -1,15 +1,16 @@
 """MBIC: news sentences that people of both camps called biased or not.
 
 The sheet of raw_labels_MBIC.xlsx saved as CSV: text, label_bias ("Biased", "Non-biased"),
-political_ideology (-10 liberal to 10 conservative), outlet. The given labels are what most of each
-camp say; a sentence that fewer than three of a camp judged, or on which a camp is split evenly, is
-left out.
+political_ideology (-10 liberal to 10 conservative), outlet. Each camp is a group of raters: its
+votes are how many of it said biased and how many not, its label what most say. A camp that is split
+evenly has votes and no label; a sentence that fewer than three of a camp judged is left out
+(METHOD-evince 7).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rldf_ray.protocols.evince.items import EvinceItem
@@ -18,6 +19,7 @@ from rldf_ray.storage.table_rows import RowsError, read_rows
 
 CAMP = 3
 """From this distance from the middle on, a person is of a camp."""
+CAMPS = ("liberals", "conservatives")
 FEWEST = 3
 """People of each camp that a sentence needs."""
 BIASED = {"Biased": True, "Non-biased": False}
@@ -40,15 +42,19 @@ def read(file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterator[Evin
             votes[row["text"]][camp].append(BIASED[row["label_bias"]])
             outlets[row["text"]] = row.get("outlet", "")
     for place, (text, camps) in enumerate(votes.items(), start=1):
-        most = {camp: _most(camps[camp]) for camp in ("liberals", "conservatives")}
-        if None not in most.values():
-            yield EvinceItem(
-                item_id=f"mbic-{place}",
-                text_id=f"mbic-{place}",
-                text=text,
-                source=outlets[text],
-                given={camp: scale.names[int(bool(biased))] for camp, biased in most.items()},
-            )
+        if min(len(camps[camp]) for camp in CAMPS) < FEWEST:
+            continue
+        counts = {camp: Counter(scale.names[int(b)] for b in camps[camp]) for camp in CAMPS}
+        yield EvinceItem(
+            item_id=f"mbic-{place}",
+            text_id=f"mbic-{place}",
+            text=text,
+            source=outlets[text],
+            given={
+                camp: label for camp, each in counts.items() if (label := _most(each)) is not None
+            },
+            votes=counts,
+        )
 
 
 def _camp(file: Path, number: int, cell: str) -> str | None:
@@ -62,11 +68,9 @@ def _camp(file: Path, number: int, cell: str) -> str | None:
         ) from None
     if abs(place) < CAMP:
         return None
-    return "liberals" if place < 0 else "conservatives"
+    return CAMPS[0] if place < 0 else CAMPS[1]
 
 
-def _most(votes: Sequence[bool]) -> bool | None:
-    """What most say; None of too few, and where they are split evenly."""
-    if len(votes) < FEWEST or 2 * sum(votes) == len(votes):
-        return None
-    return 2 * sum(votes) > len(votes)
+def _most(votes: Mapping[str, int]) -> str | None:
+    """The label of more than half; None of a camp that is split evenly."""
+    return next((label for label, n in votes.items() if 2 * n > sum(votes.values())), None)
