@@ -101,12 +101,17 @@ def test_a_study_s_folder(out: Path) -> None:
 def test_the_labels_of_the_form_of_table_1(out: Path) -> None:
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     table = next(t for t in report["tables"] if t["name"] == "labels-1")
-    *rows, total = table["rows"]
+    *rows, total, ann, ben = table["rows"]
     assert table["columns"][-2] == "DR, DS, SR"
     for row in rows:
         assert row[2:7] == ["D", "", "R S g", "", ""]
         assert row[-2] == "2, 2, 0"
     assert total[-2] == "8, 8, 0"
+    # Neither rater of a pair ever changes: kappa is 0 where they differ, and none where not.
+    assert ann[0] == "S and D"
+    assert ann[-2] == "weighted kappa 0.000 (0.000 to 0.000); steps apart 2.000; n = 4"
+    assert ben[0] == "S and R"
+    assert ben[-2] == "weighted kappa –; steps apart 0.000; n = 4"
 
 
 def test_decisions_come_in_without_a_call_and_twice_is_once(out: Path) -> None:
@@ -238,3 +243,28 @@ def test_a_scale_of_one_s_own_is_part_of_the_study(tmp_path: Path, played_by: Pl
     # The file that is named in the plan is gone.
     with pytest.raises(UserError, match=r"settings\.scale='.*harsh\.yaml': no such scale"):
         load_study("evince", str(plan))
+
+
+def test_a_study_of_groups_is_read_back_with_their_votes(tmp_path: Path, played_by: Played) -> None:
+    votes = [("One.", "Biased", -5)] * 3 + [("One.", "Non-biased", 5)] * 2 + [("One.", "Biased", 4)]
+    data, plan = tmp_path / "mbic.csv", tmp_path / "plan.yaml"
+    lines = "".join(f"{text},{label},{place}\n" for text, label, place in votes)
+    data.write_text(f"text,label_bias,political_ideology\n{lines}", encoding="utf-8")
+    plan.write_text(
+        f"""
+models: {{a: "scripted:0", b: "scripted:0", judge: "scripted:0"}}
+settings: {{data: "{data}", reader: mbic, scale: biased, baselines: [], stop: {{max_rounds: 1}}}}
+""",
+        encoding="utf-8",
+    )
+    said = turn(0, 0, 0, 0, 0, label="biased", quote="One.")
+    said["distributions"] = {"the text": {"biased": 70, "not biased": 30}}
+    played_by(Script({"A1": said, "B1": said}))
+    out = tmp_path / "out"
+    run_study("evince", load_study("evince", str(plan)), out, Progress())
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    (table,) = [t for t in report["tables"] if t["name"] == "labels-1"]
+    assert table["rows"][0][2:5] == ["R 2/3", "D 3/3 S", "0.6667, 0.3, 0.3667"]
+    before = (out / "remediation.json").read_bytes()
+    rldf("evince", "decide", out, out / "review.csv")
+    assert (out / "remediation.json").read_bytes() == before

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
+from matplotlib.patches import Patch
+
 from rldf_ray.figures.files import PALETTE, QUIET
+from rldf_ray.protocols.evince.metrics import wasserstein
 from rldf_ray.protocols.evince.results import Results
 from rldf_ray.protocols.study import StudyFigure
+
+MOST_RATERS = 5
+"""People whose labels are drawn apart; of more, all are drawn together."""
 
 
 def triangle_figure(results: Results) -> StudyFigure | None:
     """Figure 2: the sums of distances of two people and the dialogue, drawn to scale.
 
-    Sums of absolute differences always close to a triangle.
+    Sums of distances always close to a triangle.
     """
-    sides = {target: found for target in results.targets if (found := _sides(results, target))}
+    people = _pair(results)
+    if people is None:
+        return None
+    sides = {t: found for t in results.targets if (found := _sides(results, people, t))}
     if not sides:
         return None
-    people = results.people[:2]
 
     def draw(figure: Any) -> None:
         axes = figure.subplots(1, len(sides), squeeze=False)[0]
@@ -34,7 +44,8 @@ def triangle_figure(results: Results) -> StudyFigure | None:
             ):
                 place.annotate(name, at, xytext=(0, shift), textcoords="offset points", ha="center")
             place.set_title(
-                f"{target or 'all'}: {dr:g} between people,\n{ds:g} and {sr:g} to the dialogue",
+                f"{target or 'all'}: {dr:.4g} between people,\n"
+                f"{ds:.4g} and {sr:.4g} to the dialogue",
                 fontsize=9,
             )
             place.set_aspect("equal")
@@ -43,53 +54,65 @@ def triangle_figure(results: Results) -> StudyFigure | None:
 
     return StudyFigure(
         name="triangle",
-        title="Sums of distances in steps, of two people and the dialogue (form of Figure 2)",
+        title="Sums of distances in steps, of the two people who rated most texts together and the "
+        "dialogue (form of Figure 2)",
         draw=draw,
         width=3.4 * len(sides),
         height=3.2,
     )
 
 
-def _sides(results: Results, target: str) -> tuple[float, float, float] | None:
+def _pair(results: Results) -> tuple[str, str] | None:
+    """The two people who rated most items together; of equal pairs the one met first."""
+    counted = Counter(
+        pair
+        for item in results.items.values()
+        for pair in combinations([who for who in results.people if who in item.raters], 2)
+    )
+    return max(counted, key=lambda pair: counted[pair], default=None)
+
+
+def _sides(
+    results: Results, people: tuple[str, str], target: str
+) -> tuple[float, float, float] | None:
     """DR, DS and SR over the items that all three labelled."""
-    if len(results.people) < 2:
-        return None
-    first, second = (results.given(who, target) for who in results.people[:2])
-    ours = results.labels("main", target)
-    shared = [item for item in ours if item in first and item in second]
+    every = [
+        (results.rating(people[0], i), results.rating(people[1], i), results.said("main", i))
+        for i, item in results.items.items()
+        if item.target == target
+    ]
+    shared = [(d, r, s) for d, r, s in every if d and r and s]
     if not shared:
         return None
-    between = results.scale.distance
+    scale = results.scale
     return (
-        sum(between(first[i], second[i]) for i in shared),
-        sum(between(first[i], ours[i]) for i in shared),
-        sum(between(ours[i], second[i]) for i in shared),
+        sum(wasserstein(d, r, scale) for d, r, _ in shared),
+        sum(wasserstein(d, s, scale) for d, _, s in shared),
+        sum(wasserstein(s, r, scale) for _, r, s in shared),
     )
 
 
 def raters_figure(results: Results) -> StudyFigure | None:
     """Figure 3: how often each rater gives each label, a panel a target."""
-    raters = [*results.people, "dialogue"]
-    panels = {
-        target: shares
-        for target in results.targets
-        if (shares := _label_shares(results, target, raters))
-    }
+    panels = {target: shares for target in results.targets if (shares := _shares(results, target))}
     if not panels:
         return None
     names = results.scale.names
+    raters = list(dict.fromkeys(who for shares in panels.values() for who in shares))
+    colours = dict(zip(raters, PALETTE, strict=False))
 
     def draw(figure: Any) -> None:
         axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         width = 0.8 / len(raters)
         for panel, (target, shares) in zip(axes, panels.items(), strict=True):
-            for place, (who, colour) in enumerate(zip(raters, PALETTE, strict=False)):
-                at = [i + width * (place - (len(raters) - 1) / 2) for i in range(len(names))]
-                panel.bar(at, shares[who], width, label=who, color=colour)
+            for place, (who, each) in enumerate(shares.items()):
+                at = [i + width * (place - (len(shares) - 1) / 2) for i in range(len(names))]
+                panel.bar(at, each, width, color=colours[who])
             panel.set_title(f"toward {target}" if target else "all texts")
             panel.set_xticks(range(len(names)), names, rotation=30, ha="right")
         axes[0].set_ylabel("share of texts")
-        axes[-1].legend(fontsize=8)
+        handles = [Patch(color=colour, label=who) for who, colour in colours.items()]
+        axes[-1].legend(handles=handles, fontsize=8)
 
     return StudyFigure(
         name="raters",
@@ -100,17 +123,18 @@ def raters_figure(results: Results) -> StudyFigure | None:
     )
 
 
-def _label_shares(
-    results: Results, target: str, raters: Sequence[str]
-) -> Mapping[str, list[float]] | None:
-    shares = {}
-    for who in raters:
-        labels = results.labels("main", target) if who == "dialogue" else results.given(who, target)
-        given = list(labels.values())
-        if not given:
-            return None
-        shares[who] = [given.count(name) / len(given) for name in results.scale.names]
-    return shares
+def _shares(results: Results, target: str) -> Mapping[str, list[float]]:
+    """The share of each label among those that each rater gave; of raters who gave any."""
+    by_rater = {who: list(results.given(who, target).values()) for who in results.people}
+    if len(by_rater) > MOST_RATERS:
+        by_rater = {"people": [label for labels in by_rater.values() for label in labels]}
+    by_rater["dialogue"] = list(results.labels("main", target).values())
+    names = results.scale.names
+    return {
+        who: [labels.count(name) / len(labels) for name in names]
+        for who, labels in by_rater.items()
+        if labels
+    }
 
 
 COURSES = {"wd_share": "WD over its most", "nmi": "coupling NMI", "nce": "normalised CE"}

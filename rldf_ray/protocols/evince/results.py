@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rldf_ray.protocols.evince.items import EvinceItem
 from rldf_ray.protocols.evince.records import Row
-from rldf_ray.protocols.evince.scale import LabelScale
+from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.settings import EvinceSettings
 
 BASELINES = ("one_shot", "mean_of_two", "self_consistency")
@@ -68,7 +68,7 @@ class Results:
     @cached_property
     def people(self) -> list[str]:
         """Who gave labels, in the order in which they are first met."""
-        return list(dict.fromkeys(who for item in self.items.values() for who in item.given))
+        return list(dict.fromkeys(who for item in self.items.values() for who in item.raters))
 
     @cached_property
     def targets(self) -> list[str]:
@@ -90,6 +90,30 @@ class Results:
             for item in self.items.values()
             if who in item.given and target in (None, item.target)
         }
+
+    def rating(self, who: str, item_id: str) -> Distribution | None:
+        """What a person or a group says of an item; None where neither rated it.
+
+        A person's label counts as certain; a group has the shares of its members' labels.
+        """
+        item, names = self.items[item_id], self.scale.names
+        votes = item.votes.get(who)
+        if votes:
+            return tuple(votes.get(name, 0) / sum(votes.values()) for name in names)
+        return self.scale.certain(item.given[who]) if who in item.given else None
+
+    def said(self, system: str, item_id: str) -> Distribution | None:
+        """What a dialogue or baseline says of an item, to be held against `rating`.
+
+        Its label, as the paper has it; its distribution where groups rated the item, whose shares
+        are held against its probabilities (METHOD-evince 7).
+        """
+        row = self.outcomes.get(system, {}).get(item_id)
+        if row is None or row["label"] is None:
+            return None
+        if self.items[item_id].votes:
+            return tuple(row["distributions"][0])
+        return self.scale.certain(row["label"])
 
     def paired(
         self, one: Mapping[str, str], other: Mapping[str, str]

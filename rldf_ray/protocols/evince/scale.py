@@ -119,6 +119,10 @@ class LabelScale:
             raise KeyError(unknown[0])
         return tuple(float(by_name.get(name, 0.0)) for name in self.names)
 
+    def certain(self, label: str) -> Distribution:
+        """The distribution that holds one label possible."""
+        return tuple(float(name == label) for name in self.names)
+
     def mean_position(self, distribution: Sequence[float]) -> float:
         """Where a distribution lies on the scale, in steps."""
         return sum(p * x for p, x in zip(distribution, self.positions, strict=True))

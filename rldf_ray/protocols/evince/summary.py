@@ -14,6 +14,7 @@ from rldf_ray.protocols.evince import tables as t
 from rldf_ray.protocols.evince.agreement import agreement, label_information
 from rldf_ray.protocols.evince.figures import course_figure, raters_figure, triangle_figure
 from rldf_ray.protocols.evince.items import EvinceItem
+from rldf_ray.protocols.evince.label_tables import labels_tables
 from rldf_ray.protocols.evince.results import Results
 from rldf_ray.protocols.evince.scale import load_scale
 from rldf_ray.protocols.evince.settings import EvinceSettings
@@ -40,7 +41,7 @@ def summary(
         t.failures_table(results),
         t.agreement_table(results),
         t.differences_table(results),
-        *t.labels_tables(results),
+        *labels_tables(results),
         t.round_table(results),
         t.arguments_table(results),
         t.justifications_table(results),

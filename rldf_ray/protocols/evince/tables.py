@@ -5,7 +5,7 @@ Distances and codes are computed, never copied. No label is called the right one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 from rldf_ray.figures.estimates import shown, signed
@@ -18,8 +18,6 @@ from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import Estimate, clustered_estimate
 
 STATUSES = ("agreed", "converged", "no progress", "max rounds", "failed")
-LETTERS = "DR"
-"""The paper's letters of the two given labels."""
 
 
 def dialogues_table(results: Results) -> StudyTable:
@@ -182,76 +180,6 @@ def _cost(results: Results, system: str) -> str:
     ours = sum(row["generated_tokens"] or 0 for row in results.outcomes["main"].values())
     theirs = sum(row["generated_tokens"] or 0 for row in results.outcomes[system].values())
     return f"{ours / theirs:.1f}" if theirs else "–"
-
-
-def labels_tables(results: Results) -> Iterator[StudyTable]:
-    """Tables 1 and 2 in form: given labels, the dialogue's and one shot's, and their distances."""
-    people = results.people[:2]
-    letters = dict(zip(people, LETTERS, strict=False))
-    one_shot = results.labels("one_shot")
-    for number, target in enumerate(results.targets, start=1):
-        ours = results.labels("main", target)
-        rows, totals = [], [0.0] * len(_distances(results, {}, None))
-        for item in results.items.values():
-            label = ours.get(item.item_id)
-            if label is None:
-                continue
-            marks = {letters[who]: item.given[who] for who in people if who in item.given}
-            distances = _distances(results, {w: item.given[w] for w in item.given}, label)
-            totals = [a + (b or 0) for a, b in zip(totals, distances, strict=True)]
-            placed = {**marks, "S": label}
-            if item.item_id in one_shot:
-                placed["g"] = one_shot[item.item_id]
-            rows.append(
-                [
-                    item.item_id,
-                    item.category,
-                    *(
-                        " ".join(mark for mark, one in placed.items() if one == name)
-                        for name in results.scale.names
-                    ),
-                    ", ".join("–" if d is None else f"{d:g}" for d in distances),
-                    item.source,
-                ]
-            )
-        if rows:
-            sums = ", ".join(f"{total:g}" for total in totals)
-            rows.append(["total", "", *[""] * len(results.scale.names), sums, ""])
-            named = "; ".join(f"{letter} is {who}" for who, letter in letters.items())
-            yield StudyTable(
-                name=f"labels-{number}",
-                title=f"Labels {f'toward {target} ' if target else ''}(form of Tables 1 and 2)",
-                columns=["id", "category", *results.scale.names, _pairs(letters), "source"],
-                rows=rows,
-                notes=[
-                    (
-                        f"{named + '; ' if named else ''}S is the dialogue's label, g one answer "
-                        "without a dialogue. Distances are in steps. S lying between others does "
-                        "not make it the correct one."
-                    )
-                ],
-            )
-
-
-def _pairs(letters: dict[str, str]) -> str:
-    first = list(letters.values())
-    if len(first) == 2:
-        return "DR, DS, SR"
-    return "DS" if first else "distances"
-
-
-def _distances(results: Results, given: dict[str, str], label: str | None) -> list[float | None]:
-    """DR, DS, SR of an item; fewer where fewer than two people gave labels."""
-    people = results.people[:2]
-    scale = results.scale
-
-    def between(one: str | None, other: str | None) -> float | None:
-        return None if one is None or other is None else scale.distance(one, other)
-
-    labels = [given.get(who) for who in people]
-    if len(people) == 2:
-        return [between(*labels), between(labels[0], label), between(label, labels[1])]
-    return [between(labels[0], label)] if people else []
 
 
 def round_table(results: Results) -> StudyTable | None:
