@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol as Interface
 from typing import cast
@@ -14,7 +15,7 @@ from rldf_ray.protocols.evince import readers
 from rldf_ray.protocols.evince.items import EvinceItem, cut
 from rldf_ray.protocols.evince.scale import LabelScale, load_scale
 from rldf_ray.protocols.evince.settings import EvinceSettings
-from rldf_ray.storage.digest import digest
+from rldf_ray.protocols.item_sets import id_given_twice, sampled
 from rldf_ray.storage.home_path import home_path
 
 CHARACTERS_A_TOKEN = 4
@@ -84,11 +85,10 @@ def reader_named(name: str) -> Reader:
 
 
 def _check(file: Path, items: Sequence[EvinceItem], scale: LabelScale) -> None:
-    seen: set[str] = set()
+    twice = id_given_twice(items)
+    if twice is not None:
+        raise ItemsError(f"{file}: the id {twice!r} is given to two items")
     for item in items:
-        if item.item_id in seen:
-            raise ItemsError(f"{file}: the id {item.item_id!r} is given to two items")
-        seen.add(item.item_id)
         if not item.text.strip():
             raise ItemsError(f"{file}: {item.item_id!r} has no text")
         unknown = sorted(set(item.given.values()) - set(scale.names))
@@ -100,7 +100,9 @@ def _check(file: Path, items: Sequence[EvinceItem], scale: LabelScale) -> None:
 
 
 def _sample(items: Sequence[EvinceItem], number: int | None, seed: int) -> list[EvinceItem]:
-    """All items of the first `number` texts in a seeded order; a larger sample holds a smaller."""
-    texts = sorted({i.text_id for i in items}, key=lambda text_id: digest(seed, "text", text_id))
-    chosen = set(texts if number is None else texts[:number])
+    """All items of `number` texts; which texts they are does not depend on the targets."""
+    if number is None:
+        return list(items)
+    texts = {item.text_id: replace(item, item_id=item.text_id) for item in items}
+    chosen = {text.text_id for text in sampled(list(texts.values()), number, seed)}
     return [item for item in items if item.text_id in chosen]

@@ -125,6 +125,10 @@ def test_a_larger_sample_of_texts_holds_a_smaller(tmp_path):
     more = {i.text_id for i in read(path, items=12, targets=["X", "Y"])}
     assert len(few) == 5 and len(more) == 12 and few < more
     assert len(read(path, items=5, targets=["X", "Y"])) == 10
+    # Whatever it is rated toward, and in whatever order the file has it.
+    assert {i.text_id for i in read(path, items=5, targets=["Z"])} == few
+    path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    assert {i.text_id for i in read(path, items=5, targets=["X"])} == few
 
 
 def test_long_texts_are_cut_at_a_sentence_and_marked():
