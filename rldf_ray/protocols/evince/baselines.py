@@ -9,7 +9,7 @@ A baseline is a request of its own, never part of a dialogue (METHOD-evince 5, c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rldf_ray.models.base import Message
@@ -30,11 +30,13 @@ class Answer:
     """One answer without a dialogue.
 
     Attributes:
-        distribution: None where the reply cannot be used.
+        said: the percentages as it wrote them; None where they are none.
+        distribution: the one that counts; None where the reply cannot be used.
         failure: why it cannot; None where it can.
         generated: tokens that it took.
     """
 
+    said: Distribution | None
     distribution: Distribution | None
     failure: str | None
     generated: int
@@ -65,19 +67,27 @@ async def answer(
         temperature=temperature,
         json_schema=one_shot_schema(scale),
     )
-    distribution, failure = None, None
+    said, distribution, failure = None, None, None
     try:
-        if settings.distribution == "said":
-            distribution = parse_percentages(turn.text, scale)
-        else:
-            said = [Message("user", prompt), Message("assistant", turn.text)]
-            one = settings.model_copy(update={"rates": "item"})
-            distribution = await label_distribution(
-                seats, "one shot", settings.a, said, TEXT, place, scale, one
-            )
+        said = distribution = parse_percentages(turn.text, scale)
     except ReplyError as error:
         failure = str(error)
-    return Answer(distribution=distribution, failure=failure, generated=_generated(seats, place))
+    if settings.distribution != "said":
+        asked = [Message("user", prompt), Message("assistant", turn.text)]
+        one = settings.model_copy(update={"rates": "item"})
+        distribution, failure = None, None
+        try:
+            distribution = await label_distribution(
+                seats, "one shot", settings.a, asked, TEXT, place, scale, one
+            )
+        except ReplyError as error:
+            failure = str(error)
+    return Answer(
+        said=said,
+        distribution=distribution,
+        failure=failure,
+        generated=_generated(seats, place),
+    )
 
 
 def _generated(seats: Seats, place: str) -> int:
@@ -100,9 +110,9 @@ async def answers(
     )
 
 
-def mean(given: Sequence[Answer]) -> Distribution | None:
+def mean(given: Iterable[Distribution | None]) -> Distribution | None:
     """The mean of the distributions there are; None where there is none."""
-    several = [one.distribution for one in given if one.distribution is not None]
+    several = [one for one in given if one is not None]
     if not several:
         return None
     return tuple(sum(column) / len(several) for column in zip(*several, strict=True))

@@ -45,8 +45,12 @@ OUTCOMES = pa.schema(
         pa.field("failure", pa.string()),
         pa.field("rounds", pa.int16()),
         pa.field("distributions", _DISTRIBUTIONS),
+        # The likeliest label of the distribution that counts, and the position to be expected
+        # under it; then both of the percentages as they were written (`settings.distribution`).
         pa.field("label", pa.string()),
         pa.field("mean_position", pa.float64()),
+        pa.field("said_label", pa.string()),
+        pa.field("said_mean_position", pa.float64()),
         pa.field("weight_a", pa.float64()),
         pa.field("weight_b", pa.float64()),
         pa.field("review", pa.list_(pa.string())),
@@ -199,6 +203,29 @@ def _replies(argument: Argument, other: Side, dispute: Dispute) -> list[str]:
 def decision_fields(decision: Decision) -> dict[str, Any]:
     """A decision as an outcome holds it."""
     return asdict(decision)
+
+
+def label_fields(
+    distribution: Sequence[float] | None, scale: LabelScale, prefix: str = ""
+) -> dict[str, Any]:
+    """Label and expected position of a distribution as an outcome holds them."""
+    if distribution is None:
+        return {f"{prefix}label": None, f"{prefix}mean_position": None}
+    position = None if scale.nominal else scale.mean_position(distribution)
+    return {f"{prefix}label": scale.label_of(distribution), f"{prefix}mean_position": position}
+
+
+def said_mixture(dispute: Dispute, decision: Decision) -> Distribution | None:
+    """The percentages that both sides wrote last, weighted as the decision weighs them.
+
+    None where either side wrote none that sum to about 100.
+    """
+    last = len(dispute.rounds)
+    a, b = dispute.turns["A", last].said.said, dispute.turns["B", last].said.said
+    if a is None or b is None:
+        return None
+    w_a, w_b = decision.weight_a, decision.weight_b
+    return tuple(w_a * x + w_b * y for x, y in zip(a[0], b[0], strict=True))
 
 
 def trace_of(rows: Iterable[Row]) -> Trace:

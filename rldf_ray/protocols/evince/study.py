@@ -27,7 +27,9 @@ from rldf_ray.protocols.evince.records import (
     any_flagged,
     argument_rows,
     decision_fields,
+    label_fields,
     round_rows,
+    said_mixture,
 )
 from rldf_ray.protocols.evince.remediation import Ended, remediation, stored
 from rldf_ray.protocols.evince.scale import LabelScale, load_scale
@@ -158,6 +160,7 @@ class _Item:
         return {
             **_empty(self._item.item_id, arm),
             **decision_fields(decision),
+            **label_fields(said_mixture(dispute, decision), self._scale, "said_"),
             "status": dispute.status,
             "rounds": len(dispute.rounds),
             "dual": dispute.dual,
@@ -205,7 +208,8 @@ class _Item:
 
     def _answered(self, baseline: str, given: Sequence[Answer], needed: int = 1) -> None:
         """The row of a baseline, which fails where fewer of its answers can be used than needed."""
-        distribution, failures = mean(given), [one.failure for one in given if one.failure]
+        distribution = mean(one.distribution for one in given)
+        failures = [one.failure for one in given if one.failure]
         counted = len(given) - len(failures)
         row = _empty(self._item.item_id, baseline)
         spent = sum(one.generated for one in given)
@@ -218,10 +222,8 @@ class _Item:
             row |= {
                 "status": "answer",
                 "distributions": [distribution],
-                "label": self._scale.label_of(distribution),
-                "mean_position": None
-                if self._scale.nominal
-                else self._scale.mean_position(distribution),
+                **label_fields(distribution, self._scale),
+                **label_fields(mean(one.said for one in given), self._scale, "said_"),
             }
         self._keep(row)
 

@@ -111,6 +111,7 @@ def _notes(results: Results) -> list[str]:
         )
     ]
     notes += _failed_baselines(results)
+    notes += _said_otherwise(results)
     notes += _information_note(results)
     notes += _against(results)
     cut = sum(item.truncated for item in results.items.values())
@@ -126,6 +127,22 @@ def _notes(results: Results) -> list[str]:
         )
     notes.append("A label between two others is not thereby the correct one; people decide.")
     return notes
+
+
+def _said_otherwise(results: Results) -> list[str]:
+    """How often the written percentages come to another label than those that count."""
+    if results.settings.distribution == "said":
+        return []
+    rows = results.outcomes.get("main", {}).values()
+    both = [row for row in rows if row["label"] is not None and row["said_label"] is not None]
+    other = sum(row["label"] != row["said_label"] for row in both)
+    return [
+        (
+            f"Labels are by settings.distribution={results.settings.distribution}; the percentages "
+            f"that both sides wrote come to another label in {other} of {len(both)} dialogues "
+            "whose percentages sum to about 100."
+        )
+    ]
 
 
 def _failed_baselines(results: Results) -> list[str]:
