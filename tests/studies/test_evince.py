@@ -76,6 +76,7 @@ def test_a_study_s_folder(out: Path) -> None:
         "differences",
         "labels-1",
         "rounds",
+        "information",
         "positions",
         "justifications",
         "duality",

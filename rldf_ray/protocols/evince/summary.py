@@ -11,8 +11,14 @@ import pyarrow as pa
 
 from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.evince import tables as t
-from rldf_ray.protocols.evince.agreement import agreement, label_information
+from rldf_ray.protocols.evince.agreement import agreement
 from rldf_ray.protocols.evince.figures import course_figure, raters_figure, triangle_figure
+from rldf_ray.protocols.evince.information import (
+    Shared,
+    information_facts,
+    information_table,
+    shared_by_round,
+)
 from rldf_ray.protocols.evince.items import EvinceItem
 from rldf_ray.protocols.evince.label_tables import labels_tables
 from rldf_ray.protocols.evince.results import Results
@@ -36,6 +42,7 @@ def summary(
         scale=load_scale(settings.scale),
         seed=seed,
     )
+    shared = shared_by_round(results)
     made = [
         t.dialogues_table(results),
         t.failures_table(results),
@@ -43,6 +50,7 @@ def summary(
         t.differences_table(results),
         *labels_tables(results),
         t.round_table(results),
+        information_table(shared),
         t.arguments_table(results),
         t.justifications_table(results),
         t.duality_table(results),
@@ -51,12 +59,12 @@ def summary(
     return Summary(
         tables=[table for table in made if table is not None and table.rows],
         figures=[figure for figure in drawn if figure is not None],
-        facts=_facts(results),
+        facts=_facts(results, shared),
         notes=_notes(results),
     )
 
 
-def _facts(results: Results) -> dict[str, Any]:
+def _facts(results: Results, shared: Sequence[Shared]) -> dict[str, Any]:
     found = []
     for target in results.targets:
         for system in results.systems:
@@ -70,32 +78,13 @@ def _facts(results: Results) -> dict[str, Any]:
     return {
         "agreement": found,
         "review": dict(_review(results)),
-        "information": _information(results),
+        "information": information_facts(shared),
     }
 
 
 def _review(results: Results) -> Counter[str]:
     rows = results.outcomes.get("main", {}).values()
     return Counter(reason for row in rows for reason in row["review"])
-
-
-def _information(results: Results) -> list[dict[str, Any]]:
-    """Mutual information of A's and B's labels by round, over the corpus."""
-    numbers = sorted({row["round"] for rounds in results.rounds.values() for row in rounds})
-    found = []
-    for number in numbers:
-        rows = [
-            rounds[number - 1]
-            for (_, arm), rounds in results.rounds.items()
-            if arm == "main" and len(rounds) >= number
-        ]
-        scale = results.scale
-        pairs = [(scale.label_of(row["a"][0]), scale.label_of(row["b"][0])) for row in rows]
-        texts = [results.items[row["item_id"]].text_id for row in rows]
-        estimate = label_information(pairs, texts, scale, results.seed)
-        if estimate is not None:
-            found.append({"round": number, **asdict(estimate)})
-    return found
 
 
 def _notes(results: Results) -> list[str]:
@@ -112,7 +101,7 @@ def _notes(results: Results) -> list[str]:
     ]
     notes += _failed_baselines(results)
     notes += _said_otherwise(results)
-    notes += _information_note(results)
+    notes += _agreement_notes(results)
     notes += _against(results)
     cut = sum(item.truncated for item in results.items.values())
     if cut:
@@ -155,7 +144,7 @@ def _failed_baselines(results: Results) -> list[str]:
     return [f"Besides, these failed: {named} (tables/failures)."] if named else []
 
 
-def _information_note(results: Results) -> list[str]:
+def _agreement_notes(results: Results) -> list[str]:
     """Whether the labels agree with people at all."""
     lines = []
     for target in results.targets:
