@@ -14,13 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from rldf_ray.protocols.evince import review
+from rldf_ray.protocols.evince.case import entries, remediation_table
+from rldf_ray.protocols.evince.cost import TURNS
 from rldf_ray.protocols.evince.items import ITEM_SCHEMA, VOTES, EvinceItem, items_of
-from rldf_ray.protocols.evince.page import (
-    entries,
-    remediation_page,
-    remediation_table,
-    sheet_page,
-)
+from rldf_ray.protocols.evince.page import remediation_page, sheet_page
 from rldf_ray.protocols.evince.records import ARGUMENTS, OUTCOMES, ROUNDS, Row
 from rldf_ray.protocols.evince.results import Results
 from rldf_ray.protocols.evince.scale import load_scale
@@ -37,7 +34,7 @@ def results_in(folder: RunFolder, settings: EvinceSettings, seed: int) -> Result
     Raises:
         UserError: the study is not finished, or its files are not to be read.
     """
-    schemas = {"outcomes": OUTCOMES, "rounds": ROUNDS, "arguments": ARGUMENTS}
+    schemas = {"outcomes": OUTCOMES, "rounds": ROUNDS, "arguments": ARGUMENTS, "turns": TURNS}
     names = folder.table_metadata(ITEMS).schema.to_arrow_schema().names
     schema = ITEM_SCHEMA.append(VOTES) if VOTES.name in names else ITEM_SCHEMA
     items = list(items_of(folder.read_table(ITEMS, schema)))

@@ -6,11 +6,12 @@ Distances and codes are computed, never copied. No label is called the right one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.evince.agreement import Agreement, agreement
 from rldf_ray.protocols.evince.arguments import QUOTE_NOT_FOUND, WEAK
+from rldf_ray.protocols.evince.prompt import rated
 from rldf_ray.protocols.evince.records import Row
 from rldf_ray.protocols.evince.remediation import loaded
 from rldf_ray.protocols.evince.results import Results
@@ -189,18 +190,21 @@ def round_table(results: Results) -> StudyTable | None:
         return None
     key = max(held, key=lambda one: len(results.rounds[one]))
     rows = []
+    names = rated(results.settings)
     for row in results.rounds[key]:
-        for side in "ab":
-            values = [f"{100 * p:.0f}" for p in row[side][0]]
-            figures = (
-                [f"{row[name]:.3f}" for name in ("wd", "kl", "jsd")] if side == "b" else [""] * 3
-            )
-            level = f"{100 * row['level']:.0f} %" if side == "b" else ""
-            rows.append([str(row["round"]), side.upper(), *values, *figures, level])
+        figures = [f"{row[name]:.3f}" for name in ("wd", "kl", "jsd")]
+        ends = [*figures, f"{100 * row['level']:.0f} %"]
+        for side, (place, name) in product("ab", enumerate(names)):
+            values = [f"{100 * p:.0f}" for p in row[side][place]]
+            last = side == "b" and place == len(names) - 1
+            whose = [name] if len(names) > 1 else []
+            begin = [str(row["round"]), side.upper(), *whose]
+            rows.append([*begin, *values, *(ends if last else [""] * len(ends))])
+    whose_column = ["of"] if len(names) > 1 else []
     return StudyTable(
         name="rounds",
         title="One dialogue by rounds (form of Table 9)",
-        columns=["round", "side", *results.scale.names, "WD", "KL", "JSD", "level"],
+        columns=["round", "side", *whose_column, *results.scale.names, "WD", "KL", "JSD", "level"],
         rows=rows,
         notes=[
             (
@@ -244,8 +248,11 @@ def arguments_table(results: Results) -> StudyTable | None:
     arguments = results.arguments[key]
     last = max(row["round"] for row in arguments)
     rows = []
-    for side, number in (("A", 1), ("B", 1), ("A", max(1, last - 1)), ("A", last)):
+    turns = (("A", 1), ("B", 1), ("A", max(1, last - 1)), ("A", last), ("B", last))
+    for side, number in turns:
         said = [r for r in arguments if r["side"] == side and r["round"] == number]
+        if not said:
+            continue
         text = " ".join(f"{row['claim']} {row['reason']}" for row in said)
         rows.append([f"{side}, round {number}", text])
     return StudyTable(

@@ -1,6 +1,7 @@
 """Tables of a study as its files hold them."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import pyarrow as pa
 
@@ -9,13 +10,15 @@ from rldf_ray.protocols.evince.results import Results
 from rldf_ray.protocols.evince.scale import LabelScale
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.evince.study import TABLES
-from rldf_ray.protocols.study import Held
+from rldf_ray.protocols.study import TURN_SCHEMA, Held
 
 
 def tables_of(*several: Held) -> dict[str, pa.Table]:
+    turns = [asdict(turn) for one in several for turn in one.turns]
+    rows = {name: [row for one in several for row in one.tables[name]] for name in TABLES}
     return {
-        name: pa.Table.from_pylist([row for one in several for row in one.tables[name]], schema)
-        for name, schema in TABLES.items()
+        "turns": pa.Table.from_pylist(turns, TURN_SCHEMA),
+        **{name: pa.Table.from_pylist(rows[name], schema) for name, schema in TABLES.items()},
     }
 
 

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as tried
@@ -12,7 +11,8 @@ from hypothesis import strategies as st
 
 from rldf_ray.figures.files import drawn
 from rldf_ray.models.base import ChatRequest, Completion
-from rldf_ray.protocols.evince.page import entries, remediation_page, remediation_table, sheet_page
+from rldf_ray.protocols.evince.case import entries, remediation_table
+from rldf_ray.protocols.evince.page import remediation_page, sheet_page
 from rldf_ray.protocols.evince.results import Results
 from rldf_ray.protocols.evince.scale import load_scale
 from rldf_ray.protocols.evince.summary import summary
@@ -200,8 +200,7 @@ async def corpus(scripts, scale="toward", people=("ann", "ben"), **changes):
     every = [
         await held(Script(said), item, **changes) for item, said in zip(items, scripts, strict=True)
     ]
-    turns = [asdict(one) for each in every for one in each.turns]
-    return items, {**tables_of(*every), "turns": pa.Table.from_pylist(turns)}
+    return items, tables_of(*every)
 
 
 @pytest.mark.filterwarnings("error")

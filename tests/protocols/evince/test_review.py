@@ -9,7 +9,8 @@ import pytest
 
 from rldf_ray.errors import UserError
 from rldf_ray.protocols.evince import review
-from rldf_ray.protocols.evince.page import entries, remediation_page, remediation_table, sheet_page
+from rldf_ray.protocols.evince.case import entries, remediation_table
+from rldf_ray.protocols.evince.page import remediation_page, sheet_page
 from rldf_ray.protocols.evince.results import Results
 from tests.protocols.evince.script import FIVE, ITEM, Script, held, settings, turn
 from tests.protocols.evince.tables import tables_of
