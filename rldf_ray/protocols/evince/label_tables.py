@@ -151,8 +151,8 @@ class _Table:
             shared = results.paired(labels, results.given(who, self.target))
             agreed = agreement(*shared, results.scale, results.seed)
             kappa = shown(None if agreed is None else agreed.kappa)
-            cell = f"weighted kappa {kappa}; steps apart {shown(mean)}; n = {mean.n}"
-            yield self._wide(f"{OURS} and {letter}", cell)
+            cell = f"{shown(mean)} apart; kappa {kappa}"
+            yield self._wide(f"{OURS} and {letter}", cell, f"n = {mean.n}")
 
     def _apart_from(self, who: str) -> Estimate | None:
         """Mean distance of S to a person, over the items that have both."""
@@ -165,9 +165,9 @@ class _Table:
                 texts.append(item.text_id)
         return clustered_estimate(apart, texts, self.results.seed)
 
-    def _wide(self, name: str, cell: str) -> list[str]:
+    def _wide(self, name: str, cell: str, number: str = "") -> list[str]:
         """A row of all items."""
-        return [name, "", *[""] * len(self._names), cell, ""]
+        return [name, number, *[""] * len(self._names), cell, ""]
 
     def _notes(self) -> list[str]:
         named = "".join(f"{letter} is {who}; " for who, letter in self.letters.items())
@@ -175,7 +175,8 @@ class _Table:
             (
                 f"{named}S is the dialogue's label, g one answer without a dialogue. Distances are "
                 "in steps; a sum is of as many items as stand in brackets, where not of all. "
-                "Intervals resample texts. S lying between others does not make it the correct one."
+                "Below: the mean distance of S to each person, and weighted kappa (squared steps); "
+                "intervals resample texts. S lying between others does not make it the correct one."
             )
         ]
         if any(item.votes for item in self.items):

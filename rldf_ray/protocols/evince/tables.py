@@ -114,7 +114,7 @@ def agreement_table(results: Results) -> StudyTable:
             (
                 "Kappa weighs by squared steps; `moved` is the first's position less the other's, "
                 "in steps toward the scale's end. Intervals resample texts. No label is a correct "
-                "one: people's own agreement with each other is the last row of a target."
+                "one: people's own agreement with each other stands last of a target."
             )
         ],
     )
