@@ -101,7 +101,7 @@ PRINTS = {
     "rldf_ray/commands/serve.py": 3,
     "rldf_ray/commands/show.py": 2,
     "rldf_ray/commands/summary.py": 1,
-    "rldf_ray/evaluate/bbq/run.py": 1,
+    "rldf_ray/evaluate/bbq/tables.py": 1,
     "rldf_ray/evaluate/judge/tables.py": 1,
     "rldf_ray/evaluate/multirole/run.py": 1,
     "rldf_ray/evaluate/people/run.py": 1,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rldf_ray.evaluate.bbq.run import remarks
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
+from rldf_ray.evaluate.bbq.tables import remarks
 from rldf_ray.sets.bbq.data import load_bbq
 
 ITEMS = load_bbq(SCENES, None, 8)

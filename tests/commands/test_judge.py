@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.cluster.placement import PlacementError, Resources
 from rldf_ray.evaluate.judge.audit import audit_remarks
-from rldf_ray.evaluate.judge.run import same_model, speaking_placement
+from rldf_ray.evaluate.judge.run import same_model
 from rldf_ray.plan import load_plan
 from rldf_ray.storage.run_folder import RunFolder
 from tests.commands.conftest import Rldf
@@ -164,17 +163,6 @@ def test_a_plan_tells_whether_the_judge_is_the_teacher() -> None:
         "what the referee is fitted from",
         "the model that was trained",
     ]
-
-
-def test_the_judge_has_the_machine_to_itself() -> None:
-    plan = load_plan("smoke", ["engines.gpu_memory_utilization=0.9"])
-    assert speaking_placement(plan, Resources(1, 0, 8)).engines == 1
-    assert speaking_placement(plan, Resources(4, 1, 8)).engine_gpus == 1
-    assert speaking_placement(plan, Resources(16, 0, 8, node_cpus=8)).engine_threads == 8
-    two = load_plan("smoke", ["engines.count=2"])
-    for resources in (Resources(1, 0, 8), Resources(8, 1, 8)):
-        with pytest.raises(PlacementError, match=r"engines\.count"):
-            speaking_placement(two, resources)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rldf_ray.console import write
-from rldf_ray.plan import TREE_TOKENS, PlanError, endpoint_at
+from rldf_ray.plan import TREE_TOKENS, endpoint_at
 from rldf_ray.storage.json_text import json_text
 
 PLACE = 1
@@ -102,42 +102,25 @@ def bbq(
     as_json: AsJSON = False,
 ) -> None:
     """BBQ's accuracy and bias scores of a model, or of predictions made elsewhere."""
-    if (model is None) == (predictions is None):
-        raise PlanError("rldf eval bbq: needed is either MODEL or --predictions FILE, not both")
-    if predictions is not None and items is not None:
-        raise PlanError(
-            "rldf eval bbq: --items draws what a model is asked; with --predictions allowed is "
-            "--only FILE, which names the items to score"
-        )
-    from rldf_ray.evaluate.bbq import run as work
-    from rldf_ray.evaluate.bbq.hub import bbq_folder
-    from rldf_ray.evaluate.bbq.summary import PREDICTIONS
-    from rldf_ray.storage.run_folder import RunFolder
+    from rldf_ray.evaluate.bbq.run import evaluated
+    from rldf_ray.evaluate.bbq.tables import leave
 
-    if predictions is not None:
-        evaluation = work.scored(predictions, bbq_folder(bbq_), variant.value, seed, only)
-        target = RunFolder(out or _of_subset(work.default_out(predictions.stem, PREDICTIONS), only))
-    else:
-        request = work.Request(
-            model=model or "",
-            mode=mode.value,
-            variant=variant.value,
-            permute=permute,
-            seed=seed,
-            dtype=dtype.value,
-            tokens=tokens,
-            endpoint=endpoint_at(base_url, api_key_env, plan),
-        )
-        answers = out or work.default_out(request.model, mode.value)
-        target = RunFolder(out or _of_subset(answers, only))
-        item_set = work.read_items(bbq_folder(bbq_), items, seed, only)
-        evaluation = work.evaluate(request, item_set, RunFolder(answers))
-    work.leave(evaluation, target, as_json)
-
-
-def _of_subset(folder: Path, only: Path | None) -> Path:
-    """Where figures of a subset go, so that those of all items stay."""
-    return folder if only is None else folder.with_name(f"{folder.name}-{only.stem}")
+    summary = evaluated(
+        model,
+        bbq=bbq_,
+        mode=mode.value,
+        variant=variant.value,
+        items=items,
+        seed=seed,
+        permute=permute,
+        predictions=predictions,
+        only=only,
+        out=out,
+        dtype=dtype.value,
+        tokens=tokens,
+        endpoint=endpoint_at(base_url, api_key_env, plan),
+    )
+    leave(summary, as_json)
 
 
 def bbq_hard(

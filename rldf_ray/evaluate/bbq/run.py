@@ -1,4 +1,4 @@
-"""What `rldf eval bbq` does once its options are read: items, answers, files, tables."""
+"""What `rldf eval bbq` does once its options are read: items, answers, files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.console import Progress, TextConsole, table_console, write
+from rldf_ray.console import Progress, TextConsole, write
 from rldf_ray.engines.endpoint_answers import is_endpoint, remembering
 from rldf_ray.evaluate.bbq.ask import (
     DType,
@@ -21,17 +19,17 @@ from rldf_ray.evaluate.bbq.ask import (
     model_folder,
     rank_locally,
 )
+from rldf_ray.evaluate.bbq.hub import bbq_folder
 from rldf_ray.evaluate.bbq.predictions import read_predictions, read_subset
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode
 from rldf_ray.evaluate.bbq.summary import PREDICTIONS, Answer, Evaluation
-from rldf_ray.evaluate.bbq.variants import FIGURES, Variant
-from rldf_ray.evaluate.contamination import overlap_sentence, overlap_with
+from rldf_ray.evaluate.bbq.variants import Variant
+from rldf_ray.evaluate.contamination import overlap_with
 from rldf_ray.loops import complete
 from rldf_ray.models.embedded import short_name
-from rldf_ray.plan import Endpoint
+from rldf_ray.plan import TREE_TOKENS, Endpoint, PlanError
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQError, BBQSet, Key
-from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 OnAnswers = Callable[[int], None]
@@ -167,6 +165,70 @@ def default_out(model: str, mode: str) -> Path:
     return Path("runs/bbq") / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name).strip('-.')}-{mode}"
 
 
+def evaluated(
+    model: str | None,
+    *,
+    bbq: str,
+    mode: Mode = "rank",
+    variant: Variant = "paper",
+    items: int | None = None,
+    seed: int = 0,
+    permute: bool = True,
+    predictions: Path | None = None,
+    only: Path | None = None,
+    out: Path | None = None,
+    dtype: DType = "bfloat16",
+    tokens: int = TREE_TOKENS,
+    endpoint: Endpoint,
+) -> dict[str, Any]:
+    """BBQ's scores of a model, or of predictions made elsewhere; the files are in `out`.
+
+    Args:
+        bbq: a folder of BBQ's files, or `hub`.
+        items: items of each category, stratified; all where none is given.
+        only: a file that names the items, as `rldf eval bbq-hard` writes it.
+        out: `runs/bbq/MODEL-MODE` where none is given.
+
+    Returns:
+        What eval/bbq.json says.
+
+    Raises:
+        PlanError: both a model and predictions are given, or neither.
+        BBQError, LinesError: the items or predictions cannot be read.
+        ModelError: the endpoint did not answer.
+    """
+    if (model is None) == (predictions is None):
+        raise PlanError("rldf eval bbq: needed is either MODEL or --predictions FILE, not both")
+    if predictions is not None and items is not None:
+        raise PlanError(
+            "rldf eval bbq: --items draws what a model is asked; with --predictions allowed is "
+            "--only FILE, which names the items to score"
+        )
+    if predictions is not None:
+        evaluation = scored(predictions, bbq_folder(bbq), variant, seed, only)
+        target = RunFolder(out or _of_subset(default_out(predictions.stem, PREDICTIONS), only))
+        return save(evaluation, target)
+    request = Request(
+        model=model or "",
+        mode=mode,
+        variant=variant,
+        permute=permute,
+        seed=seed,
+        dtype=dtype,
+        tokens=tokens,
+        endpoint=endpoint,
+    )
+    answers = out or default_out(request.model, mode)
+    item_set = read_items(bbq_folder(bbq), items, seed, only)
+    evaluation = evaluate(request, item_set, RunFolder(answers))
+    return save(evaluation, RunFolder(out or _of_subset(answers, only)))
+
+
+def _of_subset(folder: Path, only: Path | None) -> Path:
+    """Where figures of a subset go, so that those of all items stay."""
+    return folder if only is None else folder.with_name(f"{folder.name}-{only.stem}")
+
+
 def save(evaluation: Evaluation, out: RunFolder) -> dict[str, Any]:
     """eval/bbq.parquet and eval/bbq.json; returns what the latter says."""
     written = out.write_table("eval/bbq.parquet", evaluation.table())
@@ -174,83 +236,3 @@ def save(evaluation: Evaluation, out: RunFolder) -> dict[str, Any]:
     summary = evaluation.summary() | {"overlap": overlap, "written": str(written)} | provenance()
     out.write_json("eval/bbq.json", summary)
     return summary
-
-
-def leave(evaluation: Evaluation, out: RunFolder, as_json: bool) -> None:
-    """Write the files, and print JSON or the tables."""
-    summary = save(evaluation, out)
-    if as_json:
-        print(json_text(summary, indent=2))
-        return
-    console = table_console()
-    console.print(scores_table(summary))
-    console.print(positions_table(summary))
-    for line in remarks(summary):
-        console.print(line, markup=False)
-
-
-def scores_table(summary: Mapping[str, Any]) -> Table:
-    """Categories, the overall row, the columns' mean, and the rows of reference."""
-    title = f"{summary['model']}, {summary['mode']}, variant {summary['variant']}"
-    table = Table("", "items", *FIGURES, title=title)
-    for name, one in [*summary["categories"].items(), ("all items", summary["overall"])]:
-        table.add_row(name, str(one["n"]), *(_cell(one, figure) for figure in FIGURES))
-    means = summary["mean_of_categories"]
-    table.add_row("mean of categories", "", *(_cell(means[f], "value") for f in FIGURES))
-    for name, one in summary["reference"].items():
-        table.add_row(name.replace("_", " "), "", *(_cell(one, figure) for figure in FIGURES))
-    return table
-
-
-def positions_table(summary: Mapping[str, Any]) -> Table:
-    """What was chosen, and what was right, by the place it was shown at."""
-    table = Table("shown as", "share of answers", "accuracy where right")
-    for letter, chosen in summary["positions"]["chosen"].items():
-        right = summary["positions"]["accuracy"][letter]
-        table.add_row(letter, _cell(chosen or {}, "share"), _cell(right or {}, "share"))
-    return table
-
-
-def remarks(summary: Mapping[str, Any]) -> list[str]:
-    """What a reader must know besides the figures."""
-    unparsed, refusals = summary["unparsed"], summary["refusals"]
-    lines = [
-        f"{unparsed['number']} answers were no option, {refusals['number']} of them refusals"
-        + (f", {summary['missing']} items had no prediction" if summary["missing"] else ""),
-        f"95 % intervals resample {summary['set']['templates']} question templates.",
-        _unknown(summary),
-        summary["positions"]["verdict"],
-        "Places are those of the published order: a file does not say what was shown."
-        if summary["mode"] == PREDICTIONS
-        else None,
-        summary["set"]["why_no_bias_scores"],
-        summary["overlap"] and overlap_sentence(summary["overlap"], "BBQ"),
-        f"every item: {summary['written']}",
-    ]
-    return [line for line in lines if line]
-
-
-def _unknown(summary: Mapping[str, Any]) -> str | None:
-    """How often it abstains, and the abstention AUROC; None without disambiguated items."""
-    abstained, right = (summary["overall"][name] for name in ("unknown_disambig", "accuracy_named"))
-    if abstained is None:
-        return None
-    auc, both = summary["unknown_auc"], summary["both_right"]
-    text = f'Where the context tells, {abstained:.2f} of the answers are "unknown"'
-    if right is not None:
-        text += f", and {right:.2f} of the others right (a guess: 0.50)"
-    if auc is not None:
-        text += (
-            f'; abstention AUROC of the margin of "unknown" for where it does not: {auc:.2f}; at '
-            f"some threshold, an item of each kind is right in {both:.2f} (a guess: 0.25)"
-        )
-    return f"{text}."
-
-
-def _cell(values: Mapping[str, Any], name: str) -> str:
-    value = values.get(name)
-    if value is None:
-        return "n/a"
-    bounds = ("low", "high") if name == "share" else (f"{name}_low", f"{name}_high")
-    low, high = (values.get(bound) for bound in bounds)
-    return f"{value:.3f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from rldf_ray.plan import PlanError, load_plan
-
 PLACE = 3
 
 
@@ -48,44 +46,22 @@ def judge(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """Bias score, communication effectiveness and logical soundness of free answers, 0-100."""
-    from rldf_ray.evaluate.judge.rubrics import MEASURES
-    from rldf_ray.evaluate.judge.run import Request, evaluate
+    from rldf_ray.evaluate.judge.run import judged
     from rldf_ray.evaluate.judge.tables import leave
-    from rldf_ray.plan.saved import saved_plan
-    from rldf_ray.storage.run_folder import RunFolder
 
-    named = [name.strip() for name in measures.split(",")]
-    known = tuple(name for name in MEASURES if name in named)
-    if len(known) != len(named):
-        raise PlanError(f"--measures is {measures!r}; allowed: some of BS, CE, LS, each once")
-    run = _run_of(source)
-    saved = (run or source) / "plan.yaml"
-    theirs = saved_plan(RunFolder(saved.parent)) if saved.is_file() else None
-    asked_with = load_plan(plan or (str(saved) if theirs else "quickstart"), set_)
-    request = Request(
-        source=source,
-        judge=judge_,
-        plan=asked_with,
-        theirs=theirs,
-        measures=known,
+    summary = judged(
+        source,
+        judge_,
+        measures=[name.strip() for name in measures.split(",")],
         prompts=prompts,
         against=against,
         audit_pairs=audit_pairs,
+        plan=plan,
+        overrides=set_,
         seed=seed,
+        out=out,
     )
-    folder = RunFolder.at(out or Path("runs/judge") / (run.name if run else source.stem))
-    leave(evaluate(request, folder), as_json)
-
-
-def _run_of(source: Path) -> Path | None:
-    """The folder of the run or comparison whose answers these are; None of any other file."""
-    from rldf_ray.evaluate.judge.answers import COMPARED_ANSWERS, RUN_ANSWERS
-
-    whole = source.resolve()
-    if whole.is_dir():
-        return whole
-    known = (RUN_ANSWERS, COMPARED_ANSWERS)
-    return whole.parents[1] if "/".join(whole.parts[-2:]) in known else None
+    leave(summary, as_json)
 
 
 COMMANDS = {"judge": judge}

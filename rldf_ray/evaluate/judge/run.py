@@ -10,13 +10,20 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rldf_ray.cluster.placement import Placement, PlacementError, Resources
+from rldf_ray.cluster.placement import place_speaking
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.cluster.ray_cluster import ray_cluster
+from rldf_ray.cluster.ray_cluster import ray_cluster, this_machine
 from rldf_ray.console import Progress, TextConsole
 from rldf_ray.engines.checks import check_endpoint, check_model
 from rldf_ray.engines.speakers import Speakers
-from rldf_ray.evaluate.judge.answers import AnswersError, FreeAnswer, read_answers, sampled
+from rldf_ray.evaluate.judge.answers import (
+    COMPARED_ANSWERS,
+    RUN_ANSWERS,
+    AnswersError,
+    FreeAnswer,
+    read_answers,
+    sampled,
+)
 from rldf_ray.evaluate.judge.audit import (
     JUDGE_SUMMARY,
     Control,
@@ -46,9 +53,11 @@ from rldf_ray.evaluate.judge.summary import (
     summary_of,
 )
 from rldf_ray.models.embedded import weights_revision
-from rldf_ray.plan import Plan, PlanError, Speaker
+from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
 from rldf_ray.plan.plan import PARTS
+from rldf_ray.plan.saved import saved_plan
 from rldf_ray.plan.section import Section
+from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.referee.labelled_statements import held_out_statements
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.folders import visible
@@ -97,6 +106,63 @@ class JudgeResults:
     compared: list[Compared]
     given: list[Control]
     audited: list[Judgement]
+
+
+def judged(
+    source: Path,
+    judge: str,
+    *,
+    measures: Sequence[str] = MEASURES,
+    prompts: int | None = None,
+    against: str | None = None,
+    audit_pairs: int = AUDIT_PAIRS,
+    plan: str | None = None,
+    overrides: Sequence[str] = (),
+    seed: int = 0,
+    out: Path | None = None,
+) -> dict[str, Any]:
+    """BS, CE and LS of free answers, and how far to trust the judge; the files are in `out`.
+
+    Args:
+        source: a run's folder, or a .parquet or .jsonl file with answers.
+        judge: vllm:MODEL or openai:MODEL.
+        plan: whose engines and endpoint are asked with; the run's own where none is given.
+        out: `runs/judge/ANSWERS` where none is given.
+
+    Raises:
+        PlanError: a measure that there is not, and as `evaluate`.
+    """
+    known = tuple(name for name in MEASURES if name in measures)
+    if len(known) != len(measures):
+        raise PlanError(
+            f"--measures is {','.join(measures)!r}; allowed: some of {', '.join(MEASURES)}, each "
+            "once"
+        )
+    run = _run_of(source)
+    saved = (run or source) / "plan.yaml"
+    theirs = saved_plan(RunFolder(saved.parent)) if saved.is_file() else None
+    request = Request(
+        source=source,
+        judge=judge,
+        plan=load_plan(plan or (str(saved) if theirs else "quickstart"), overrides),
+        theirs=theirs,
+        measures=known,
+        prompts=prompts,
+        against=against,
+        audit_pairs=audit_pairs,
+        seed=seed,
+    )
+    folder = RunFolder.at(out or Path("runs/judge") / (run.name if run else source.stem))
+    return evaluate(request, folder)
+
+
+def _run_of(source: Path) -> Path | None:
+    """The folder of the run or comparison whose answers these are; None of any other file."""
+    whole = source.resolve()
+    if whole.is_dir():
+        return whole
+    known = (RUN_ANSWERS, COMPARED_ANSWERS)
+    return whole.parents[1] if "/".join(whole.parts[-2:]) in known else None
 
 
 def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
@@ -194,76 +260,17 @@ def same_model(judge: str, theirs: Plan | None) -> list[str]:
     return [*parts, "the model that was trained"] if policy == name else parts
 
 
-def speaking_placement(plan: Plan, resources: Resources) -> Placement:
-    """Room for the judge's engines alone; nothing is trained beside them.
-
-    Raises:
-        PlacementError: there is not enough of it.
-    """
-    count, split = plan.engines.count, plan.engines.tensor_parallel
-    if resources.gpus >= 1:
-        if count * split > resources.gpus:
-            raise PlacementError(
-                f"the judge needs {count * split} GPUs (engines.count={count} x "
-                f"engines.tensor_parallel={split}), Ray reports {resources.gpus:g}: lower them"
-            )
-        return Placement(
-            device="cuda",
-            engines=count,
-            engine_cpus=1,
-            engine_gpus=split,
-            workers=0,
-            worker_cpus=0,
-            worker_gpus=0,
-            threads=1,
-        )
-    if count > resources.cpus:
-        raise PlacementError(
-            f"the judge needs {count} CPUs (engines.count), Ray reports {resources.cpus:g}"
-        )
-    threads = max(1, int(min(resources.cpus // count, resources.node_cpus)))
-    return Placement(
-        device="cpu",
-        engines=count,
-        engine_cpus=1,
-        engine_gpus=0,
-        workers=0,
-        worker_cpus=0,
-        worker_gpus=0,
-        threads=threads,
-        engine_threads=threads,
-    )
-
-
 @contextmanager
 def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
     """The judge, with Ray where it runs on engines."""
-    progress = Progress(TextConsole(stderr=True, soft_wrap=True))
-    judge = plan.speaker_of("referee")
-    behind = _behind(str(judge), plan)
-    if judge.paid:
-        nowhere = Placement(
-            device="cpu",
-            engines=0,
-            engine_cpus=0,
-            engine_gpus=0,
-            workers=0,
-            worker_cpus=0,
-            worker_gpus=0,
-            threads=1,
-        )
+    machines = ray_cluster if speaks_here(plan) else this_machine
+    with machines(folder.root / "logs") as resources:
         speakers = Speakers(
-            plan=plan, folder=folder, placement=nowhere, progress=progress, weights=behind
-        )
-        try:
-            yield speakers
-        finally:
-            speakers.end()
-        return
-    with ray_cluster(folder.root / "logs") as resources:
-        placement = speaking_placement(plan, resources)
-        speakers = Speakers(
-            plan=plan, folder=folder, placement=placement, progress=progress, weights=behind
+            plan=plan,
+            folder=folder,
+            placement=place_speaking(plan, resources, together=True),
+            progress=Progress(TextConsole(stderr=True, soft_wrap=True)),
+            weights=_behind(str(plan.speaker_of("referee")), plan),
         )
         try:
             yield speakers

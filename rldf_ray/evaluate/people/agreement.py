@@ -24,10 +24,10 @@ def fleiss_kappa(counts: NDArray[np.int_]) -> float | None:
         raise ValueError(f"items have {sorted(raters)} ratings; allowed: one number, 2 or more")
     if np.count_nonzero(counts.sum(0)) < 2:
         return None
-    number = raters.pop()
+    number: int = raters.pop()
     agreeing = float(((counts**2).sum(1) - number).mean()) / (number * (number - 1))
     by_chance = float(((counts.sum(0) / counts.sum()) ** 2).sum())
-    return (agreeing - by_chance) / (1 - by_chance)
+    return float((agreeing - by_chance) / (1 - by_chance))
 
 
 def krippendorff_alpha(scores: NDArray[np.float64]) -> float | None:
