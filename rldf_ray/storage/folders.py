@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -10,5 +11,11 @@ def visible(folder: Path, pattern: str = "*") -> list[Path]:
 
     macOS puts "._Age.jsonl", which is none, beside "Age.jsonl" on other systems' disks, and
     ".DS_Store" into folders that were looked at.
+
+    Raises:
+        OSError: there is such a folder, and it cannot be read.
     """
+    if folder.is_dir():
+        # `glob` passes over a folder that it has no right to, as if it were empty.
+        os.scandir(folder).close()
     return sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))

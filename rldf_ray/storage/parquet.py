@@ -26,24 +26,27 @@ def given_table(path: Path, columns: Collection[str] = ()) -> pa.Table:
         OSError: the file cannot be read.
         ParquetError: it is not a Parquet file, is damaged, or lacks some of `columns`.
     """
-    with _opened(path) as file:
+    with _opened(path, columns) as file:
         table = file.read()
         table.validate(full=True)
-    if missing := sorted(set(columns) - set(table.column_names)):
-        raise ParquetError(
-            f"{path}: no column {', '.join(missing)}; found: {', '.join(table.column_names)}"
-        )
     return table
 
 
-def given_batches(path: Path) -> Iterator[pa.RecordBatch]:
+def given_batches(
+    path: Path, columns: Collection[str] = (), also: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """The rows of the table in `path`, some at a time.
+
+    Args:
+        also: columns that may be missing. Where these or `columns` are given, no others are read.
 
     Raises:
         OSError, ParquetError: as `given_table`; what is damaged further down is met there.
     """
-    with _opened(path) as file:
-        batches = file.iter_batches(batch_size=BATCH)
+    with _opened(path, columns) as file:
+        wanted = {*columns, *also}
+        read = [name for name in file.schema_arrow.names if name in wanted] if wanted else None
+        batches = file.iter_batches(batch_size=BATCH, columns=read)
         while (batch := _next(path, batches)) is not None:
             yield batch
 
@@ -58,12 +61,14 @@ def _next(path: Path, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | Non
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+def _opened(path: Path, columns: Collection[str]) -> Iterator[pq.ParquetFile]:
     with path.open("rb") as content, _naming(path):
         file = pq.ParquetFile(content)
         names = file.schema_arrow.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ParquetError(f"{path}: more than one column {', '.join(twice)}; allowed: one")
+        if missing := sorted(set(columns) - set(names)):
+            raise ParquetError(f"{path}: no column {', '.join(missing)}; found: {', '.join(names)}")
         yield file
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rldf_ray.errors import UserError
+from rldf_ray.storage.given_text import given_text
 
 # A whole article in a cell is longer than the 128 KiB that csv allows.
 csv.field_size_limit(16 * 2**20)
@@ -24,15 +24,10 @@ def read_rows(
     """The rows of a table by line, each a cell by column; missing cells are empty.
 
     Raises:
-        RowsError: the file is no text, or lacks one of the columns `needed`.
+        OSError, TextError: the file cannot be read, or is no text.
+        RowsError: it lacks one of the columns `needed`.
     """
-    data = file.read_bytes()
-    if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RowsError(f"{file}: byte {error.start} is not UTF-8; save it as UTF-8") from None
+    text = given_text(file)
     head = text.partition("\n")[0]
     if delimiter == "," and "," not in head and ";" in head:
         # As spreadsheets save CSV where the comma is the decimal sign.

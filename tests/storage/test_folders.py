@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from rldf_ray.storage.folders import visible
+from tests.rights import without_rights
 
 SOURCES = Path(__file__).resolve().parents[2]
 # Folders of our own making, which have to be seen whole; `folders.py` itself.
@@ -28,6 +31,12 @@ def test_names_that_begin_with_a_dot_are_left_out(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert [path.name for path in visible(tmp_path, "*.jsonl")] == ["a.jsonl", "b.jsonl"]
     assert [path.name for path in visible(tmp_path)] == ["a.jsonl", "b.jsonl", "c.csv"]
+
+
+def test_a_folder_without_rights_is_not_an_empty_one(tmp_path: Path) -> None:
+    assert visible(tmp_path / "none") == []
+    with without_rights("closed") as folder, pytest.raises(PermissionError, match="closed"):
+        visible(folder)
 
 
 def test_every_reader_of_a_folder_leaves_them_out() -> None:

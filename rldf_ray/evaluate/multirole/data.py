@@ -10,10 +10,8 @@ fillers stand in fixed columns there, so they are shuffled before a model sees t
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import random
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rldf_ray.errors import UserError
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.sets.bbq.items import BBQItem, Key
+from rldf_ray.storage.given_text import given_text
 from rldf_ray.storage.json_lines import problems_of
 
 render = prompts_beside(__file__)
@@ -122,6 +121,7 @@ def load_multirole(
     Raises:
         MultiroleError: the file is not there, not as published or without a bias type that is
             asked for; the message names the row and the column, or says where users get the file.
+        TextError: the file is no text.
     """
     path = _file(Path(directory))
     wanted = set(bias_types or BIAS_TYPES.values())
@@ -202,7 +202,7 @@ def _file(directory: Path) -> Path:
 
 def _queries(path: Path) -> Iterator[Query]:
     question = render("question")
-    rows = csv.DictReader(io.StringIO(_text(path), newline=""))
+    rows = csv.DictReader(io.StringIO(given_text(path), newline=""))
     missing = set(_Row.model_fields) - set(rows.fieldnames or ())
     if missing:
         raise MultiroleError(
@@ -217,16 +217,6 @@ def _queries(path: Path) -> Iterator[Query]:
         raise MultiroleError(f"{path}, after row {number}: not CSV ({error})") from error
     if not number:
         raise MultiroleError(f"{path}: no row in it; needed: {SOURCE}")
-
-
-def _text(path: Path) -> str:
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        return data.decode("utf-8-sig")
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MultiroleError(f"{path}: broken gzip file ({error})") from error
-    except UnicodeDecodeError as error:
-        raise MultiroleError(f"{path}: {error}; allowed: UTF-8 text") from error
 
 
 def _row(fields: dict[str, str], where: str) -> _Row:

@@ -18,6 +18,7 @@ from rldf_ray.evaluate.multirole.data import (
     MultiroleError,
     load_multirole,
 )
+from rldf_ray.storage.given_text import TextError
 
 REAL = Path(__file__).resolve().parents[3].parent / "shared/data/subtler_biases"
 COLUMNS = (
@@ -137,7 +138,7 @@ def test_a_missing_column_an_empty_and_a_broken_file_are_errors(tmp_path: Path) 
         load_multirole(written(tmp_path, []))
     (tmp_path / "dataset.csv").unlink()
     (tmp_path / "dataset.csv.gz").write_bytes(gzip.compress(b"a,b\n")[:-4])
-    with pytest.raises(MultiroleError, match="broken gzip"):
+    with pytest.raises(TextError, match="broken gzip"):
         load_multirole(tmp_path)
 
 

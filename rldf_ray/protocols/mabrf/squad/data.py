@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rldf_ray.errors import UserError
 from rldf_ray.protocols.item_sets import sampled
 from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.storage.given_text import given_text
 from rldf_ray.storage.json_lines import problems_of
 
 
@@ -51,13 +51,11 @@ def read_squad(path: Path, per_article: int | None, seed: int) -> list[MabrfItem
     """The questions of a file, or a seeded sample of each article's.
 
     Raises:
+        OSError, TextError: the file cannot be read, or is no text.
         SquadError: it is no SQuAD v2.
     """
-    data = path.read_bytes()
-    if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
     try:
-        articles = _File.model_validate_json(data).data
+        articles = _File.model_validate_json(given_text(path)).data
     except ValidationError as error:
         raise SquadError(f"{path} is no file of SQuAD v2: {problems_of(error)[:300]}") from None
     items = [
