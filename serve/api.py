@@ -293,6 +293,10 @@ def _add_errors(api: FastAPI) -> None:
         message = "the engine failed on this request; the server's log has it"
         return error(500, message, SERVER, code="engine_failed")
 
+    @api.exception_handler(debias.CorpusGoneError)
+    async def no_corpus(request: Request, found: debias.CorpusGoneError) -> JSONResponse:
+        return error(503, str(found), SERVER)
+
     @api.exception_handler(StoreError)
     async def no_store(request: Request, found: StoreError) -> JSONResponse:
         log.error("%s", found)

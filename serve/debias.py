@@ -5,6 +5,7 @@ solved -> pass ... -> answer -> done      (or error)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service
 from rldf_ray.apps.serve.unfolding import Tell
+from rldf_ray.errors import UserError
 from rldf_ray.protocols.mabrf.agents import Agents
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.loop import Pass, mitigate, solve
@@ -23,8 +25,14 @@ from rldf_ray.protocols.mabrf.verdict import Verdict
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.search.backend import SearchBackend, opened
 
+log = logging.getLogger("rldf.serve")
+
 CORPORA: dict[str, SearchBackend] = {}
 """Opened once in a process: an index is read-only, and many may ask it."""
+
+
+class CorpusGoneError(UserError):
+    """A corpus of the settings cannot be opened; the message says nothing of where it lies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +49,7 @@ def checked(body: DebiasBody, service: Service) -> Checked:
 
     Raises:
         BodyError: a limit is exceeded, or there is no such corpus, or no question.
+        CorpusGoneError: the corpus cannot be searched.
         UnknownModelError: no such model.
     """
     limits = service.settings.limits
@@ -79,13 +88,24 @@ def _item(body: DebiasBody) -> MabrfItem:
 
 
 def _corpus(name: str, service: Service) -> SearchBackend:
-    """A corpus that the server's settings name; a path of a request is never opened."""
+    """A corpus that the server's settings name; a path of a request is never opened.
+
+    Raises:
+        BodyError: the settings name none such.
+        CorpusGoneError: it could be opened when the server was started, and cannot now.
+    """
     known = service.settings.corpora
     if name not in known:
         allowed = ", ".join(known) or "none are served"
         raise BodyError(f"corpus: one of {allowed}", "corpus")
     if name not in CORPORA:
-        CORPORA[name] = opened(f"local:{known[name]}")
+        try:
+            CORPORA[name] = opened(f"local:{known[name]}")
+        except UserError as error:
+            log.error("corpora.%s: %s", name, error)
+            raise CorpusGoneError(
+                f"the corpus {name} cannot be searched; the server's log has it"
+            ) from error
     return CORPORA[name]
 
 

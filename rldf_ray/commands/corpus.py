@@ -25,7 +25,8 @@ def build_command(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="the corpus")],
 ) -> None:
     """Index the passages of a folder, or of one file."""
-    from rldf_ray.search.corpus import build, passages_in
+    from rldf_ray.search.corpus import build
+    from rldf_ray.search.texts import passages_in
 
     number, digest = build(passages_in(texts), out)
     write(f"{number} passages, digest {digest}: {out}")

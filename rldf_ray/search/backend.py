@@ -78,8 +78,7 @@ def opened(what: str) -> SearchBackend:
     name, _, argument = what.partition(":")
     if name not in backend_names():
         raise SearchError(
-            f"search={what!r}: no such backend; allowed: {', '.join(backend_names())}, as "
-            "local:DIR_OR_FILE"
+            f"{name!r} is no search; allowed: {', '.join(backend_names())}, as local:DIR_OR_FILE"
         )
     module = cast(_Module, importlib.import_module(f"{backends.__name__}.{name}"))
     return module.opened(argument)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from rldf_ray.preflight.study import check_study, fits_together
 from rldf_ray.protocols.hold import hold_each
 from rldf_ray.protocols.known import study_named
 from rldf_ray.protocols.study import TURN_SCHEMA, Held, Study, StudyCast, Summary
-from rldf_ray.search.backend import opened
+from rldf_ray.search.backend import SearchBackend
 from rldf_ray.search.journaled import JournaledSearch
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.kept import Kept
@@ -38,6 +38,13 @@ from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from rldf_ray.storage.yaml_text import read_yaml
 from rldf_ray.studies.page import study_page
 from rldf_ray.studies.plans import LoadedStudy
+from rldf_ray.studies.searches import (
+    Searched,
+    changed_search,
+    open_searches,
+    searched_by,
+    searched_table,
+)
 from rldf_ray.studies.writing import write_figures, write_tables
 
 HELD = "hold"
@@ -53,7 +60,7 @@ def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progres
 
     Raises:
         RunFolderError: the folder is in use, or holds another study.
-        PreflightError, PlacementError, ModelError: with what to do about it.
+        SearchError, PreflightError, PlacementError, ModelError: with what to do about it.
     """
     study = study_named(name)
     plan, settings = loaded.plan, loaded.settings
@@ -62,13 +69,16 @@ def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progres
         items = study.items(settings, plan.seed)
         table = study.item_table(items)
         key = digest(name, plan.digest(), table.to_pylist())
-        _settle(name, plan, key, folder)
+        held_before = folder.manifest(HELD) is not None
+        # Before the folder is begun: what cannot be searched leaves nothing behind.
+        backends = {} if held_before else open_searches(study, settings)
+        _settle(name, plan, key, searched_by(study, settings, backends), folder)
         folder.write_table("data/items.parquet", table)
-        if folder.manifest(HELD) is None:
-            check_study(plan)
-            _hold(study, items, loaded, folder, progress, key)
-        else:
+        if held_before:
             progress.say("items: held before")
+        else:
+            check_study(plan)
+            _hold(study, items, loaded, backends, folder, progress, key)
         summary = _report(name, study, items, loaded, folder)
     for note in summary.notes:
         progress.say(f"- {note}")
@@ -76,8 +86,9 @@ def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progres
     return summary
 
 
-def _settle(name: str, plan: StudyPlan, key: str, folder: RunFolder) -> None:
+def _settle(name: str, plan: StudyPlan, key: str, searched: Searched, folder: RunFolder) -> None:
     """Make plan and data the folder's own; a folder of others is refused, not overwritten."""
+    before: dict[str, Any] = {}
     path = folder.root / "plan.yaml"
     if path.exists():
         saved = read_yaml(path.read_text(encoding="utf-8"))
@@ -88,13 +99,17 @@ def _settle(name: str, plan: StudyPlan, key: str, folder: RunFolder) -> None:
                 f"{folder.where} holds another study (differs in {', '.join(differing)}): give "
                 "another --out, or the plan it was begun with (its plan.yaml)"
             )
-        if folder.read_object("study.json", ("key",))["key"] != key:
+        before = folder.read_object("study.json", ("key",))
+        if before["key"] != key:
             raise RunFolderError(
                 f"{folder.where} was begun on other items: the data at settings.data has changed; "
                 "put it back, or give another --out"
             )
+        if problem := changed_search(before.get("searched", {}), searched):
+            raise RunFolderError(f"{folder.where} {problem}")
     # In this order: where there is a plan, there is the key as well.
-    folder.write_json("study.json", {"study": name, "key": key})
+    about = {"study": name, "key": key, "searched": {**before.get("searched", {}), **searched}}
+    folder.write_json("study.json", about)
     folder.write_text("plan.yaml", f"study: {name}\n{plan.to_yaml()}")
 
 
@@ -112,6 +127,7 @@ def _hold(
     study: Study,
     items: Sequence[Any],
     loaded: LoadedStudy,
+    backends: Mapping[str, SearchBackend],
     folder: RunFolder,
     progress: Progress,
     key: str,
@@ -119,7 +135,6 @@ def _hold(
     """All items -> data/turns.parquet and the study's own tables."""
     plan = loaded.plan
     progress.say(f"study {plan.name}, {len(items)} items, logs in {folder.root / 'logs'}")
-    searched = {name: opened(what) for name, what in _searches(study, loaded.settings).items()}
     began = time.monotonic()
     with ExitStack() as open_, watch_memory() as peak:
         machines = ray_cluster if speaks_here(plan) else this_machine
@@ -148,7 +163,7 @@ def _hold(
             models={name: speakers.of(name) for name in plan.models},
             searches={
                 name: JournaledSearch(backend, speakers.journal)
-                for name, backend in searched.items()
+                for name, backend in backends.items()
             },
         )
         speakers.run(hold_each(lambda item: study.hold(item, cast), items, plan.in_flight, keep))
@@ -192,6 +207,9 @@ def _report(
         for table, schema in _schemas(study).items()
     }
     summary = study.summary(items, tables, loaded.settings, plan.seed)
+    searched = folder.read_object("study.json").get("searched", {})
+    if (table := searched_table(searched)) is not None:
+        summary = replace(summary, tables=[*summary.tables, table])
     write_tables(folder, summary.tables)
     write_figures(folder, summary.figures)
     held = folder.manifest(HELD) or {}
@@ -205,6 +223,7 @@ def _report(
         "made_by": provenance(),
         "held": held,
         "items": len(items),
+        "searched": searched,
         "notes": list(summary.notes),
         "facts": summary.facts,
         "tables": [asdict(table) for table in summary.tables],
@@ -216,12 +235,6 @@ def _report(
     if for_people is not None:
         for_people(folder, items, tables, loaded.settings, plan)
     return summary
-
-
-def _searches(study: Study, settings: Any) -> Mapping[str, str]:
-    """What a study searches, by its own names; most search nothing."""
-    named = getattr(study, "searches", None)
-    return {} if named is None else named(settings)
 
 
 def _schemas(study: Study) -> dict[str, pa.Schema]:

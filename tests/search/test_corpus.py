@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import multiprocessing
-import sqlite3
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.search.backend import SearchError, backend_names, opened
 from rldf_ray.search.backends import local
-from rldf_ray.search.corpus import Corpus, Passage, build, passages_in
-from rldf_ray.storage.json_lines import LinesError
+from rldf_ray.search.corpus import Corpus, build
+from rldf_ray.search.texts import Passage
 
 TEXTS = [
     Passage("Normans", "The Normans gave their name to Normandy, a region in France."),
@@ -98,53 +94,6 @@ _OPEN: list[tuple[Corpus, Path, int]] = []
 """One corpus for all examples, its file, and when that was written."""
 
 
-def test_folders_of_texts(tmp_path: Path) -> None:
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    (folder / "a.jsonl").write_text('{"title": "A", "text": "Alpha."}\n', encoding="utf-8")
-    with gzip.open(folder / "b.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.write('{"text": "Beta.", "link": "https://example.org"}\n')
-    (folder / "c.txt").write_text(
-        "Gamma.\n\n" + "word " * 190 + "\n\nDelta " * 20, encoding="utf-8"
-    )
-    (folder / "d.md").write_text("# Epsilon\n", encoding="utf-8")
-    pq.write_table(pa.table({"text": ["Zeta.", ""], "title": ["Z", "none"]}), folder / "e.parquet")
-    (folder / ".hidden.txt").write_text("no", encoding="utf-8")
-    (folder / "f.pdf").write_bytes(b"%PDF")
-    found = list(passages_in(folder))
-    assert [p.title for p in found] == ["A", "", "c", "c", "d", "Z"]
-    assert found[1].url == "https://example.org"
-    assert all(len(p.text.split()) <= 220 for p in found)
-
-
-def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SearchError, match=r"holds none of \.jsonl"):
-        list(passages_in(tmp_path))
-    (tmp_path / "a.jsonl").write_text('{"title": "A"}\n', encoding="utf-8")
-    with pytest.raises(LinesError, match="line 1: text"):
-        list(passages_in(tmp_path))
-    (tmp_path / "a.jsonl").unlink()
-    pq.write_table(pa.table({"body": ["x"]}), tmp_path / "b.parquet")
-    with pytest.raises(SearchError, match="no column 'text'; it has body"):
-        list(passages_in(tmp_path))
-    with pytest.raises(SearchError, match="no passage"):
-        build([], tmp_path / "c.sqlite")
-    assert not (tmp_path / "c.sqlite").exists()
-
-
-def test_a_file_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "no.sqlite"
-    path.write_bytes(b"hello")
-    with pytest.raises(SearchError, match="is no corpus"):
-        Corpus(path)
-    other = tmp_path / "other.sqlite"
-    with sqlite3.connect(other) as db:
-        db.execute("CREATE TABLE about (name TEXT, value TEXT)")
-    db.close()
-    with pytest.raises(SearchError, match="of another version"):
-        Corpus(other)
-
-
 async def test_a_folder_is_indexed_once_for_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +135,7 @@ def test_two_processes_build_the_same_corpus_at_once(tmp_path: Path) -> None:
 
 def test_backends_are_found_by_being_there() -> None:
     assert set(backend_names()) >= {"local", "none", "replay"}
-    with pytest.raises(SearchError, match="no such backend; allowed: "):
+    with pytest.raises(SearchError, match="is no search; allowed: "):
         opened("google")
     with pytest.raises(SearchError, match="no such file or folder"):
         opened("local:/nowhere/at/all")

@@ -75,3 +75,8 @@ async def test_a_journal_replays_without_its_backend(tmp_path: Path) -> None:
     empty.write_bytes(path.read_bytes() + other.replace(b'"t"', b'"another"'))
     with pytest.raises(SearchError, match="two answers to 'tea'"):
         opened(f"replay:{empty}")
+    whole = path.read_bytes()
+    for line in (b'{"address": "search local d/1"}', whole.replace(b'"text"', b'"body"')):
+        empty.write_bytes(b"{}\n" + line)
+        with pytest.raises(SearchError, match=r"empty\.jsonl, line 2: a search without query"):
+            opened(f"replay:{empty}")

@@ -93,3 +93,20 @@ def test_texts_that_cannot_be_searched_are_refused_at_the_start(
         check_corpora(settings)
     (tmp_path / "texts/a.txt").write_text("Some words.", encoding="utf-8")
     check_corpora(settings)
+
+
+def test_a_corpus_that_is_gone_or_damaged_is_the_request_s_error_and_no_other_s(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(debias, "CORPORA", {})
+    damaged = tmp_path / "my.corpus"
+    damaged.write_bytes(b"SQLite format 3\0" + bytes(4096))
+    server = start(corpora={"gone": str(tmp_path / "gone"), "damaged": str(damaged)})
+    for name, words in (("gone", "no such file"), ("damaged", "is no corpus")):
+        reply = server.client.post("/v1/debias", json={"messages": ASKED, "corpus": name})
+        assert reply.status_code == 503
+        error = reply.json()["error"]
+        assert name in error["message"] and words not in error["message"]
+        assert str(tmp_path) not in reply.text
+    assert server.client.post("/v1/debias", json={"messages": ASKED}).status_code == 200

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rldf_ray.console import Progress
-from rldf_ray.search.backend import SearchError
+from rldf_ray.search.backend import SearchError, opened
+from rldf_ray.storage.run_folder import RunFolderError
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
 from tests.protocols.mabrf.script import Script, verdict
@@ -82,7 +83,8 @@ def test_a_study_s_folder_and_its_replay_without_the_corpus(
     # One query, whatever the item and the pass.
     assert [one["query"] for one in searches] == ["old people and phones"]
     again = studied(data, data / "again", f"replay:{journal}")
-    assert again["tables"] == report["tables"]
+    assert without_texts(again) == without_texts(report)
+    assert again["searched"] != report["searched"]
     other = json.loads(journal.read_text(encoding="utf-8").splitlines()[0])
     assert other["address"]
     played_by(Script({"with/1/queries": json.dumps({"queries": ["another query"]})}, otherwise))
@@ -93,16 +95,55 @@ def test_a_study_s_folder_and_its_replay_without_the_corpus(
 def opened_query(journal: Path) -> None:
     import asyncio
 
-    from rldf_ray.search.backend import opened
-
     asyncio.run(opened(f"replay:{journal}").search("another query", 4))
 
 
-def test_a_search_that_is_none_is_refused_before_anything_is_asked(
-    data: Path, played_by: Played
+def without_texts(report: dict[str, object]) -> list[object]:
+    tables = report["tables"]
+    assert isinstance(tables, list)
+    return [table for table in tables if table["name"] != "searched"]
+
+
+@pytest.mark.parametrize(
+    ("search", "words"),
+    [
+        ("local:/nowhere", "settings.searches.with: /nowhere: no such file or folder"),
+        ("google", "settings.searches.with: 'google' is no search; allowed: ddgs, local, none"),
+        ("local:{}/own.pdf", r"settings.searches.with: .*own\.pdf: neither a corpus"),
+        ("local:{}/bad", r"settings.searches.with: .*a\.jsonl, line 1: text: Field required"),
+    ],
+)
+def test_a_search_that_is_none_is_refused_before_anything_is_asked_and_leaves_nothing(
+    data: Path, played_by: Played, monkeypatch: pytest.MonkeyPatch, search: str, words: str
 ) -> None:
+    monkeypatch.setenv("RLDF_CACHE", str(data / "cache"))
+    (data / "own.pdf").write_bytes(b"%PDF")
+    (data / "bad").mkdir()
+    (data / "bad/a.jsonl").write_text("{}", encoding="utf-8")
     script = Script({}, otherwise)
     played_by(script)
-    with pytest.raises(SearchError, match="no such file or folder"):
-        studied(data, data / "out", "local:/nowhere")
+    with pytest.raises(SearchError, match=words):
+        studied(data, data / "out", search.format(data))
     assert not script.asked
+    assert not [path for path in (data / "out").rglob("*") if path.name != ".lock"]
+    # Mended, it goes on in the same folder.
+    assert studied(data, data / "out", f"local:{data / 'texts'}")["items"] == 3
+
+
+def test_the_report_names_what_was_searched_and_other_texts_are_refused(
+    data: Path, played_by: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLDF_CACHE", str(data / "cache"))
+    played_by(Script({}, otherwise))
+    where = f"local:{data / 'texts'}"
+    digest = opened(where).digest
+    report = studied(data, data / "out", where)
+    assert report["searched"] == {"with": {"search": where, "digest": digest}}
+    page = (data / "out/report.html").read_text(encoding="utf-8")
+    assert "What was searched" in page and digest in page
+    (data / "texts/a.jsonl").write_text('{"text": "Other words."}', encoding="utf-8")
+    # Finished, it is what it was; cut off, it cannot go on with other texts.
+    assert studied(data, data / "out", where)["searched"] == report["searched"]
+    (data / "out/stages/hold.json").unlink()
+    with pytest.raises(RunFolderError, match=rf"settings\.searches\.with have changed.*{digest}"):
+        studied(data, data / "out", where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from rldf_ray.protocols.seats import Seats
 from rldf_ray.search.backend import Hit, SearchBackend, SearchError
 
 render = prompts_beside(__file__)
+log = logging.getLogger(__name__)
 
 CHARACTERS_A_TOKEN = 4
 LIST_TOKENS = 160
@@ -232,7 +234,8 @@ class Agents:
         for query in queries:
             try:
                 hits = await self._hits(query)
-            except SearchError:
+            except SearchError as error:
+                log.warning("a search failed: %s", error)
                 failed.append(query)
                 continue
             for hit in hits:

@@ -56,7 +56,7 @@ class _Web:
                     rows = await self._ask(asked)
         except (DDGSException, OSError) as error:
             raise SearchError(
-                f"search=ddgs: DuckDuckGo gave no answer in {TRIES} tries ({error}); is the web "
+                f"ddgs: DuckDuckGo gave no answer in {TRIES} tries ({error}); is the web "
                 "reachable from here, and are there fewer searches than it allows?"
             ) from None
         return tuple(_hit(row, place) for place, row in enumerate(rows[:k]))
@@ -108,9 +108,9 @@ def opened(argument: str) -> SearchBackend:
         from ddgs.engines import ENGINES
     except ImportError:
         raise SearchError(
-            "search=ddgs needs a library: pip install 'rldf-ray[web]', or search=local:DIR"
+            "ddgs needs a library: pip install 'rldf-ray[web]'; or search local:DIR"
         ) from None
     if ENGINE not in ENGINES["text"]:
         # It would silently take another engine.
-        raise SearchError(f"search=ddgs: this version of ddgs has no engine {ENGINE!r}")
+        raise SearchError(f"ddgs: this version of ddgs has no engine {ENGINE!r}")
     return _Web()

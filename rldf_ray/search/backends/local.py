@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from rldf_ray.search.backend import Hit, SearchBackend, SearchError
-from rldf_ray.search.corpus import FORMAT, Corpus, build, passages_in
+from rldf_ray.search.corpus import FORMAT, Corpus, build
+from rldf_ray.search.texts import passages_of, text_files, unreadable
 from rldf_ray.storage.cache import writable_cache
-from rldf_ray.storage.folders import visible
 from rldf_ray.storage.home_path import home_path
+
+SQLITE = b"SQLite format 3"
 
 
 class _Local:
@@ -34,24 +37,42 @@ def opened(argument: str) -> SearchBackend:
 
     Raises:
         SearchError: there is no such file or folder, or it is no corpus.
+        UserError: a file of texts is not what its name says.
     """
     path = home_path(argument)
-    if not argument or not path.exists():
-        raise SearchError(f"search=local:{argument}: no such file or folder")
-    if path.is_file() and path.read_bytes()[:15] == b"SQLite format 3":
-        return _Local(Corpus(path))
-    index = writable_cache("corpora") / f"{_files_digest(path)}.sqlite"
-    if not index.exists():
-        build(passages_in(path), index)
-    return _Local(Corpus(index))
+    if not argument:
+        raise SearchError("local: names no file or folder; allowed: local:FILE_OR_FOLDER")
+    try:
+        if path.is_file() and _begins_like_a_corpus(path):
+            return _Local(Corpus(path))
+        files = text_files(path)
+        index = writable_cache("corpora") / f"{_digest(files)}.sqlite"
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return _Local(_indexed(files, index))
 
 
-def _files_digest(path: Path) -> str:
+def _begins_like_a_corpus(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE
+
+
+def _indexed(files: Sequence[Path], index: Path) -> Corpus:
+    """The corpus of files; what lies in the cache damaged is made anew."""
+    if index.exists():
+        try:
+            return Corpus(index)
+        except SearchError:
+            index.unlink(missing_ok=True)
+    build(passages_of(files), index)
+    return Corpus(index)
+
+
+def _digest(files: Sequence[Path]) -> str:
     """Of all files' bytes: a changed text is another corpus."""
     hashed = hashlib.sha256(FORMAT.encode())
-    for file in [path] if path.is_file() else visible(path):
-        if file.is_file():
-            hashed.update(f"{file.name}\0{file.stat().st_size}\0".encode())
-            with file.open("rb") as data:
-                hashed.update(hashlib.file_digest(data, "sha256").digest())
+    for file in files:
+        hashed.update(f"{file.name}\0{file.stat().st_size}\0".encode("utf-8", "replace"))
+        with file.open("rb") as data:
+            hashed.update(hashlib.file_digest(data, "sha256").digest())
     return hashed.hexdigest()[:16]

@@ -22,16 +22,24 @@ class _Replay:
         self._path = path
         self._found: dict[tuple[str, int], tuple[Hit, ...]] = {}
         with path.open("rb") as lines:
-            for entry in filter(None, map(_search, lines)):
-                place, hits = (entry["query"], entry["k"]), hits_of(entry)
+            for number, entry in enumerate(map(_search, lines), start=1):
+                if entry is None:
+                    continue
+                try:
+                    place, hits = (entry["query"], entry["k"]), hits_of(entry)
+                except (KeyError, TypeError) as error:
+                    raise SearchError(
+                        f"replay:{path}, line {number}: a search without query, k or hits "
+                        f"({error}); name a journal/calls.jsonl that a study wrote"
+                    ) from error
                 if self._found.setdefault(place, hits) != hits:
                     raise SearchError(
-                        f"search=replay:{path}: the journal has two answers to {place[0][:80]!r}, "
+                        f"replay:{path}: the journal has two answers to {place[0][:80]!r}, "
                         "as its arms searched different texts; replay a run with one arm that "
                         "searches"
                     )
         if not self._found:
-            raise SearchError(f"search=replay:{path}: the journal has no search")
+            raise SearchError(f"replay:{path}: the journal has no search")
 
     @property
     def digest(self) -> str:
@@ -61,7 +69,7 @@ def opened(argument: str) -> SearchBackend:
     """
     path = home_path(argument)
     if not argument or not path.is_file():
-        raise SearchError(f"search=replay:{argument}: no such file; name a journal/calls.jsonl")
+        raise SearchError(f"replay:{argument}: no such file; name a journal/calls.jsonl")
     return _Replay(path)
 
 
