@@ -127,7 +127,13 @@ def _explain_one(details: Any, fields: Sequence[PlanField], section: str) -> str
         return f"  {where}: no such field; {_nearest(path, fields)}"
     value = details["input"]
     shown = "" if isinstance(value, dict | BaseModel) else f" (found {_shown(value)})"
-    return f"  {where}: {details['msg'].removeprefix('Value error, ')}{shown}"
+    said = details["msg"].removeprefix("Value error, ")
+    # A check of a whole section begins with the field that it is about.
+    named, _, rest = said.partition(": ")
+    inside = ".".join([*path, named])
+    if rest and any(f"{field.path}.".startswith(f"{inside}.") for field in fields):
+        where, said = inside, rest
+    return f"  {where}: {said}{shown}"
 
 
 def _shown(value: object) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
+from rldf_ray.sets.bbq.data import categories_in, load_bbq
+from rldf_ray.sets.bbq.items import BBQError, BBQSet
 from rldf_ray.storage.digest import digest
 
 
@@ -21,6 +24,23 @@ def id_given_twice(items: Sequence[_Item]) -> str | None:
     """The first id that several items have; None where each has its own."""
     counted = Counter(item.item_id for item in items)
     return next((name for name, number in counted.items() if number > 1), None)
+
+
+def bbq_of_plan(
+    folder: Path, categories: Sequence[str], per_category: int | None = None, seed: int = 0
+) -> BBQSet:
+    """BBQ's items in `settings.categories` of a plan, or in all categories where it names none.
+
+    Raises:
+        FileNotFoundError, BBQError, LinesError: as `load_bbq`.
+    """
+    known = categories_in(folder)
+    if unknown := sorted(set(categories) - set(known)):
+        raise BBQError(
+            f"settings.categories: {', '.join(unknown)}: no such file in {folder}; allowed: "
+            f"{', '.join(known)}"
+        )
+    return load_bbq(folder, categories or None, per_category, seed)
 
 
 def ranked(items: Sequence[T], seed: int) -> list[T]:

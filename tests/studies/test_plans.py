@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.plan import PlanError
 from rldf_ray.protocols.judges.items import ItemsError, read_items
-from rldf_ray.protocols.known import ProtocolError, study_names
+from rldf_ray.protocols.known import ProtocolError, study_named, study_names
+from rldf_ray.sets.bbq.items import BBQError
 from rldf_ray.storage.json_lines import LinesError
 from rldf_ray.studies.estimate import estimated
 from rldf_ray.studies.plans import load_study, study_fields, study_presets
@@ -33,7 +35,7 @@ def test_every_study_has_the_three_presets_and_they_load() -> None:
         ("modles={}", "modles: no such field; allowed in the plan: name, seed, models"),
         ("engines.cuont=2", "engines.cuont: no such field; allowed in engines: count"),
         ("settings.judges=[c]", "settings name 'c', which `models` does not; it has a, b"),
-        ("settings.conditions=[rerun, cot]", "lack 'clean', which all others are held against"),
+        ("settings.conditions=[rerun, cot]", "settings.conditions: 'clean' is missing, which all"),
         ("models={a: 'gpt'}", "allowed: null, "),
         ("models={a/b: 'scripted:1'}", "'a/b' is no name for a model"),
         ("settings.meta.pools={a: [[a]]}", "is not 2 to 9 different models"),
@@ -45,6 +47,46 @@ def test_a_wrong_field_is_named_with_what_is_allowed(
 ) -> None:
     with pytest.raises(PlanError, match=message):
         load_study("judges", str(plan_file(tmp_path)), [override])
+
+
+@pytest.mark.parametrize(
+    ("study", "override", "message"),
+    [
+        ("mabrf", "per_category=3", r"per_category: of BBQ 4 or more.*null for all \(found 3\)"),
+        ("mabrf", "per_category=0", r"per_category: .*greater than or equal to 1 \(found 0\)"),
+        ("mabrf", "searches={}", "searches: name at least one arm"),
+        ("mabrf", "searches={a/b: none}", "searches: 'a/b' is no name"),
+        ("mabrf", "loop.threshold=10", r"loop.threshold: .* \(found 10\)"),
+        ("mabrf", "loop.retests=-1", r"loop.retests: .* \(found -1\)"),
+        ("mabrf", "squad.arms=[]", "squad.arms: "),
+        ("evince", "steering.levels=[]", "steering.levels: one or more"),
+        ("evince", "steering.lowest=0.95", "steering.lowest: is above highest"),
+        ("evince", "arms=[swapped]", "arms: 'main' is missing"),
+        ("evince", "rates=positions", "positions: rates=positions needs both"),
+        ("evince", "crit.form='off'", "stop.crit: crit.form=off leaves nothing"),
+        ("persuasion", "debate_length.least=200", "debate_length.words: lies outside"),
+        ("persuasion", "debaters={}", "debaters: name at least one"),
+        ("persuasion", "judges=[]", "judges: name at least one"),
+        ("judges", "judges=[]", "judges: nobody judges"),
+        ("judges", "meta.pools={m: [[a]]}", "meta.pools: .*is not 2 to 9 different"),
+    ],
+)
+def test_every_bound_names_its_field_as_the_plan_spells_it(
+    study: str, override: str, message: str
+) -> None:
+    more = ["settings.meta.pools={}", "settings.debates=[]"] if study == "judges" else []
+    with pytest.raises(PlanError, match=rf"\n  settings\.{message}"):
+        load_study(study, "smoke", [*more, f"settings.{override}"])
+
+
+@pytest.mark.parametrize("study", ["mabrf", "persuasion"])
+def test_a_category_that_is_not_there_names_its_field_and_the_folder(
+    tmp_path: Path, study: str
+) -> None:
+    overrides = [f"settings.data={SCENES}", "settings.categories=[Nope]"]
+    overrides += ["settings.kind=bbq_hidden"] if study == "persuasion" else []
+    with pytest.raises(BBQError, match=r"settings\.categories: Nope: no such file in .*allowed: "):
+        study_named(study).items(load_study(study, "smoke", overrides).settings, 1)
 
 
 def test_the_plan_of_another_study_is_refused(tmp_path: Path) -> None:

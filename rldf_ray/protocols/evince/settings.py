@@ -39,7 +39,7 @@ class Steering(Section):
         if min(self.weights) < 0 or sum(self.weights) <= 0:
             raise ValueError("weights: none below 0, and not all 0")
         if self.lowest > self.highest:
-            raise ValueError("lowest is above highest")
+            raise ValueError("lowest: is above highest")
         return self
 
 
@@ -153,15 +153,15 @@ class EvinceSettings(Section):
     @model_validator(mode="after")
     def _whole(self) -> EvinceSettings:
         if "main" not in self.arms:
-            raise ValueError("arms lack 'main', which all others are held against")
+            raise ValueError("arms: 'main' is missing, which all others are held against")
         if self.rates == "positions" and not all(self.positions):
-            raise ValueError("rates: positions needs both `positions`")
+            raise ValueError("positions: rates=positions needs both of them")
         if self.rates == "positions" and {"swapped", "same_stance"} & set(self.arms):
-            raise ValueError("rates: positions has no stances for arms swapped and same_stance")
+            raise ValueError("arms: rates=positions has no stances for swapped and same_stance")
         if self.order == "simultaneous" and (self.initial == "duality" or "duality" in self.arms):
-            raise ValueError("duality needs order: strict, as B is asked again after A")
+            raise ValueError("order: duality needs strict, as B is asked again after A")
         if self.crit.form == "off" and self.stop.crit is not None:
-            raise ValueError("crit.form: off leaves nothing for stop.crit; set stop.crit to null")
+            raise ValueError("stop.crit: crit.form=off leaves nothing to stop by; set it to null")
         return self
 
     def models(self) -> tuple[str, ...]:

@@ -85,9 +85,9 @@ class JudgesSettings(Section):
     @model_validator(mode="after")
     def _whole(self) -> JudgesSettings:
         if "clean" not in self.conditions:
-            raise ValueError("conditions lack 'clean', which all others are held against")
+            raise ValueError("conditions: 'clean' is missing, which all others are held against")
         if not (self.judges or self.debates or self.meta.pools):
-            raise ValueError("name judges, debates or meta.pools: nobody judges")
+            raise ValueError("judges: nobody judges; name judges, debates or meta.pools")
         for _, pool in self.above_pools():
             if not 2 <= len(pool) <= 9 or len(set(pool)) < len(pool):
                 raise ValueError(f"meta.pools: {list(pool)} is not 2 to 9 different models")

@@ -7,11 +7,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.errors import UserError
-from rldf_ray.protocols.item_sets import id_given_twice, sampled
+from rldf_ray.protocols.item_sets import bbq_of_plan, id_given_twice, sampled
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.squad.data import read_squad
-from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQItem
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.json_lines import parsed_lines, refuse
@@ -44,6 +43,11 @@ def read_items(settings: MabrfSettings, seed: int) -> list[MabrfItem]:
     path = home_path(settings.data)
     if not settings.data or not path.exists():
         raise ItemsError(f"settings.data={settings.data!r}: no such file or folder")
+    if path.is_dir() != (settings.kind == "bbq"):
+        wanted = "a folder of BBQ's files" if settings.kind == "bbq" else "a file"
+        raise ItemsError(
+            f"settings.data={settings.data!r}: settings.kind={settings.kind} reads {wanted}"
+        )
     if settings.kind == "bbq":
         items = _bbq(path, settings, seed)
     elif settings.kind == "squad":
@@ -52,11 +56,14 @@ def read_items(settings: MabrfSettings, seed: int) -> list[MabrfItem]:
         items = _own(path, settings, seed)
     if not items:
         raise ItemsError(f"{path} holds no items")
+    twice = id_given_twice(items)
+    if twice is not None:
+        raise ItemsError(f"{path}: the id {twice!r} is given to two items")
     return items if settings.items is None else sampled(items, settings.items, seed)
 
 
 def _bbq(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
-    found = load_bbq(path, settings.categories or None, settings.per_category, seed)
+    found = bbq_of_plan(path, settings.categories, settings.per_category, seed)
     return [bbq_item(item) for item in found.items]
 
 
@@ -97,9 +104,6 @@ def _own(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
         )
         for number, row in rows.items()
     ]
-    twice = id_given_twice(items)
-    if twice is not None:
-        raise ItemsError(f"{path}: the id {twice!r} is given to two items")
     if settings.per_category is None:
         return items
     return sampled(items, settings.per_category, seed, lambda item: item.category)

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from rldf_ray.plan.section import Section, described
+from rldf_ray.sets.bbq.sample import LEAST
 
 SquadArm = Literal["empty", "closed", "context", "search", "search+context"]
 
@@ -20,7 +21,7 @@ class LoopSection(Section):
     hits: int = described(4, "results of each", source="METHOD-search P9", ge=1)
     hit_tokens: int = described(120, "longest snippet of a result", unit="tokens", ge=16)
     reask: int = described(1, "times that a verdict that is none is asked for again", ge=0)
-    retests: int = described(1, "times that first steps are judged again, for the judge's spread")
+    retests: int = described(1, "times that first steps are judged again, for the spread", ge=0)
     temperature: float = described(0.2, "of solver and rephraser", source="paper", ge=0)
     retest_temperature: float = described(0.2, "of the judge when it judges again", ge=0)
     max_tokens: int = described(320, "longest reasoning or summary", unit="tokens", ge=32)
@@ -32,6 +33,7 @@ class SquadSection(Section):
         "what the reader is given: nothing is asked, the question alone, its paragraph, what was "
         "found, or both",
         source="METHOD-search 1.4",
+        min_length=1,
     )
     max_tokens: int = described(64, "longest answer", unit="tokens", ge=8)
 
@@ -45,7 +47,9 @@ class MabrfSettings(Section):
     data: str = described("", "a folder of BBQ's files, or a JSONL or JSON file (docs/mabrf.md)")
     categories: tuple[str, ...] = described((), "of BBQ; empty is all that are there")
     per_category: int | None = described(
-        12, "items of each category or article, a seeded sample; null is all", ge=1
+        12,
+        "items of each category or article, a seeded sample, of BBQ 4 or more; null is all",
+        ge=1,
     )
     items: int | None = described(None, "items in all; null is no limit", ge=1)
     searches: dict[str, str] = described(
@@ -72,6 +76,11 @@ class MabrfSettings(Section):
                 raise ValueError(
                     f"searches: {name!r} is no name for an arm: it holds '/', or nothing"
                 )
+        if self.kind == "bbq" and self.per_category is not None and self.per_category < LEAST:
+            raise ValueError(
+                f"per_category: of BBQ {LEAST} or more, as there are two contexts of two "
+                f"polarities, or null for all (found {self.per_category})"
+            )
         return self
 
     @property

@@ -11,11 +11,10 @@ import pyarrow as pa
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from rldf_ray.errors import UserError
-from rldf_ray.protocols.item_sets import id_given_twice, ranked
+from rldf_ray.protocols.item_sets import bbq_of_plan, id_given_twice, ranked
 from rldf_ray.protocols.persuasion.quality import read_quality
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
-from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQItem
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.home_path import home_path
@@ -149,7 +148,7 @@ def _stories(where: str) -> dict[str, str]:
 
 def _hidden(path: Path, settings: PersuasionSettings, seed: int) -> list[PersuasionItem]:
     """BBQ's disambiguated items, whose context the judge cannot see."""
-    found = load_bbq(path, settings.categories or None)
+    found = bbq_of_plan(path, settings.categories)
     items = [hidden(item) for item in found.items if item.condition == "disambig"]
     return [item for item in items if item is not None]
 

@@ -19,7 +19,7 @@ class LengthSection(Section):
     @model_validator(mode="after")
     def _in_order(self) -> LengthSection:
         if not self.least <= self.words <= self.most:
-            raise ValueError("words lies outside least and most")
+            raise ValueError("words: lies outside least and most")
         return self
 
 

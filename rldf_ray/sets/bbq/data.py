@@ -21,7 +21,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.sets.bbq.items import BBQError, BBQItem, BBQSet, Condition, Key, Polarity
-from rldf_ray.sets.bbq.sample import balanced_sample
+from rldf_ray.sets.bbq.sample import LEAST, balanced_sample
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.json_lines import numbered_lines, problems_of
 
@@ -65,10 +65,10 @@ def load_bbq(
             message names the file, the line, the value read and what is allowed.
         LinesError: a file that is not text.
     """
-    if limit_per_category is not None and limit_per_category < 4:
+    if limit_per_category is not None and limit_per_category < LEAST:
         raise BBQError(
-            f"limit_per_category is {limit_per_category}; allowed: 4 or more (two conditions of "
-            "two polarities), or None for all items"
+            f"limit_per_category is {limit_per_category}; allowed: {LEAST} or more (two "
+            "conditions of two polarities), or None for all items"
         )
     root = Path(directory)
     files = _select(_item_files(root), categories)

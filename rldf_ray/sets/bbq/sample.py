@@ -11,6 +11,9 @@ from more_itertools import interleave_longest
 
 from rldf_ray.sets.bbq.items import BBQItem, Polarity
 
+LEAST = 4
+"""Items of the smallest sample of a category: two conditions of two polarities."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
