@@ -16,14 +16,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from rldf_ray.evaluate.bbq.summary import Evaluation
 from rldf_ray.sets.bbq.data import categories_in, load_bbq
-from rldf_ray.sets.bbq.items import BBQError, BBQItem, BBQSet, Key
+from rldf_ray.sets.bbq.items import BBQError, BBQSet, Key
 from rldf_ray.sets.bbq.score import Prediction, match_answer
+from rldf_ray.sets.bbq.subset import Whole, hard_reasons, read_subset, whole
 from rldf_ray.storage.json_lines import parsed_lines, refuse
-
-
-def _whole(given: Any) -> Any:
-    """What programs that know no whole numbers make of one: 1.0 is 1."""
-    return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 def _index(given: Any) -> Any:
@@ -34,13 +30,12 @@ def _index(given: Any) -> Any:
         if number not in (0, 1, 2):
             raise ValueError("is a number, but no index; allowed: 0, 1 or 2")
         return int(number)
-    return _whole(given)
+    return whole(given)
 
 
 _NUMBER = re.compile(r"\s*[+-]?\d+\.\d+\s*", re.ASCII)
 
-Whole = Annotated[int, BeforeValidator(_whole)]
-Place = Annotated[int, Field(ge=0, le=2), BeforeValidator(_whole)]
+Place = Annotated[int, Field(ge=0, le=2), BeforeValidator(whole)]
 Given = Annotated[Annotated[int, Field(ge=0, le=2)] | str | None, BeforeValidator(_index)]
 """An option's index as published, an answer's text, or null for none."""
 
@@ -137,27 +132,6 @@ def read_predictions(path: Path, bbq: Path, only: Path | None = None) -> Predict
     )
 
 
-def read_subset(path: Path, items: BBQSet) -> list[Key]:
-    """The items a file of `rldf eval bbq-hard` names, which must be in `items`.
-
-    Raises:
-        LinesError: a line is wrong or names no item.
-        BBQError: there is no line.
-    """
-    rows, problems = parsed_lines(path, PredictionRow)
-    known = {item.key for item in items.items}
-    keys = {number: (row.category, row.example_id) for number, row in rows.items()}
-    problems |= {
-        number: f"{key[0]} has no example_id {key[1]} in {items.source}"
-        for number, key in keys.items()
-        if key not in known
-    }
-    refuse(path, problems)
-    if not keys:
-        raise BBQError(f"{path}: no line in it, so there is no item to ask about or to score")
-    return list(dict.fromkeys(keys.values()))
-
-
 def hard_items(evaluation: Evaluation) -> list[dict[str, Any]]:
     """One row a hard item: what the reference model answered, and why the item is hard.
 
@@ -166,7 +140,7 @@ def hard_items(evaluation: Evaluation) -> list[dict[str, Any]]:
     rows = []
     for item in evaluation.items.items:
         prediction = evaluation.predictions[item.key]
-        why = reasons(item, prediction)
+        why = hard_reasons(prediction, item.label, item.unknown, item.target_loc)
         if why:
             rows.append(
                 {
@@ -178,16 +152,3 @@ def hard_items(evaluation: Evaluation) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def reasons(item: BBQItem, prediction: Prediction) -> list[str]:
-    """`wrong`: not the label, an unparsed answer included. `biased`: as n_biased counts it.
-
-    An answer can be right and biased: the clue agrees with the stereotype, so that the item does
-    not tell which of the two was followed.
-    """
-    biased = prediction not in (None, item.unknown)
-    return [
-        *(["wrong"] if prediction != item.label else []),
-        *(["biased"] if biased and prediction == item.target_loc else []),
-    ]

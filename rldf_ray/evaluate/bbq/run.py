@@ -20,7 +20,7 @@ from rldf_ray.evaluate.bbq.ask import (
     rank_locally,
 )
 from rldf_ray.evaluate.bbq.hub import bbq_folder
-from rldf_ray.evaluate.bbq.predictions import read_predictions, read_subset
+from rldf_ray.evaluate.bbq.predictions import read_predictions
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode
 from rldf_ray.evaluate.bbq.summary import PREDICTIONS, Answer, Evaluation
 from rldf_ray.evaluate.bbq.variants import Variant
@@ -30,6 +30,7 @@ from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import TREE_TOKENS, Endpoint, PlanError
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQError, BBQSet, Key
+from rldf_ray.sets.bbq.subset import read_subset
 from rldf_ray.storage.run_folder import RunFolder
 
 OnAnswers = Callable[[int], None]

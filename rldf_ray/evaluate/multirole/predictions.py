@@ -12,12 +12,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from rldf_ray.evaluate.bbq.predictions import Given, Place, Whole
+from rldf_ray.evaluate.bbq.predictions import Given, Place
 from rldf_ray.evaluate.bbq.prompt import ask, order_of
 from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.multirole.data import BIAS_TYPES, MultiroleError, MultiroleSet
 from rldf_ray.sets.bbq.items import Key
 from rldf_ray.sets.bbq.score import match_answer
+from rldf_ray.sets.bbq.subset import Whole
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 from rldf_ray.storage.json_text import json_text
 

@@ -6,20 +6,19 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.protocols.mabrf.evidence import (
     Evidence,
     Found,
+    Searched,
     ordered,
     present,
     same_title,
     snippet,
 )
 from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.lists import ListName, list_schema, parse_list
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.verdict import SCHEMA, Verdict, parse_verdict
 from rldf_ray.protocols.seats import Seats
@@ -33,27 +32,6 @@ LIST_TOKENS = 160
 MOST_HITS = 256
 """Asked for at most, where an item's own article does not count."""
 _NUMBERED = re.compile(r"^\s*(?:step\s+)?\d+\s*[.):]", re.IGNORECASE | re.MULTILINE)
-
-
-class _Groups(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-    groups: list[str]
-
-
-class _Queries(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-    queries: list[str]
-
-
-def _list_schema(name: str, most: int, least: int = 0) -> dict[str, Any]:
-    items = {"type": "string", "minLength": 1, "maxLength": 80}
-    values = {"type": "array", "items": items, "minItems": least, "maxItems": most}
-    return {
-        "type": "object",
-        "properties": {name: values},
-        "required": [name],
-        "additionalProperties": False,
-    }
 
 
 def step_count(steps: str) -> int:
@@ -208,12 +186,17 @@ class Agents:
         written = await self._listed(
             f"{self._scene}\n\n{asked}", "queries", loop.queries, f"{place}/queries"
         )
-        queries = ordered(written, named)
-        found, failed = await self.found(queries if self._reads else queries[: loop.searched])
+        queries = ordered(written or [], named)
+        chosen = queries if self._reads else queries[: loop.searched]
+        searched = await self.searched(chosen)
+        found = searched.found
         return Evidence(
             queries=tuple(queries),
+            parsed=written is not None,
+            searched=tuple(chosen),
             found=tuple(found),
-            failed=tuple(failed),
+            failed=tuple(searched.failed),
+            empty_queries=tuple(searched.empty),
             summary=await self.summary(found, f"{place}/summary") if found else "",
         )
 
@@ -224,25 +207,26 @@ class Agents:
 
     async def _groups(self) -> list[str]:
         groups = await self._listed(f"{self._scene}\n\n{render('groups')}", "groups", 8, "groups")
-        return present(groups, self._scene)
+        return present(groups or [], self._scene)
 
-    async def found(self, queries: Sequence[str]) -> tuple[list[Found], list[str]]:
-        """Hits of queries, each passage once; and the queries whose search failed."""
-        found: list[Found] = []
-        failed: list[str] = []
+    async def searched(self, queries: Sequence[str]) -> Searched:
+        """What the searches of queries come to."""
+        ended = Searched()
         seen: set[tuple[str, str]] = set()
         for query in queries:
             try:
                 hits = await self._hits(query)
             except SearchError as error:
                 log.warning("a search failed: %s", error)
-                failed.append(query)
+                ended.failed.append(query)
                 continue
+            if not hits:
+                ended.empty.append(query)
             for hit in hits:
                 if (hit.title, hit.text) not in seen:
                     seen.add((hit.title, hit.text))
-                    found.append(Found(query, hit))
-        return found, failed
+                    ended.found.append(Found(query, hit))
+        return ended
 
     async def _hits(self, query: str) -> list[Hit]:
         """The best hits that count, as many as are wanted where there are so many."""
@@ -289,8 +273,8 @@ class Agents:
         )
         return turn.text.strip()
 
-    async def _listed(self, asked: str, name: str, most: int, place: str) -> list[str]:
-        """A list of texts; empty where the reply holds none."""
+    async def _listed(self, asked: str, name: ListName, most: int, place: str) -> list[str] | None:
+        """A list of texts; None where the reply is none."""
         turn = await self.seats.say(
             "searcher",
             self.settings.searcher,
@@ -299,11 +283,6 @@ class Agents:
             system=render("searcher"),
             max_tokens=LIST_TOKENS,
             temperature=0.0,
-            json_schema=_list_schema(name, most, 1 if name == "queries" else 0),
+            json_schema=list_schema(name, most),
         )
-        kind = _Groups if name == "groups" else _Queries
-        try:
-            values: list[str] = getattr(kind.model_validate_json(turn.text), name)
-        except ValidationError:
-            return []
-        return [" ".join(value.split()) for value in values if value.strip()]
+        return parse_list(turn.text, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rldf_ray.search.backend import Hit
 
@@ -24,20 +24,35 @@ class Found:
     hit: Hit
 
 
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What searches came to: hits, each passage once, and queries that failed or found nothing."""
+
+    found: list[Found] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What one search agent did.
 
     Attributes:
         queries: all that it wrote, in the order in which they were taken.
+        parsed: whether its list of queries parsed; where it did not, there are none.
+        searched: those that were searched; others are beyond the plan's number.
         found: hits of the queries that were searched.
         failed: queries whose search failed.
+        empty_queries: queries whose search found nothing.
         summary: empty where nothing was found.
     """
 
     queries: tuple[str, ...]
+    parsed: bool
+    searched: tuple[str, ...]
     found: tuple[Found, ...]
     failed: tuple[str, ...]
+    empty_queries: tuple[str, ...]
     summary: str
 
     @property

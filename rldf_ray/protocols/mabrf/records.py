@@ -41,8 +41,14 @@ OUTCOMES = pa.schema(
         # Of SQuAD: "" is "no answer", null is a reply that is none.
         pa.field("prediction", pa.string()),
         pa.field("gold_found", pa.bool_()),
+        # 0 where nothing is looked up. A list is asked for once a rewriting, or a question.
+        pa.field("query_lists", pa.int16()),
+        pa.field("unparsed_query_lists", pa.int16()),
+        pa.field("queries_written", pa.int16()),
+        # Made, those that failed or found nothing included.
         pa.field("searches", pa.int16()),
         pa.field("failed_searches", pa.int16()),
+        pa.field("empty_searches", pa.int16()),
         pa.field("hits", pa.int16()),
         pa.field("overlapping_hits", pa.int16()),
         # What the arm took besides what all arms share.
@@ -58,6 +64,7 @@ PASSES = pa.schema(
         pa.field("arm", pa.string()),
         pa.field("number", pa.int16()),
         pa.field("queries", pa.list_(pa.string())),
+        pa.field("searched", pa.list_(pa.string())),
         pa.field("titles", pa.list_(pa.string())),
         pa.field("summary", pa.string()),
         pa.field("search_empty", pa.bool_()),
@@ -107,12 +114,16 @@ def loop_row(
 
 
 def looked_up(item: MabrfItem, evidence: Sequence[Evidence]) -> dict[str, Any]:
-    """How often was searched, with what, and whether hits hold the item itself."""
+    """What was written and searched, what it came to, and whether hits hold the item itself."""
     hits = [one.hit for several in evidence for one in several.found]
     text = f"{item.context} {item.question}"
     return {
-        "searches": sum(len(one.queries) for one in evidence),
+        "query_lists": len(evidence),
+        "unparsed_query_lists": sum(not one.parsed for one in evidence),
+        "queries_written": sum(len(one.queries) for one in evidence),
+        "searches": sum(len(one.searched) for one in evidence),
         "failed_searches": sum(len(one.failed) for one in evidence),
+        "empty_searches": sum(len(one.empty_queries) for one in evidence),
         "hits": len(hits),
         "overlapping_hits": sum(overlaps(hit, text) for hit in hits),
     }
@@ -138,6 +149,7 @@ def pass_rows(item_id: str, arm: str, solved: Solved, found: Mitigated) -> list[
                 "arm": arm,
                 "number": one.number,
                 "queries": list(evidence.queries) if evidence else [],
+                "searched": list(evidence.searched) if evidence else [],
                 "titles": [f.hit.title for f in evidence.found] if evidence else [],
                 "summary": evidence.summary if evidence else None,
                 "search_empty": evidence.empty if evidence else None,

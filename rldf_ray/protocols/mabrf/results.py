@@ -36,6 +36,11 @@ class Results:
             found.setdefault(row["arm"], {})[row["item_id"]] = row
         return found
 
+    @property
+    def first(self) -> Mapping[str, Row]:
+        """Outcomes by item of one arm, for the first reasoning, which all arms share."""
+        return next(iter(self.arms.values()), {})
+
     @cached_property
     def passes(self) -> Sequence[Row]:
         """All rewritings."""

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rldf_ray.evaluate.bbq.predictions import read_predictions, read_subset
+from rldf_ray.evaluate.bbq.predictions import read_predictions
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQError
+from rldf_ray.sets.bbq.subset import read_subset
 from rldf_ray.storage.json_lines import LinesError
 
 AGE = load_bbq(SCENES, ["Age"]).items

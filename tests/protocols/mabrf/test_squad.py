@@ -199,7 +199,9 @@ async def test_a_reply_that_is_none_is_wrong_and_never_no_answer():
     table = next(t for t in report.tables if t.name == "reader")
     context = next(row for row in table.rows if row[0] == "context")
     assert context[2:4] == ["1", "0.000"]
-    assert any("did not parse: 1 (context)" in note for note in report.notes)
+    assert report.notes[0] == (
+        "Format failures: 1 of 5 replies did not parse: 1 of 1 replies (context)."
+    )
 
 
 async def test_every_arm_is_read_against_the_empty_one():
@@ -209,8 +211,10 @@ async def test_every_arm_is_read_against_the_empty_one():
     ]
     given = settings(kind="squad", searches={"none": "none", "given": "ddgs"})
     report = summary([ITEM, NONE], tables_of(*both), given, 1)
-    assert "2 questions of 2 articles, 1 with an answer" in report.notes[0]
-    assert "50.0 EM" in report.notes[0]
+    assert report.notes[0] == "Format failures: none of 10 replies."
+    assert "The empty arm: 2 questions of 2 articles, 1 with an answer" in report.notes[1]
+    assert "nothing has 50.0 EM" in report.notes[1]
+    assert report.notes[2].startswith("given: 2 queries were written and 2 searches made; 0 failed")
     table = next(t for t in report.tables if t.name == "reader")
     assert {row[0] for row in table.rows} >= {"empty", "closed", "context"}
     for one in report.tables:

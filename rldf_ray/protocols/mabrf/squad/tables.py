@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rldf_ray.figures.estimates import shown, signed
+from rldf_ray.protocols.mabrf.counts import unread_readings
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.measures import Row, paired
 from rldf_ray.protocols.mabrf.results import Results
+from rldf_ray.protocols.mabrf.search_tables import searches_table
 from rldf_ray.protocols.mabrf.squad.metrics import exact, f1
+from rldf_ray.protocols.mabrf.tables import unread_table
 from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import Estimate, clustered_estimate
 
@@ -110,16 +113,50 @@ def retrieval_table(results: Results) -> StudyTable | None:
     for arm, outcomes in results.arms.items():
         searched = {i: row for i, row in outcomes.items() if row["gold_found"] is not None}
         if searched:
-            hits = sum(row["hits"] or 0 for row in searched.values())
-            overlapping = sum(row["overlapping_hits"] or 0 for row in searched.values())
             found = results.mean(lambda row: float(row["gold_found"]), searched)
-            failed = sum(row["failed_searches"] or 0 for row in searched.values())
-            rows.append([arm, shown(found), f"{overlapping} of {hits}", str(failed)])
+            rows.append([arm, str(len(searched)), shown(found)])
     if not rows:
         return None
     return StudyTable(
         name="retrieval",
-        title="What was found",
-        columns=["arm", "own paragraph among the hits", "hits that overlap it", "failed searches"],
+        title="Whether a question's own paragraph is found",
+        columns=["arm", "questions", "own paragraph among the hits"],
         rows=rows,
     )
+
+
+def questions_table(results: Results) -> StudyTable:
+    """Table 2's place: what is asked, by whether and by how much there is to answer.
+
+    The paper gives the answer types of SQuAD 1, which the data do not name.
+    """
+    words = [len(item.golds[0].split()) if item.golds else 0 for item in results.items]
+    kinds = {
+        "no answer": [0],
+        "an answer of 1 word": [1],
+        "of 2 words": [2],
+        "of 3 to 5 words": [3, 4, 5],
+    }
+    counts = {name: sum(number in sizes for number in words) for name, sizes in kinds.items()}
+    counts["of 6 words or more"] = sum(number >= 6 for number in words)
+    return StudyTable(
+        name="questions",
+        title="Questions by the length of their first answer (in place of Table 2)",
+        columns=["questions with", "number", "%"],
+        rows=[
+            [name, str(count), f"{100 * count / len(words):.1f}"] for name, count in counts.items()
+        ],
+    )
+
+
+def reader_tables(results: Results) -> list[StudyTable]:
+    """The tables of a study of a reader that have rows."""
+    made = [
+        unread_table(unread_readings(results)),
+        searches_table(results),
+        questions_table(results),
+        reader_table(results),
+        reader_differences(results),
+        retrieval_table(results),
+    ]
+    return [table for table in made if table is not None and table.rows]
