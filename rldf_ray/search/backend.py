@@ -36,6 +36,11 @@ class Hit:
     source: str
 
 
+def encodable(query: str) -> str:
+    """The query with question marks for halves of surrogate pairs, which nothing can store."""
+    return query.encode("utf-8", "replace").decode()
+
+
 class SearchBackend(Interface):
     """Anything that can be searched."""
 

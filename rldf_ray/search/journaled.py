@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import asdict
 from typing import Any
 
-from rldf_ray.search.backend import Hit, SearchBackend
+from rldf_ray.search.backend import Hit, SearchBackend, encodable
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 
@@ -39,6 +39,7 @@ class JournaledSearch:
         Raises:
             SearchError: the search could not be made; it is not remembered.
         """
+        query = encodable(query)
         address = search_address(self.name, self.digest, query, k)
         entry = self._journal.get(address)
         if entry is not None:

@@ -64,6 +64,19 @@ async def test_results_come_back_and_no_page_is_fetched(server: type[Recorded]) 
     assert server.asked == [("/html/", "who drinks tea?")]
 
 
+async def test_a_query_that_is_an_address_is_searched_for_and_not_opened(
+    server: type[Recorded],
+) -> None:
+    page = f"{Duckduckgo.search_url.removesuffix('/html/')}/page"
+    queries = [page, f"!bang {page}", 'a" OR site:b', "\0tea", "☕ 🍵", "\ud800", "a" * 10_000]
+    web = ddgs._Web(pause_s=0)
+    for query in queries:
+        (hit,) = await web.search(query, 1)
+        assert hit.url == page
+    assert [path for path, _ in server.asked] == ["/html/"] * len(queries)
+    assert server.asked[0][1] == page
+
+
 async def test_a_refused_search_is_tried_again_and_then_an_error(server: type[Recorded]) -> None:
     web = ddgs._Web(pause_s=0, first_wait_s=0.01)
     server.replies[:0] = [(500, ""), (202, "")]

@@ -15,7 +15,7 @@ from typing import Any
 
 import tenacity
 
-from rldf_ray.search.backend import Hit, SearchBackend, SearchError
+from rldf_ray.search.backend import Hit, SearchBackend, SearchError, encodable
 
 ENGINE = "duckduckgo"
 PAUSE_S = 0.5
@@ -40,7 +40,7 @@ class _Web:
             SearchError: DuckDuckGo could not be searched, in four tries.
         """
         # One line: a query is no place for control characters.
-        asked = " ".join(query.split())
+        asked = encodable(" ".join(query.split()))
         if not asked:
             return ()
         from ddgs.exceptions import DDGSException

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rldf_ray.search.backend import Hit, SearchBackend, SearchError
+from rldf_ray.search.backend import Hit, SearchBackend, SearchError, encodable
 from rldf_ray.search.journaled import hits_of
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.home_path import home_path
@@ -53,7 +53,7 @@ class _Replay:
             SearchError: the journal has no such search.
         """
         try:
-            return self._found[query, k]
+            return self._found[encodable(query), k]
         except KeyError:
             raise SearchError(
                 f"{self._path}: the journal has no search for {query[:80]!r} (k = {k}); replay a "
