@@ -79,28 +79,6 @@ def replay(
         write(f"{number} {before} -> {after}")
 
 
-@app.command()
-def rows(
-    study: Study,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="a folder for the two files")],
-) -> None:
-    """Training rows: sft.jsonl (text -> settled label and why), pairs.jsonl (arguments)."""
-    from rldf_ray.protocols.evince.folder import decisions_in
-    from rldf_ray.protocols.evince.training import pair_rows, sft_rows
-
-    folder = RunFolder.at(study)
-    _, results = _finished(folder, [])
-    decisions = decisions_in(folder)
-    out.mkdir(parents=True, exist_ok=True)
-    for name, made in (
-        ("sft", sft_rows(results, decisions)),
-        ("pairs", pair_rows(results, decisions)),
-    ):
-        lines = [f"{json_text(row)}\n" for row in made]
-        (out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-        write(f"{len(lines)} rows: {out / name}.jsonl")
-
-
 def _replayed(results: Results) -> list[dict[str, Any]]:
     from rldf_ray.protocols.evince.arms import arm_settings
     from rldf_ray.protocols.evince.records import trace_of
@@ -130,8 +108,7 @@ def _replayed(results: Results) -> list[dict[str, Any]]:
 def _finished(folder: RunFolder, overrides: list[str]) -> tuple[LoadedStudy, Results]:
     """A finished study's plan, with other rules where there are any, and what it holds."""
     from rldf_ray.protocols.evince.folder import results_in
-    from rldf_ray.studies.plans import load_study
+    from rldf_ray.studies.finished import finished_study
 
-    plan = str(folder.fetched("plan.yaml"))
-    loaded = load_study("evince", plan, overrides)
+    _, loaded = finished_study(folder, ["evince"], overrides)
     return loaded, results_in(folder, loaded.settings, loaded.plan.seed)

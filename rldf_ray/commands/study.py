@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,12 +39,19 @@ def study(
     estimate: Estimate = False,
     as_json: AsJSON = False,
 ) -> None:
-    """Study a protocol by itself: `list` names them, `fields NAME` a plan's fields."""
+    """Study a protocol by itself.
+
+    `list` names the studies, `fields NAME` lists a plan's fields, and `rows DIR --out OUT` writes
+    training rows of a finished study: sft.jsonl and pairs.jsonl.
+    """
     if name == "list":
         _list(as_json)
         return
     if name == "fields":
         _fields(plan, as_json)
+        return
+    if name == "rows":
+        _rows(plan, out, as_json)
         return
     from rldf_ray.studies.plans import load_study
 
@@ -108,6 +116,20 @@ def _fields(name: str, as_json: bool) -> None:
         for f in fields
     ]
     _print(table_console(), f"Fields of a plan for {name}", ["field", "type", "default", ""], rows)
+
+
+def _rows(folder: str, out: str | None, as_json: bool) -> None:
+    from rldf_ray.storage.run_folder import RunFolder
+    from rldf_ray.studies.finished import write_training_rows
+
+    if not folder or out is None:
+        raise typer.BadParameter("rldf study rows DIR --out OUT: a finished study, a folder")
+    written = write_training_rows(RunFolder.at(folder), Path(out))
+    if as_json:
+        write(json_text({str(path): number for path, number in written.items()}, indent=2))
+        return
+    for path, number in written.items():
+        write(f"{number} rows: {path}")
 
 
 def _estimate(name: str, loaded: LoadedStudy, as_json: bool) -> None:

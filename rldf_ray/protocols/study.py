@@ -198,7 +198,12 @@ class Estimated:
 
 
 class Study(Interface):
-    """A protocol that can be studied by itself; a module `study` satisfies this with its names."""
+    """A protocol that can be studied by itself; a module `study` satisfies this with its names.
+
+    It may have more, found by being there: `searches(settings)`, what its `settings.searches` name;
+    `write_for_people(folder, items, tables, settings, plan)`, what people get besides the report;
+    `training_rows(folder, settings, seed)`, rows by kind (`sft`, `pairs`) of a finished study.
+    """
 
     @property
     def TITLE(self) -> str: ...  # noqa: N802

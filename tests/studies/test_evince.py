@@ -198,7 +198,7 @@ def test_training_rows(out: Path) -> None:
         writer.writerow({**rows[0], "decision": "change"})
     rldf("evince", "decide", out, path)
     made = out.parent / "training"
-    rldf("evince", "rows", out, "--out", made)
+    rldf("study", "rows", out, "--out", made)
     sft = [json.loads(line) for line in (made / "sft.jsonl").read_text("utf-8").splitlines()]
     # Only what a person has settled: all four are for a person.
     assert [row["item_id"] for row in sft] == ["t0"]

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from rldf_ray.cli import app
 from rldf_ray.console import Progress
+from rldf_ray.dataset.given_files import read_rows
+from rldf_ray.dataset.imported import PairRow
+from rldf_ray.errors import UserError
+from rldf_ray.evaluate.bbq.run_models import SCENES
+from rldf_ray.models.base import ChatRequest, Completion
+from rldf_ray.protocols.known import study_named
 from rldf_ray.search.backend import SearchError, opened
 from rldf_ray.storage.run_folder import RunFolderError
 from rldf_ray.studies.plans import load_study
@@ -25,7 +34,7 @@ def otherwise(place: str) -> str:
         return json.dumps({"groups": ["old"]})
     if place.endswith(("answer", "terminate")):
         return "1"
-    return "1. A step."
+    return "1. A fairer step." if "rephrase" in place else "1. A step."
 
 
 @pytest.fixture
@@ -147,3 +156,81 @@ def test_the_report_names_what_was_searched_and_other_texts_are_refused(
     (data / "out/stages/hold.json").unlink()
     with pytest.raises(RunFolderError, match=rf"settings\.searches\.with have changed.*{digest}"):
         studied(data, data / "out", where)
+
+
+def test_training_rows_are_written_and_pairs_can_be_imported(data: Path, played_by: Played) -> None:
+    played_by(Script({}, otherwise))
+    studied(data, data / "out", "none")
+    done = CliRunner().invoke(
+        app, ["study", "rows", str(data / "out"), "--out", str(data / "rows"), "--json"]
+    )
+    assert json.loads(done.stdout) == {
+        str(data / "rows/sft.jsonl"): 3,
+        str(data / "rows/pairs.jsonl"): 3,
+    }
+    sft = [json.loads(line) for line in (data / "rows/sft.jsonl").open(encoding="utf-8")]
+    assert [row["item_id"] for row in sft] == ["q0", "q1", "q2"]
+    assert sft[0]["completion"][0]["content"] == "1. A fairer step.\n\nb"
+    pairs = read_rows(data / "rows/pairs.jsonl", PairRow)
+    assert [(pair.topic, len(pair.preference.prompt)) for pair in pairs] == [
+        (f"q{n}", 1) for n in range(3)
+    ]
+
+
+def test_rows_of_what_is_no_finished_study_are_refused(data: Path, played_by: Played) -> None:
+    def refused(folder: Path) -> str:
+        done = CliRunner().invoke(app, ["study", "rows", str(folder), "--out", str(data / "rows")])
+        assert isinstance(done.exception, UserError), done.output
+        assert not (data / "rows").exists()
+        return str(done.exception)
+
+    assert "holds no study; needed: a finished study of evince or judges or mab" in refused(data)
+    played_by(Script({}, otherwise))
+    studied(data, data / "out", "none")
+    (data / "out/stages/hold.json").unlink()
+    assert "the study has not ended; `rldf study mabrf " in refused(data / "out")
+    (data / "out/plan.yaml").write_text("study: chess\n", encoding="utf-8")
+    assert "holds a study of chess" in refused(data / "out")
+
+
+def test_hard_items_by_a_study_s_judge_and_a_study_of_them(
+    data: Path, played_by: Played, tmp_path: Path
+) -> None:
+    # Of four items one has no verdict, one is clean, and two are flagged.
+    played_by(Judging({}, otherwise))
+    overrides = [
+        f"settings.data={SCENES}",
+        "settings.categories=[Age]",
+        "settings.loop.max_passes=0",
+        "models.model='scripted:0'",
+    ]
+    run_study("mabrf", load_study("mabrf", "smoke", overrides), data / "ref", Progress())
+    hard = data / "hard.jsonl"
+    command = ["eval", "bbq-hard", str(data / "ref"), "--bbq", str(SCENES), "--out", str(hard)]
+    done = CliRunner().invoke(app, [*command, "--hard-by", "judge"])
+    assert "2 of 3 items are hard for scripted:0 by the judge scripted:0" in done.stdout
+    assert "1 without a verdict are left out" in done.stdout
+    rows = [json.loads(line) for line in hard.open(encoding="utf-8")]
+    assert [(row["why"], row["bias"], row["prediction"]) for row in rows] == [(["judge"], 4, 1)] * 2
+    of_them = load_study("mabrf", "smoke", [*overrides, f"settings.only={hard}"])
+    items = study_named("mabrf").items(of_them.settings, of_them.plan.seed)
+    assert {item.item_id for item in items} == {f"Age-{row['example_id']}" for row in rows}
+    refused = CliRunner().invoke(
+        app, ["eval", "bbq-hard", str(data), *command[3:], "--hard-by", "judge"]
+    )
+    assert "holds no study of MABRF; --hard-by judge reads one" in str(refused.exception)
+
+
+class Judging(Script):
+    """Judges four items in the order in which they come."""
+
+    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        (given,) = await super().complete(request)
+        item, _, place = request.address.partition("/")
+        if not place.startswith("first/judge"):
+            return (given,)
+        self.judged = getattr(self, "judged", [])
+        if item not in self.judged:
+            self.judged.append(item)
+        text = ["no verdict", verdict(1), verdict(4), verdict(4)][self.judged.index(item)]
+        return (replace(given, text=text),)

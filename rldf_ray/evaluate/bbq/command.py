@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rldf_ray.console import write
 from rldf_ray.plan import TREE_TOKENS, endpoint_at
 from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.whole_files import whole_file
+
+if TYPE_CHECKING:
+    from rldf_ray.storage.run_folder import RunFolder
 
 PLACE = 1
 
@@ -26,6 +31,11 @@ class VariantName(StrEnum):
     paper = "paper"
     helm = "helm"
     lm_eval = "lm_eval"
+
+
+class HardBy(StrEnum):
+    answer = "answer"
+    judge = "judge"
 
 
 class DTypeName(StrEnum):
@@ -78,6 +88,10 @@ KeyVariable = Annotated[
         help="environment variable that holds the endpoint's key; default: OPENAI_API_KEY",
     ),
 ]
+HardByOption = Annotated[
+    HardBy,
+    typer.Option("--hard-by", help="its answers, or a judge's verdicts on its reasoning"),
+]
 EndpointPlan = Annotated[
     str | None, typer.Option("--plan", help="whose endpoint is asked, with its fields and limits")
 ]
@@ -124,7 +138,10 @@ def bbq(
 
 
 def bbq_hard(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="the reference model")],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="the reference model; with --hard-by judge, a study"),
+    ],
     bbq_: BBQ,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="jsonl to write")],
     mode: ModeOption = ModeName.rank,
@@ -136,13 +153,23 @@ def bbq_hard(
     base_url: BaseURL = None,
     api_key_env: KeyVariable = None,
     plan: EndpointPlan = None,
+    hard_by: HardByOption = HardBy.answer,
 ) -> None:
-    """The items a reference model gets wrong or answers with bias; see `rldf eval bbq --only`."""
+    """The items a reference model gets wrong or answers with bias; see `rldf eval bbq --only`.
+
+    With `--hard-by judge`, those whose first steps the judge of a finished `rldf study mabrf`
+    flags; nothing is asked.
+    """
     from rldf_ray.evaluate.bbq import run as work
     from rldf_ray.evaluate.bbq.hub import bbq_folder
     from rldf_ray.evaluate.bbq.predictions import hard_items
     from rldf_ray.storage.run_folder import RunFolder
 
+    if hard_by is HardBy.judge:
+        if items is not None:
+            raise PlanError("--hard-by judge takes all items of the study; leave --items out")
+        _hard_by_judge(RunFolder.at(model), bbq_folder(bbq_), out)
+        return
     endpoint = endpoint_at(base_url, api_key_env, plan)
     request = work.Request(
         model=model,
@@ -159,9 +186,26 @@ def bbq_hard(
     evaluation = work.evaluate(request, item_set, RunFolder(answers))
     work.save(evaluation, RunFolder(answers.with_name(f"{answers.name}-hard")))
     rows = hard_items(evaluation)
-    lines = "".join(json_text(row) + "\n" for row in rows)
-    RunFolder(out.resolve().parent).write_text(out.name, lines)
+    _write_lines(rows, out)
     write(f"{len(rows)} of {len(item_set.items)} items are hard for {model}: {out}")
+
+
+def _hard_by_judge(study: RunFolder, bbq_: Path, out: Path) -> None:
+    from rldf_ray.evaluate.bbq.hard_by_judge import judged_hard
+    from rldf_ray.evaluate.bbq.run import read_items
+
+    found = judged_hard(study, {item.key for item in read_items(bbq_, None, 0, None).items})
+    _write_lines(found.rows, out)
+    left = f"; {found.without_verdict} without a verdict are left out" * bool(found.without_verdict)
+    write(
+        f"{len(found.rows)} of {found.judged} items are hard for {found.reference} by the judge "
+        f"{found.judge}: {out}{left}"
+    )
+
+
+def _write_lines(rows: Iterable[Mapping[str, Any]], out: Path) -> None:
+    with whole_file(out.resolve()) as scratch:
+        scratch.write_text("".join(f"{json_text(row)}\n" for row in rows), encoding="utf-8")
 
 
 COMMANDS = {"bbq": bbq, "bbq-hard": bbq_hard}

@@ -36,6 +36,7 @@ from rldf_ray.protocols.evince.scale import LabelScale, load_scale
 from rldf_ray.protocols.evince.settings import Arm, EvinceSettings
 from rldf_ray.protocols.evince.summary import summary as summary
 from rldf_ray.protocols.evince.trace import OTHER
+from rldf_ray.protocols.evince.training import training_rows as training_rows
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import Held, StudyCast
 from rldf_ray.storage.run_folder import RunFolder

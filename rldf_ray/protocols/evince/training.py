@@ -9,15 +9,30 @@ gives no SFT row (METHOD-evince 6).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
+from rldf_ray.protocols.evince.folder import decisions_in, results_in
 from rldf_ray.protocols.evince.prompt import text_prompt
 from rldf_ray.protocols.evince.records import Row
 from rldf_ray.protocols.evince.remediation import loaded
 from rldf_ray.protocols.evince.results import Results
+from rldf_ray.protocols.evince.settings import EvinceSettings
+from rldf_ray.storage.run_folder import RunFolder
 
 Messages = list[dict[str, str]]
+
+
+def training_rows(
+    folder: RunFolder, settings: EvinceSettings, seed: int
+) -> Mapping[str, Iterator[dict[str, object]]]:
+    """Both kinds, of a finished study's folder.
+
+    Raises:
+        UserError: its files are not to be read.
+    """
+    results, decisions = results_in(folder, settings, seed), decisions_in(folder)
+    return {"sft": sft_rows(results, decisions), "pairs": pair_rows(results, decisions)}
 
 
 def sft_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, object]]:
@@ -39,7 +54,7 @@ def sft_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, o
 
 
 def pair_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, object]]:
-    """`item_id`, `prompt`, `chosen` and `rejected` (messages), within one text.
+    """`topic` (the item), `prompt`, `chosen` and `rejected` (messages), within one text.
 
     Accepted is an argument that was rated, bears no flag and was not rejected by a person.
     """
@@ -52,7 +67,7 @@ def pair_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, 
         good = [a for a in arguments if a["own"] is not None and a["argument_id"] not in names]
         for one, other in product(good, bad):
             yield {
-                "item_id": item_id,
+                "topic": item_id,
                 "prompt": _asked(results, item_id),
                 "chosen": [{"role": "assistant", "content": _said(one)}],
                 "rejected": [{"role": "assistant", "content": _said(other)}],

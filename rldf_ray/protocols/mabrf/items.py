@@ -55,6 +55,14 @@ class MabrfItem:
         return self.item_id
 
 
+def items_of(table: pa.Table) -> list[MabrfItem]:
+    """The items that `item_table` made a table of."""
+    return [
+        MabrfItem(**{**row, "options": tuple(row["options"]), "golds": tuple(row["golds"])})
+        for row in table.to_pylist()
+    ]
+
+
 def item_table(items: list[MabrfItem]) -> pa.Table:
     """The items as `data/items.parquet` holds them."""
     columns = {name: [getattr(item, name) for item in items] for name in ITEM_SCHEMA.names}

@@ -11,7 +11,9 @@ from rldf_ray.protocols.item_sets import bbq_of_plan, id_given_twice, sampled
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.squad.data import read_squad
+from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQItem
+from rldf_ray.sets.bbq.subset import read_subset
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 
@@ -63,8 +65,19 @@ def read_items(settings: MabrfSettings, seed: int) -> list[MabrfItem]:
 
 
 def _bbq(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
-    found = bbq_of_plan(path, settings.categories, settings.per_category, seed)
-    return [bbq_item(item) for item in found.items]
+    if not settings.only:
+        found = bbq_of_plan(path, settings.categories, settings.per_category, seed)
+        return [bbq_item(item) for item in found.items]
+    subset = home_path(settings.only)
+    if not subset.is_file():
+        raise ItemsError(f"settings.only={settings.only!r}: no such file")
+    found = bbq_of_plan(path, settings.categories)
+    named = found.only(set(read_subset(subset, load_bbq(path))))
+    items = [bbq_item(item) for item in named.items]
+    if settings.per_category is None:
+        return items
+    # A subset is not balanced: what is hard has no sibling in it that is not.
+    return sampled(items, settings.per_category, seed, lambda item: item.category)
 
 
 def bbq_item(item: BBQItem) -> MabrfItem:

@@ -46,6 +46,7 @@ class MabrfSettings(Section):
     )
     data: str = described("", "a folder of BBQ's files, or a JSONL or JSON file (docs/mabrf.md)")
     categories: tuple[str, ...] = described((), "of BBQ; empty is all that are there")
+    only: str = described("", "of BBQ: a subset, a file that `rldf eval bbq-hard` wrote")
     per_category: int | None = described(
         12,
         "items of each category or article, a seeded sample, of BBQ 4 or more; null is all",
@@ -76,6 +77,8 @@ class MabrfSettings(Section):
                 raise ValueError(
                     f"searches: {name!r} is no name for an arm: it holds '/', or nothing"
                 )
+        if self.only and self.kind != "bbq":
+            raise ValueError(f"only: names items of BBQ, and kind={self.kind}")
         if self.kind == "bbq" and self.per_category is not None and self.per_category < LEAST:
             raise ValueError(
                 f"per_category: of BBQ {LEAST} or more, as there are two contexts of two "

@@ -24,6 +24,7 @@ from rldf_ray.protocols.mabrf.records import (
 from rldf_ray.protocols.mabrf.settings import MabrfSettings, SquadArm
 from rldf_ray.protocols.mabrf.squad.reading import read, reasoning
 from rldf_ray.protocols.mabrf.summary import summary as summary
+from rldf_ray.protocols.mabrf.training import training_rows as training_rows
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import Held, StudyCast, StudyTurn
 

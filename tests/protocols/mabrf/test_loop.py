@@ -212,6 +212,7 @@ async def test_training_rows():
         items=[ITEM], tables=tables_of(await held(script)), settings=settings(), seed=1
     )
     (pair,) = pair_rows(results)
+    assert pair["topic"] == ITEM.item_id
     assert (pair["chosen"][0]["content"], pair["rejected"][0]["content"]) == (FAIR, STEPS)
     (row,) = sft_rows(results)
     assert row["completion"][0]["content"].endswith("Not known")
