@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from rldf_ray.apps.serve.launch import check_corpora
+from rldf_ray.apps.serve.settings import SettingsError, read_settings
 from rldf_ray.cli import app
 from rldf_ray.errors import UserError
 from rldf_ray.search.backend import SearchError, opened
 from rldf_ray.search.backends import local
 from rldf_ray.search.texts import passages_in
-from serve.launch import check_corpora
-from serve.settings import SettingsError, read_settings
 from tests.rights import without_rights
 
 

@@ -238,7 +238,7 @@ def test_a_scale_of_one_s_own_is_part_of_the_study(tmp_path: Path, played_by: Pl
         run_study("evince", load_study("evince", str(out / "plan.yaml")), out, Progress())
         rldf("evince", "decide", out, out / "review.csv")
         assert "28 agreed -> agreed" in rldf("evince", "replay", out)
-        rldf("evince", "rows", out, "--out", tmp_path / "training")
+        rldf("study", "rows", out, "--out", tmp_path / "training")
         pairs = (tmp_path / "training/pairs.jsonl").read_text(encoding="utf-8")
         assert "neutral: neither" in json.loads(pairs.splitlines()[0])["prompt"][0]["content"]
     # The file that is named in the plan is gone.

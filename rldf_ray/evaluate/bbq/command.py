@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rldf_ray.console import write
-from rldf_ray.plan import TREE_TOKENS, endpoint_at
+from rldf_ray.plan import TREE_TOKENS, PlanError, endpoint_at
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.whole_files import whole_file
 
