@@ -1,6 +1,7 @@
 """The whole job at its smallest size, every part the real one: vLLM, Ray Train, DeepSpeed, TRL.
 
-It is carried out by what is installed from the wheel, outside the checkout.
+It is carried out by what is installed from the wheel, outside the checkout, where an event loop
+runs already, as in a notebook.
 """
 
 from __future__ import annotations
@@ -18,6 +19,16 @@ from tests.install.environments import whole_environment
 
 pytestmark = pytest.mark.e2e
 
+# A relative folder, as people write it.
+IN_A_LOOP = """
+import asyncio
+import rldf_ray as rldf
+
+async def main() -> None:
+    print(rldf.run("smoke", "run").folder)
+
+asyncio.run(main())
+"""
 RLDF = str(Path(sys.executable).with_name("rldf"))
 
 
@@ -25,8 +36,7 @@ RLDF = str(Path(sys.executable).with_name("rldf"))
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("smoke") / "run"
     installed = whole_environment(tmp_path_factory.mktemp("installed"))
-    # A relative folder, as people write it.
-    done = installed.run("run", "smoke", "--out", "run", cwd=out.parent)
+    done = installed.python(IN_A_LOOP, cwd=out.parent)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     print(done.stdout)
     return out

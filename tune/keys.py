@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import rldf_ray
 from rldf_ray.cluster.environment import versions
+from rldf_ray.cluster.import_path import ROOT
 from rldf_ray.plan import RUNTIME_FIELDS, Part, Plan
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.run_folder import RunFolder
@@ -93,10 +93,13 @@ def _how(section: str) -> set[str]:
 
 def _software() -> tuple[object, ...]:
     """The project's version and prompts, and the libraries that compute."""
-    package = Path(rldf_ray.__file__).parent
+    package = Path(ROOT) / "rldf_ray"
     texts = [
         file_digest(path)
         for path in sorted(package.rglob("*"))
-        if path.suffix in {".txt", ".yaml", ".jsonl"} and path.parent.name != "presets"
+        # The server and the sweeps are links in a checkout, and files in what is installed.
+        if path.suffix in {".txt", ".yaml", ".jsonl"}
+        and path.parent.name != "presets"
+        and not path.is_relative_to(package / "apps")
     ]
     return versions(), texts

@@ -34,25 +34,33 @@ class Environment:
     def program(self, name: str) -> str:
         return str(self.folder / "bin" / name)
 
-    def variables(self) -> dict[str, str]:
-        """Those of this process, without what leads back to the checkout."""
-        left_out = {"PYTHONPATH", "VIRTUAL_ENV", "RAY_ADDRESS"}
-        return {name: value for name, value in os.environ.items() if name not in left_out}
-
-    def run(
-        self, *words: str, cwd: Path, timeout_s: float = 2000
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         """`rldf WORDS`."""
+        return self._call([self.program("rldf"), *words], cwd)
+
+    def python(self, program: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """A Python program, given as its text."""
+        path = cwd / "program.py"
+        path.write_text(program, encoding="utf-8")
+        return self._call([self.program("python"), str(path)], cwd)
+
+    def _call(self, command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self.program("rldf"), *words], cwd=cwd, env=self.variables(), timeout=timeout_s,
+            command, cwd=cwd, env=_variables(), timeout=2000,
             check=False, capture_output=True, text=True,
         )  # fmt: skip
+
+
+def _variables() -> dict[str, str]:
+    """Those of this process, without what leads back to the checkout."""
+    left_out = {"PYTHONPATH", "VIRTUAL_ENV", "RAY_ADDRESS"}
+    return {name: value for name, value in os.environ.items() if name not in left_out}
 
 
 def _pip(*words: str) -> None:
     subprocess.run(
         [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *words],
-        check=True, capture_output=True, text=True,
+        env=_variables(), check=True, capture_output=True, text=True,
     )  # fmt: skip
 
 

@@ -6,12 +6,9 @@ The one real run of the fast tests (tests/test_end_to_end.py) is the wheel's, to
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
-import time
 from pathlib import Path
 
-import httpx
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,7 +18,23 @@ from tests.install.environments import Environment, light_environment, whole_env
 from tests.install.test_dependencies import closure, declared
 
 pytestmark = pytest.mark.slow
-START_S = 1800.0
+SERVED = """
+import asyncio, json
+import httpx
+import rldf_ray as rldf
+
+async def main() -> None:
+    body = {"model": "policy", "messages": [{"role": "user", "content": "Hello."}], "max_tokens": 8}
+    with rldf.serve("embedded") as server:
+        async with httpx.AsyncClient(timeout=600, trust_env=False) as client:
+            reply = await client.post(f"{server.address}/v1/chat/completions", json=body)
+            page = await client.get(server.address)
+    server.stop()
+    text = reply.json()["choices"][0]["message"]["content"]
+    print(json.dumps([reply.status_code, text, page.text]))
+
+asyncio.run(main())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -67,34 +80,11 @@ def test_no_name_of_ours_but_one_is_installed(whole: Environment) -> None:
     assert (whole.packages / "rldf_ray/py.typed").exists()
 
 
-def test_it_serves(whole: Environment, tmp_path: Path) -> None:
-    log = tmp_path / "serve.txt"
-    command = [whole.program("rldf"), "serve", "embedded", "--port", "0"]
-    variables = {**whole.variables(), "PYTHONUNBUFFERED": "1", "NO_PROXY": "127.0.0.1"}
-    with log.open("w", encoding="utf-8") as out:
-        server = subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=out, stderr=out)
-    try:
-        address = _address(server, log)
-        body = {"model": "policy", "messages": [{"role": "user", "content": "Hello."}]}
-        reply = httpx.post(
-            f"{address}/v1/chat/completions", json={**body, "max_tokens": 8}, timeout=600
-        )
-        assert reply.status_code == 200, reply.text
-        assert reply.json()["choices"][0]["message"]["content"]
-        assert "<html" in httpx.get(f"{address}/", timeout=60).text
-    finally:
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(600) == 0
-
-
-def _address(server: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline and server.poll() is None:
-        for line in log.read_text(encoding="utf-8").splitlines():
-            if line.startswith("page"):
-                return line.split()[1].rstrip("/")
-        time.sleep(0.2)
-    raise AssertionError(f"it did not come up:\n{log.read_text(encoding='utf-8')[-4000:]}")
+def test_it_serves_from_a_running_loop(whole: Environment, tmp_path: Path) -> None:
+    done = whole.python(SERVED, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    status, text, page = json.loads(done.stdout.splitlines()[-1])
+    assert status == 200 and text and "<html" in page
 
 
 def test_it_sweeps(whole: Environment, tmp_path: Path) -> None:
