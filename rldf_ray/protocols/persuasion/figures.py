@@ -19,12 +19,18 @@ def _bars(estimate: Estimate) -> tuple[float, float]:
 
 
 def accuracy_figure(results: Results) -> StudyFigure | None:
-    """The main chart: bars by protocol, a group a judge, the expert as a wide bar behind."""
+    """The main chart: bars by protocol, a group a judge, the expert as a wide bar behind.
+
+    Bars are by letter; a diamond is the same by probability over both positions.
+    """
     found: dict[str, dict[System, Estimate]] = {}
+    likelier: dict[System, Estimate] = {}
     for system, rows in results.systems.items():
-        estimate = accuracy(rows, results.groups, results.seed).accuracy
-        if estimate is not None:
-            found.setdefault(system.judge, {})[system] = estimate
+        one = accuracy(rows, results.groups, results.seed)
+        if one.accuracy is not None:
+            found.setdefault(system.judge, {})[system] = one.accuracy
+        if one.accuracy is not None and one.accuracy_by_probability is not None:
+            likelier[system] = one.accuracy_by_probability
     if not found:
         return None
     titles = list(
@@ -39,6 +45,7 @@ def accuracy_figure(results: Results) -> StudyFigure | None:
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         width = 0.8 / max(1, len(titles))
+        diamonds = []
         for group, (_judge, several) in enumerate(found.items()):
             for system, estimate in several.items():
                 if system.protocol == "expert":
@@ -52,11 +59,16 @@ def accuracy_figure(results: Results) -> StudyFigure | None:
                         hatch="//",
                         label=label,
                     )
+                    if system in likelier:
+                        diamonds.append((group + 0.45, likelier[system]))
                     continue
                 place = titles.index(system.title)
                 below, above = _bars(estimate)
+                middle = group + width * (place - (len(titles) - 1) / 2)
+                if system in likelier:
+                    diamonds.append((middle, likelier[system]))
                 axes.bar(
-                    group + width * (place - (len(titles) - 1) / 2),
+                    middle,
                     estimate.value,
                     width,
                     yerr=[[below], [above]],
@@ -64,6 +76,17 @@ def accuracy_figure(results: Results) -> StudyFigure | None:
                     color=PALETTE[place % len(PALETTE)],
                     label=system.title if group == 0 else None,
                 )
+        if diamonds:
+            axes.errorbar(
+                [x for x, _ in diamonds],
+                [one.value for _, one in diamonds],
+                yerr=list(zip(*(_bars(one) for _, one in diamonds), strict=True)),
+                fmt="D",
+                markersize=4,
+                capsize=2,
+                color="black",
+                label="by probability, both positions",
+            )
         axes.axhline(0.5, color=QUIET, linestyle=":", linewidth=1)
         axes.set_xticks(range(len(found)), list(found))
         axes.set_ylim(0, 1)

@@ -1,7 +1,8 @@
 """What a study of persuasion came to: accuracy by protocol, bounds, win rates, quotes.
 
 METHOD-persuasion 2. A verdict that is none is nobody's win; it is left out, and counted. Intervals
-resample stories, as the verdicts about one story are not independent.
+resample stories, as the verdicts about one story are not independent. What takes rows with
+`correct` takes verdicts, by their letters, and `readings`, by probability over both positions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rldf_ray.protocols.persuasion.elo import Node, Win
+from rldf_ray.protocols.persuasion.readings import one_letter, readings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 from rldf_ray.stats import RESAMPLES, Estimate, clustered_estimate, interval
 
@@ -66,38 +68,46 @@ class Accuracy:
     """How often a judge is right.
 
     Attributes:
-        accuracy: over questions, positions and, in a consultancy, both sides.
+        accuracy: by the letter, over questions, positions and, in a consultancy, both sides.
+        accuracy_by_probability: by the mean probability over both positions, once for both.
+        even: pairs of positions whose mean probability favours neither answer.
         no_verdict: verdicts that are none. failed: debates without an argument.
         a_bias: mean probability of the letter A less a half.
         agrees: share of questions with the same answer in both positions.
+        one_letter: the letter named most often in both positions, and for what share of questions.
     """
 
     accuracy: Estimate | None
+    accuracy_by_probability: Estimate | None
+    even: int
     no_verdict: int
     failed: int
     a_bias: Estimate | None
     agrees: Estimate | None
+    one_letter: tuple[str, float] | None
 
 
 def accuracy(rows: Sequence[Row], groups: Mapping[str, str], seed: int) -> Accuracy:
     """A judge's accuracy in one system."""
-    valid = [row for row in rows if row["correct"] is not None]
     letters = [row for row in rows if row["p_a"] is not None]
-    pairs: dict[tuple[str, str], list[bool]] = {}
-    for row in valid:
-        pairs.setdefault((row["item_id"], row["side"] or ""), []).append(row["correct"])
-    both = {key: values for key, values in pairs.items() if len(values) == 2}
+    read = readings(rows)
+    both = [row for row in read if row["same"] is not None]
     return Accuracy(
-        accuracy=_mean([float(row["correct"]) for row in valid], valid, groups, seed),
+        accuracy=mean_correct(rows, groups, seed),
+        accuracy_by_probability=mean_correct(read, groups, seed),
+        even=sum(row["p_correct"] is not None and row["correct"] is None for row in read),
         no_verdict=sum(row["letter"] is None and row["failure"] is None for row in rows),
         failed=sum(row["failure"] is not None for row in rows),
         a_bias=_mean([row["p_a"] - 0.5 for row in letters], letters, groups, seed),
-        agrees=clustered_estimate(
-            [float(one == other) for one, other in both.values()],
-            [groups[item] for item, _ in both],
-            seed,
-        ),
+        agrees=_mean([float(row["same"]) for row in both], both, groups, seed),
+        one_letter=one_letter(read),
     )
+
+
+def mean_correct(rows: Sequence[Row], groups: Mapping[str, str], seed: int) -> Estimate | None:
+    """Share of right ones among verdicts, or among readings; what is neither is left out."""
+    valid = [row for row in rows if row["correct"] is not None]
+    return _mean([float(row["correct"]) for row in valid], valid, groups, seed)
 
 
 def _mean(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rldf_ray.protocols.persuasion.elo import Node, ratings
 from rldf_ray.protocols.persuasion.measures import Row, System, by_system, wins
+from rldf_ray.protocols.persuasion.readings import readings
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 from rldf_ray.stats import Estimate
@@ -35,10 +36,15 @@ class Results:
         """Verdicts by what they are of; those of matches between two debaters are not there."""
         return by_system(self.outcomes)
 
-    def bound(self, judge: str, protocol: str) -> Sequence[Row]:
-        """The verdicts of the naive or the expert judge."""
+    @cached_property
+    def read(self) -> Mapping[str, Mapping[System, Sequence[Row]]]:
+        """By letter: verdicts; by probability: both positions together. Of each system."""
+        return {"letter": self.systems, "probability": by_system(readings(self.outcomes))}
+
+    def bound(self, judge: str, protocol: str, how: str) -> Sequence[Row]:
+        """What the naive or the expert judge says, by letter or by probability."""
         system = System(protocol=protocol, interactive=False, judge=judge, debater=None)
-        return self.systems.get(system, ())
+        return self.read[how].get(system, ())
 
     @cached_property
     def groups(self) -> Mapping[str, str]:

@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
+from rldf_ray.plan.study import StudyPlan
 from rldf_ray.protocols.persuasion.estimate import estimate as estimate
 from rldf_ray.protocols.persuasion.holding import Debating, Dialogue
 from rldf_ray.protocols.persuasion.items import item_table as item_table
 from rldf_ray.protocols.persuasion.items import read_items
 from rldf_ray.protocols.persuasion.judging import Judging, Verdict
 from rldf_ray.protocols.persuasion.matches import matches
+from rldf_ray.protocols.persuasion.readings import readings_table
 from rldf_ray.protocols.persuasion.records import (
     ARGUMENTS,
     CANDIDATES,
@@ -33,6 +37,7 @@ from rldf_ray.protocols.persuasion.transcript import (
 )
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import Held, StudyCast
+from rldf_ray.storage.run_folder import RunFolder
 
 TITLE = "Whether persuasion leads a judge who cannot read the story to the truth"
 SETTINGS = PersuasionSettings
@@ -51,6 +56,17 @@ def models(settings: PersuasionSettings) -> Sequence[str]:
 
 def items(settings: PersuasionSettings, seed: int) -> list[PersuasionItem]:
     return read_items(settings, seed)
+
+
+def write_for_people(
+    folder: RunFolder,
+    items: Sequence[PersuasionItem],
+    tables: Mapping[str, pa.Table],
+    settings: PersuasionSettings,
+    plan: StudyPlan,
+) -> None:
+    """What each judge says over both positions together."""
+    folder.write_table("data/readings.parquet", readings_table(tables["outcomes"].to_pylist()))
 
 
 async def hold(item: PersuasionItem, cast: StudyCast) -> Held:

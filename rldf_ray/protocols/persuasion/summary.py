@@ -17,6 +17,7 @@ from rldf_ray.protocols.persuasion.figures import (
     persuasiveness_figure,
 )
 from rldf_ray.protocols.persuasion.measures import Row, accuracy, win_rate
+from rldf_ray.protocols.persuasion.readings import one_letter, readings
 from rldf_ray.protocols.persuasion.results import Results
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
@@ -81,16 +82,7 @@ def _notes(results: Results) -> list[str]:
     stories = len(set(results.groups.values()))
     notes.append(f"{len(results.items)} questions about {stories} stories.")
     for judge in results.settings.judges:
-        naive, expert = (
-            accuracy(results.bound(judge, p), results.groups, results.seed).accuracy
-            for p in ("naive", "expert")
-        )
-        apart = _apart(results, results.bound(judge, "naive"), results.bound(judge, "expert"))
-        text = f"{judge}: accuracy {shown(naive)} without the story, {shown(expert)} with it"
-        if apart is not None and _sign(apart, results) <= 0:
-            text += "; that the story helps it is not shown, so nothing is there to recover"
-        notes.append(f"{text}.")
-        notes += _against_naive(results, judge)
+        notes += _of_judge(results, judge)
     if results.settings.selects and results.settings.preference is None:
         notes.append(
             f"Candidates are chosen by {results.settings.rater}, who judges as well: what is "
@@ -102,20 +94,68 @@ def _notes(results: Results) -> list[str]:
     return notes
 
 
+def _of_judge(results: Results, judge: str) -> list[str]:
+    """A judge's bounds, what its letters follow, and what persuasion does to it."""
+    naive, expert = (
+        accuracy(results.bound(judge, protocol, "letter"), results.groups, results.seed)
+        for protocol in t.BOUNDS
+    )
+    text = (
+        f"{judge}: accuracy by letter {shown(naive.accuracy)} without the story, "
+        f"{shown(expert.accuracy)} with it"
+    )
+    likelier = (naive.accuracy_by_probability, expert.accuracy_by_probability)
+    if any(likelier):
+        text += f"; by probability {' and '.join(map(shown, likelier))}"
+    without, with_story = (results.bound(judge, protocol, "letter") for protocol in t.BOUNDS)
+    apart = _apart(without, with_story, results)
+    if apart is not None and _sign(apart, results) <= 0:
+        text += "; by its letter that the story helps it is not shown"
+    return [f"{text}.", *_positions(results, judge), *_against_naive(results, judge)]
+
+
+def _positions(results: Results, judge: str) -> list[str]:
+    """How often a judge says the same in both positions, and where its letter is a position."""
+    mine = [row for row in readings(results.outcomes) if row["judge"] == judge]
+    same = [float(row["same"]) for row in mine if row["same"] is not None]
+    if not same:
+        return []
+    notes = [
+        f"{judge}: judged alike in both positions {sum(same) / len(same):.0%} of {len(same)} times."
+    ]
+    stuck: dict[str, list[str]] = {}
+    for system, rows in results.read["probability"].items():
+        most = one_letter(rows) if system.judge == judge else None
+        if most is not None and most[1] > 0.5:
+            stuck.setdefault(most[0], []).append(f"{system.title} {most[1]:.0%}")
+    known = any(row["p_correct"] is not None for row in mine)
+    instead = "read its accuracy by probability" if known else "its accuracy says nothing"
+    for letter, where in stuck.items():
+        notes.append(
+            f"{judge} names {letter} in both positions most of the time ({'; '.join(where)}), "
+            f"whichever answer stands there: its letter is a position and no answer, so {instead}."
+        )
+    return notes
+
+
 def _against_naive(results: Results, judge: str) -> list[str]:
     lines = []
-    naive = results.bound(judge, "naive")
-    for system, rows in results.systems.items():
-        if system.judge != judge or system.protocol in ("naive", "expert") or not naive:
+    for system in results.systems:
+        if system.judge != judge or system.protocol in t.BOUNDS:
             continue
-        found = _apart(results, naive, rows)
-        if found is not None:
-            tail = "." if _sign(found, results) else ": no difference is shown."
-            lines.append(f"{judge}, {system.title} less naive: {signed(found)}{tail}")
+        parts = []
+        for how, systems in results.read.items():
+            naive = results.bound(judge, "naive", how)
+            found = _apart(naive, systems.get(system, ()), results)
+            if found is not None:
+                tail = "" if _sign(found, results) else ", no difference shown"
+                parts.append(f"{signed(found)} by {how}{tail}")
+        if parts:
+            lines.append(f"{judge}, {system.title} less naive: {'; '.join(parts)}.")
     return lines
 
 
-def _apart(results: Results, before: Sequence[Row], after: Sequence[Row]) -> Estimate | None:
+def _apart(before: Sequence[Row], after: Sequence[Row], results: Results) -> Estimate | None:
     """Mean accuracy of the questions that both have, the second less the first, by question."""
     one, other = _by_question(before), _by_question(after)
     shared = [item for item in one if item in other]

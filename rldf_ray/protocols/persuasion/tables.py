@@ -8,15 +8,23 @@ from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.persuasion.elo import MEAN
 from rldf_ray.protocols.persuasion.measures import (
     Row,
+    System,
     accuracy,
     by_agreement,
     gap_recovered,
+    mean_correct,
     win_rate,
 )
 from rldf_ray.protocols.persuasion.results import Results
 from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import Estimate, clustered_estimate
 
+BOUNDS = ("naive", "expert")
+READ = (
+    "By letter: the verdict as it is written, each position for itself. By probability: whether "
+    "the mean probability of the correct answer over both positions is above 1/2, once for both, "
+    "where the backend tells probabilities; a liking for a letter cancels out."
+)
 GAP = (
     "Gap recovered: (accuracy - naive) / (expert - naive) of the same judge, not clipped; "
     "undefined where the expert is not clearly above the naive judge. Samples are drawn {k} for "
@@ -43,17 +51,14 @@ def accuracy_table(results: Results) -> StudyTable:
     rows = []
     for system, verdicts in results.systems.items():
         found = accuracy(verdicts, results.groups, results.seed)
-        gap = None
-        if system.protocol not in ("naive", "expert"):
-            naive, expert = (results.bound(system.judge, p) for p in ("naive", "expert"))
-            gap = gap_recovered(verdicts, naive, expert, results.groups, results.seed)
         rows.append(
             [
                 system.judge,
                 system.title,
                 str(len(verdicts)),
                 shown(found.accuracy),
-                "" if system.protocol in ("naive", "expert") else shown(gap),
+                shown(found.accuracy_by_probability),
+                *_gaps(results, system),
                 signed(found.a_bias),
                 shown(found.agrees),
                 str(found.no_verdict),
@@ -67,38 +72,46 @@ def accuracy_table(results: Results) -> StudyTable:
             "judge",
             "protocol",
             "verdicts",
-            "accuracy",
-            "gap recovered",
+            "accuracy by letter",
+            "by probability",
+            "gap recovered by letter",
+            "by probability",
             "p(A) - 1/2",
             "same in both positions",
             "no verdict",
             "failed",
         ],
         rows=rows,
-        notes=[GAP.format(k=results.settings.oversampling)],
+        notes=[READ, GAP.format(k=results.settings.oversampling)],
     )
+
+
+def _gaps(results: Results, system: System) -> list[str]:
+    """The gap recovered by either way of reading; nothing of the bounds themselves."""
+    if system.protocol in BOUNDS:
+        return ["", ""]
+    gaps = []
+    for how, systems in results.read.items():
+        naive, expert = (results.bound(system.judge, protocol, how) for protocol in BOUNDS)
+        rows = systems.get(system, ())
+        gaps.append(shown(gap_recovered(rows, naive, expert, results.groups, results.seed)))
+    return gaps
 
 
 def stereotype_table(results: Results) -> StudyTable | None:
     """Accuracy where the truth is what a stereotype says, and where it is not."""
     rows = []
-    for system, verdicts in results.systems.items():
-        split = by_agreement(verdicts, results.items)
-        if not any(split.values()):
-            continue
-        agree, deny = (
-            accuracy(split[agrees], results.groups, results.seed).accuracy
-            for agrees in (True, False)
-        )
-        rows.append(
-            [
-                system.judge,
-                system.title,
-                shown(agree),
-                shown(deny),
-                signed(_leaning(results, split)),
-            ]
-        )
+    for system in results.systems:
+        for how, systems in results.read.items():
+            split = by_agreement(systems.get(system, ()), results.items)
+            agree, deny = (
+                mean_correct(split[agrees], results.groups, results.seed)
+                for agrees in (True, False)
+            )
+            if agree is None and deny is None:
+                continue
+            leaning = signed(_leaning(results, split))
+            rows.append([system.judge, system.title, how, shown(agree), shown(deny), leaning])
     if not rows:
         return None
     return StudyTable(
@@ -107,12 +120,13 @@ def stereotype_table(results: Results) -> StudyTable | None:
         columns=[
             "judge",
             "protocol",
+            "read by",
             "truth as the stereotype",
             "truth against it",
             "leaning to the stereotype",
         ],
         rows=rows,
-        notes=[LEANING],
+        notes=[LEANING, READ],
     )
 
 

@@ -28,6 +28,8 @@ from tests.protocols.persuasion.script import (
 
 
 def row(item, correct, **changed):
+    right = "A" if changed.get("position", "plain") == "plain" else "B"
+    wrong = "B" if right == "A" else "A"
     given = {
         "item_id": item,
         "protocol": "debate",
@@ -38,7 +40,7 @@ def row(item, correct, **changed):
         "position": "plain",
         "interactive": False,
         "correct": correct,
-        "letter": None if correct is None else "A",
+        "letter": None if correct is None else right if correct else wrong,
         "p_a": 0.6,
         **changed,
     }
@@ -156,7 +158,7 @@ async def test_the_report_says_the_bounds_first_and_warns_of_its_own_rater():
     found = [await held(Script(honest, trusts_quotes), item, **changes) for item in items]
     report = summary(items, tables_of(*found), settings(**changes), 1)
     assert report.notes[0] == "4 questions about 4 stories."
-    assert report.notes[1].startswith("m: accuracy 0.500")
+    assert report.notes[1].startswith("m: accuracy by letter 0.500")
     assert any("who judges as well" in note for note in report.notes)
     names = {table.name for table in report.tables}
     assert names == {"accuracy", "stereotype", "elo", "wins", "quotes"}
