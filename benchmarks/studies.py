@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ from rldf_ray.protocols.study import StudyCast
 from rldf_ray.studies.plans import LoadedStudy, load_study
 
 
-def held(name: str, loaded: LoadedStudy, items: list[Any]) -> tuple[dict[str, float], list[Any]]:
+def held(
+    name: str, loaded: LoadedStudy, items: Sequence[Any]
+) -> tuple[dict[str, float], list[Any]]:
     """Figures of the whole study, and what reached the engine."""
     study, plan = study_named(name), loaded.plan
     with recorded_engine(settings_of("embedded", plan.engines)) as (pool, engine):

@@ -1,11 +1,15 @@
-"""Items of a study as a set: every id once; of seeded samples, a larger holds a smaller."""
+"""Items of a study as a set: every id once; of seeded samples, a larger holds a smaller.
+
+What the data have and a study does not take is counted, by reason.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, overload
 
 from rldf_ray.sets.bbq.data import categories_in, load_bbq
 from rldf_ray.sets.bbq.items import BBQError, BBQSet
@@ -18,6 +22,36 @@ class _Item(Protocol):
 
 
 T = TypeVar("T", bound=_Item)
+Chosen = TypeVar("Chosen")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSet(Sequence[Chosen], Generic[Chosen]):
+    """The items of a study, and how many of its data are none of them.
+
+    Attributes:
+        left_out: number by reason, a clause that ends "left out as ...".
+    """
+
+    items: Sequence[Chosen]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @overload
+    def __getitem__(self, place: int) -> Chosen: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Chosen]: ...
+
+    def __getitem__(self, place: int | slice) -> Chosen | Sequence[Chosen]:
+        return self.items[place]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def left_out_of(items: Sequence[object]) -> Mapping[str, int]:
+    """What was left out where items were chosen; nothing of a plain sequence."""
+    return items.left_out if isinstance(items, ItemSet) else {}
 
 
 def id_given_twice(items: Sequence[_Item]) -> str | None:

@@ -220,8 +220,8 @@ class Study(Interface):
         """The models that take part, by their names in the plan."""
         ...
 
-    def items(self, settings: Any, seed: int) -> list[Any]:
-        """What is studied, `Item`s in the order of their rows.
+    def items(self, settings: Any, seed: int) -> Sequence[Any]:
+        """What is studied, `Item`s in the order of their rows; an `ItemSet` counts the others.
 
         Raises:
             UserError: the data cannot be read; says which file and line.

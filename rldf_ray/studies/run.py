@@ -28,6 +28,7 @@ from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.plan.study import STUDY_RUNTIME_FIELDS, StudyPlan
 from rldf_ray.preflight.study import check_study, fits_together
 from rldf_ray.protocols.hold import hold_each
+from rldf_ray.protocols.item_sets import left_out_of
 from rldf_ray.protocols.known import study_named
 from rldf_ray.protocols.study import TURN_SCHEMA, Held, Study, StudyCast, Summary
 from rldf_ray.search.backend import SearchBackend
@@ -134,7 +135,9 @@ def _hold(
 ) -> None:
     """All items -> data/turns.parquet and the study's own tables."""
     plan = loaded.plan
-    progress.say(f"study {plan.name}, {len(items)} items, logs in {folder.root / 'logs'}")
+    left = sum(left_out_of(items).values())
+    number = f"{len(items)} items{f' ({left} of the data left out)' if left else ''}"
+    progress.say(f"study {plan.name}, {number}, logs in {folder.root / 'logs'}")
     began = time.monotonic()
     with ExitStack() as open_, watch_memory() as peak:
         machines = ray_cluster if speaks_here(plan) else this_machine

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from rldf_ray.errors import UserError
-from rldf_ray.protocols.item_sets import bbq_of_plan, id_given_twice, ranked
+from rldf_ray.protocols.item_sets import ItemSet, bbq_of_plan, id_given_twice, ranked
 from rldf_ray.protocols.persuasion.quality import read_quality
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
@@ -20,9 +19,9 @@ from rldf_ray.storage.digest import digest
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 
-log = logging.getLogger(__name__)
-
 CHARACTERS_A_TOKEN = 4
+NOT_DRAWN = "the sample has enough (settings.items, settings.per_story)"
+NOBODY = "neither person is the right answer"
 
 ITEM_SCHEMA = pa.schema(
     [
@@ -71,38 +70,34 @@ class _Story(BaseModel):
     text: str = Field(min_length=1)
 
 
-def read_items(settings: PersuasionSettings, seed: int) -> list[PersuasionItem]:
-    """The questions whose story is short enough, a seeded sample of them.
+def read_items(settings: PersuasionSettings, seed: int) -> ItemSet[PersuasionItem]:
+    """The questions whose story is short enough, a seeded sample of them; the others counted.
 
     Raises:
-        UserError: the data cannot be read; says which file, and where.
+        UserError: the data cannot be read, or nothing of them is left; says which file, and where.
     """
     path = home_path(settings.data)
     if not settings.data or not path.exists():
         raise ItemsError(f"settings.data={settings.data!r}: no such file or folder")
     if settings.kind == "bbq_hidden":
-        items = _hidden(path, settings, seed)
+        usable = _hidden(path, settings)
     elif settings.kind == "quality":
-        items = read_quality(path, settings.hard)
+        usable = read_quality(path, settings.hard)
     else:
-        items = _pairs(path, settings)
+        usable = ItemSet(_pairs(path, settings))
     most = settings.story_tokens * CHARACTERS_A_TOKEN
-    short = [item for item in items if len(item.story) <= most]
+    short = [item for item in usable if len(item.story) <= most]
+    too_long = f"their story is longer than {settings.story_tokens} tokens (settings.story_tokens)"
+    left_out = {**usable.left_out, too_long: len(usable) - len(short)}
     if not short:
-        raise ItemsError(
-            f"{path}: of {len(items)} questions none has a story of at most "
-            f"{settings.story_tokens} tokens (settings.story_tokens)"
-        )
-    if len(short) < len(items):
-        log.warning(
-            "%s: %d of %d questions are left out, as their story is longer than %d tokens "
-            "(settings.story_tokens)",
-            path,
-            len(items) - len(short),
-            len(items),
-            settings.story_tokens,
-        )
-    return _sample(short, settings, seed)
+        raise ItemsError(f"{path}: no question is left: {_counted(left_out) or 'it holds none'}")
+    chosen = _sample(short, settings, seed)
+    left_out[NOT_DRAWN] = len(short) - len(chosen)
+    return ItemSet(chosen, {reason: number for reason, number in left_out.items() if number})
+
+
+def _counted(left_out: Mapping[str, int]) -> str:
+    return "; ".join(f"{number} as {reason}" for reason, number in left_out.items() if number)
 
 
 def _pairs(path: Path, settings: PersuasionSettings) -> list[PersuasionItem]:
@@ -146,11 +141,12 @@ def _stories(where: str) -> dict[str, str]:
     return {row.story_id: row.text for row in rows.values()}
 
 
-def _hidden(path: Path, settings: PersuasionSettings, seed: int) -> list[PersuasionItem]:
+def _hidden(path: Path, settings: PersuasionSettings) -> ItemSet[PersuasionItem]:
     """BBQ's disambiguated items, whose context the judge cannot see."""
     found = bbq_of_plan(path, settings.categories)
-    items = [hidden(item) for item in found.items if item.condition == "disambig"]
-    return [item for item in items if item is not None]
+    clear = [item for item in found.items if item.condition == "disambig"]
+    questions = [question for item in clear if (question := hidden(item)) is not None]
+    return ItemSet(questions, {NOBODY: len(clear) - len(questions)})
 
 
 def hidden(item: BBQItem) -> PersuasionItem | None:

@@ -1,8 +1,9 @@
 """QuALITY as published: an article a line with its questions, made into two-answer questions.
 
 Source: Pang et al. 2022, v1.0.1, htmlstripped; the filter is that of Khan et al. 2024
-(METHOD-persuasion 3). The distractor is the option most often voted the best one; a question
-without a vote, or with "all of the above", is left out.
+(METHOD-persuasion 3), its exclusions by name those of their code, ucl-dark/llm_debate. The
+distractor is the option most often voted the best one; a question without a vote, or with "all of
+the above", is left out.
 """
 
 from __future__ import annotations
@@ -14,12 +15,27 @@ from statistics import mean
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rldf_ray.protocols.item_sets import ItemSet
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
+from rldf_ray.storage.digest import digest
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 
 SOURCE = "Gutenberg"
 ANSWERABLE, UNTIMED, SPEED, CONTEXT = 1.0, 1.0, 0.5, 1.5
 """Mean answerability and untimed accuracy; speed accuracy at most; mean context at least."""
+EXCLUDED_STORIES = frozenset(("Boys Do Bleed", "MONICA!", "The Girl in His Mind"))
+EXCLUDED_QUESTIONS = {
+    "The Blue Tower": "746980dad90b9eb6",
+    "Conditionally Human": "7642279c56282778",
+    "Conspiracy on Callisto": "94e54d266d51442f",
+    "Name Your Symptom": "ee9e17ba9ff04c25",
+    "Mars Confidential": "0d531a33423e83f6",
+    "Letter of the Law": "460b744ecc0f255d",
+    "Judas Ram": "ccfd0420452fb2cf",
+    "A Fall of Glass": "24cbc0a576322200",
+    "The Desert and the Stars": "e8142d9b4c7763b9",
+}
+"""The digest of a question's words by the title of its story, one of each."""
 _ALL_OR_NONE = re.compile(
     r"\W*(all|none|both|neither) of (the above|these|them|those)"
     r"( (answers|options|choices))?( (are|is) (correct|true|right))?\W*",
@@ -62,8 +78,8 @@ class _Line(BaseModel):
     questions: list[_Question]
 
 
-def read_quality(path: Path, hard: bool) -> list[PersuasionItem]:
-    """The questions of a file as published.
+def read_quality(path: Path, hard: bool) -> ItemSet[PersuasionItem]:
+    """The questions of a file as published; those that are left out are counted by reason.
 
     Args:
         hard: only those that the paper's filter keeps.
@@ -73,12 +89,16 @@ def read_quality(path: Path, hard: bool) -> list[PersuasionItem]:
     """
     lines, problems = parsed_lines(path, _Line)
     refuse(path, problems)
-    items = []
+    items: list[PersuasionItem] = []
+    left_out: Counter[str] = Counter()
     for line in lines.values():
         for number, question in enumerate(line.questions, start=1):
             place = distractor(question)
-            if place is None or (hard and not _kept(line, question)):
+            why = unusable(question, place) or (filtered(line, question) if hard else None)
+            if why is not None:
+                left_out[why] += 1
                 continue
+            assert place is not None
             items.append(
                 PersuasionItem(
                     item_id=question.question_unique_id or f"{line.set_unique_id}-{number}",
@@ -91,13 +111,13 @@ def read_quality(path: Path, hard: bool) -> list[PersuasionItem]:
                     category="hard" if question.difficult else "",
                 )
             )
-    return items
+    return ItemSet(items, left_out)
 
 
 def distractor(question: _Question) -> int | None:
     """The wrong option most often voted the best distractor, 1 to 4, the lowest of equals.
 
-    None without a vote, and where the correct or that option is "all of the above" or the like.
+    None without a vote.
     """
     votes = Counter(
         one.untimed_best_distractor
@@ -108,28 +128,58 @@ def distractor(question: _Question) -> int | None:
     if not votes:
         return None
     most = max(votes.values())
-    place = min(option for option, number in votes.items() if number == most and option)
+    return min(option for option, number in votes.items() if number == most and option)
+
+
+def unusable(question: _Question, place: int | None) -> str | None:
+    """Why two answers cannot be made of a question; None where they can.
+
+    Args:
+        place: of the distractor.
+    """
+    if place is None:
+        return "nobody voted for a distractor"
     texts = (question.options[question.gold_label - 1], question.options[place - 1])
-    if texts[0] == texts[1] or any(_ALL_OR_NONE.fullmatch(text) for text in texts):
-        return None
-    return place
+    if texts[0] == texts[1]:
+        return "the distractor is the correct answer"
+    if any(_ALL_OR_NONE.fullmatch(text) for text in texts):
+        return "an answer is all or none of the others"
+    return None
 
 
-def _kept(line: _Line, question: _Question) -> bool:
-    """The paper's filter: hard for timed readers, clear to those with time."""
+def filtered(line: _Line, question: _Question) -> str | None:
+    """Why the paper's filter leaves a question out; None where it keeps it.
+
+    It keeps what is hard for timed readers and clear to those with time.
+    """
+    if line.source != SOURCE:
+        return f"the story is not of Project {SOURCE}"
+    if excluded(line.title, question.question):
+        return "the paper excludes them by name"
     checks, timed = question.validation, question.speed_validation
     if not checks or not timed:
-        return False
+        return "readers have not checked them"
     gold = question.gold_label
-    return (
-        line.source == SOURCE
-        and question.difficult == 1
-        and question.writer_label == gold
-        and mean(one.untimed_eval1_answerability for one in checks) == ANSWERABLE
-        and mean(one.untimed_answer == gold for one in checks) == UNTIMED
-        and mean(one.speed_answer == gold for one in timed) <= SPEED
-        and mean(one.untimed_eval2_context for one in checks) >= CONTEXT
-    )
+    if question.difficult != 1:
+        return "they are not hard for timed readers"
+    if question.writer_label != gold:
+        return "their writer has another answer"
+    if mean(one.untimed_eval1_answerability for one in checks) != ANSWERABLE:
+        return "readers find them open or unclear"
+    if mean(one.untimed_answer == gold for one in checks) != UNTIMED:
+        return "readers with time are not all right"
+    if mean(one.speed_answer == gold for one in timed) > SPEED:
+        return f"more than {SPEED:.0%} of timed readers are right"
+    if mean(one.untimed_eval2_context for one in checks) < CONTEXT:
+        return "a sentence or two of the story answer them"
+    return None
+
+
+def excluded(title: str, question: str) -> bool:
+    """Whether the paper's code leaves out the story, or the question, by name."""
+    name = title.strip()
+    words = re.findall(r"\w+", question.lower())
+    return name in EXCLUDED_STORIES or EXCLUDED_QUESTIONS.get(name) == digest(words)
 
 
 def _clean(text: str) -> str:

@@ -18,12 +18,17 @@ from rldf_ray.stats import Estimate
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """What a study came to."""
+    """What a study came to.
+
+    Attributes:
+        left_out: questions of its data that it does not take, by reason.
+    """
 
     items: Mapping[str, PersuasionItem]
     tables: Mapping[str, pa.Table]
     settings: PersuasionSettings
     seed: int
+    left_out: Mapping[str, int]
 
     @cached_property
     def outcomes(self) -> Sequence[Row]:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.plan.study import StudyPlan
+from rldf_ray.protocols.item_sets import ItemSet
 from rldf_ray.protocols.persuasion.estimate import estimate as estimate
 from rldf_ray.protocols.persuasion.holding import Debating, Dialogue
 from rldf_ray.protocols.persuasion.items import item_table as item_table
@@ -54,7 +55,7 @@ def models(settings: PersuasionSettings) -> Sequence[str]:
     return settings.models()
 
 
-def items(settings: PersuasionSettings, seed: int) -> list[PersuasionItem]:
+def items(settings: PersuasionSettings, seed: int) -> ItemSet[PersuasionItem]:
     return read_items(settings, seed)
 
 

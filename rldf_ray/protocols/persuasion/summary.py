@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.figures.estimates import shown, signed
+from rldf_ray.protocols.item_sets import left_out_of
 from rldf_ray.protocols.persuasion import tables as t
 from rldf_ray.protocols.persuasion.elo import Node, least_squares
 from rldf_ray.protocols.persuasion.figures import (
@@ -33,7 +34,11 @@ def summary(
 ) -> Summary:
     """Accuracy, stereotypes, Elo, win rates, quotes; for what the study has of them."""
     results = Results(
-        items={item.item_id: item for item in items}, tables=tables, settings=settings, seed=seed
+        items={item.item_id: item for item in items},
+        tables=tables,
+        settings=settings,
+        seed=seed,
+        left_out=left_out_of(items),
     )
     made = [
         t.accuracy_table(results),
@@ -41,6 +46,7 @@ def summary(
         t.elo_table(results),
         t.win_table(results),
         t.quotes_table(results),
+        t.left_out_table(results),
     ]
     drawn = [accuracy_figure(results), persuasiveness_figure(results), course_figure(results)]
     return Summary(
@@ -53,6 +59,7 @@ def summary(
 
 def _facts(results: Results) -> dict[str, Any]:
     return {
+        "left_out": dict(results.left_out),
         "accuracy": [
             {**asdict(system), **asdict(accuracy(rows, results.groups, results.seed))}
             for system, rows in results.systems.items()
@@ -81,6 +88,9 @@ def _notes(results: Results) -> list[str]:
     notes = []
     stories = len(set(results.groups.values()))
     notes.append(f"{len(results.items)} questions about {stories} stories.")
+    if results.left_out:
+        counted = "; ".join(f"{number} as {reason}" for reason, number in results.left_out.items())
+        notes.append(f"Left out: {counted}.")
     for judge in results.settings.judges:
         notes += _of_judge(results, judge)
     if results.settings.selects and results.settings.preference is None:

@@ -264,3 +264,16 @@ def _kind(row: Row) -> str:
 
 def _each(rows: Sequence[Row], name: str) -> str:
     return f"{sum(row[name] for row in rows) / len(rows):.1f}"
+
+
+def left_out_table(results: Results) -> StudyTable | None:
+    """Questions of the data that the study does not take, by reason."""
+    if not results.left_out:
+        return None
+    return StudyTable(
+        name="left-out",
+        title="Questions left out",
+        columns=["questions", "left out as"],
+        rows=[[str(number), reason] for reason, number in results.left_out.items()],
+        notes=["A question is counted once, under the first reason that applies to it."],
+    )

@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from rldf_ray.errors import UserError
-from rldf_ray.protocols.persuasion.items import hidden, read_items
-from rldf_ray.protocols.persuasion.quality import _Question, distractor, read_quality
+from rldf_ray.protocols.persuasion.items import NOT_DRAWN, hidden, read_items
+from rldf_ray.protocols.persuasion.quality import (
+    EXCLUDED_QUESTIONS,
+    EXCLUDED_STORIES,
+    _Question,
+    distractor,
+    excluded,
+    read_quality,
+)
 from rldf_ray.sets.bbq.items import BBQItem
 from tests.protocols.persuasion.script import settings
 
@@ -55,8 +62,12 @@ def test_stories_that_are_too_long_are_left_out_or_all_refused(tmp_path):
     path = lines(
         tmp_path / "q.jsonl", {**PAIR, "story": "s" * 900}, {**PAIR, "story": "short", "id": "b"}
     )
-    assert [item.item_id for item in read(path, story_tokens=100)] == ["b"]
-    with pytest.raises(UserError, match="of 2 questions none has a story of at most 32"):
+    found = read(path, story_tokens=100)
+    assert [item.item_id for item in found] == ["b"]
+    assert found.left_out == {
+        "their story is longer than 100 tokens (settings.story_tokens)": 1,
+    }
+    with pytest.raises(UserError, match="2 as their story is longer than 32 tokens"):
         read(
             lines(path, {**PAIR, "story": "s" * 900}, {**PAIR, "story": "s" * 901, "id": "b"}),
             story_tokens=32,
@@ -71,8 +82,10 @@ def test_stories_that_are_too_long_are_left_out_or_all_refused(tmp_path):
 def test_a_sample_has_few_questions_of_a_story_and_a_larger_one_holds_it(tmp_path):
     rows = [{**PAIR, "story": f"s{n // 5}", "id": f"{n}"} for n in range(20)]
     path = lines(tmp_path / "q.jsonl", *rows)
-    few = [item.item_id for item in read(path, per_story=2)]
+    few = read(path, per_story=2)
     assert len(few) == 8
+    assert few.left_out == {NOT_DRAWN: 12}
+    assert read(path, per_story=None).left_out == {}
     some = {item.item_id for item in read(path, items=5, per_story=None)}
     more = {item.item_id for item in read(path, items=9, per_story=None)}
     assert len(some) == 5 and some < more
@@ -141,6 +154,10 @@ def question(gold=1, votes=(2, 2, 3), **changed):
     }
 
 
+def checked(**changed):
+    return {"validation": [{**one, **changed} for one in question()["validation"]]}
+
+
 def quality_file(path, *questions, source="Gutenberg"):
     return lines(
         path,
@@ -168,21 +185,43 @@ def test_the_distractor_is_the_wrong_option_most_often_voted(votes, place):
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("changed", "why"),
     [
-        {"difficult": 0},
-        {"writer_label": 2},
-        {"speed_validation": [{"speed_answer": 1}, {"speed_answer": 1}]},
-        {"options": ["a", "All of the above", "c", "d"]},
-        {"options": ["a", "a", "c", "d"]},
-        {"validation": []},
+        ({"difficult": 0}, "they are not hard"),
+        ({"writer_label": 2}, "their writer has another answer"),
+        ({"speed_validation": [{"speed_answer": 1}, {"speed_answer": 1}]}, "more than 50%"),
+        ({"speed_validation": []}, "readers have not checked them"),
+        ({"options": ["a", "All of the above", "c", "d"]}, "an answer is all or none"),
+        ({"options": ["a", "a", "c", "d"]}, "the distractor is the correct answer"),
+        ({"validation": []}, "nobody voted for a distractor"),
+        (checked(untimed_eval1_answerability=2), "readers find them open"),
+        (checked(untimed_answer=3), "readers with time are not all right"),
+        (checked(untimed_eval2_context=1), "a sentence or two"),
     ],
 )
-def test_what_the_paper_s_filter_leaves_out(tmp_path, changed):
-    assert read_quality(quality_file(tmp_path / "q", question(**changed)), True) == []
+def test_what_the_paper_s_filter_leaves_out_is_counted_by_reason(tmp_path, changed, why):
+    found = read_quality(quality_file(tmp_path / "q", question(**changed)), True)
+    assert list(found) == []
+    ((reason, number),) = found.left_out.items()
+    assert reason.startswith(why) and number == 1
+
+
+def test_the_paper_s_exclusions_by_name(tmp_path):
+    path = quality_file(tmp_path / "q", question(), question())
+    assert len(read_quality(path, True)) == 2
+    path.write_text(path.read_text().replace('"T"', '"MONICA! "'))
+    assert read_quality(path, True).left_out == {"the paper excludes them by name": 2}
+    # Without the filter nothing is excluded by name.
+    assert len(read_quality(path, False)) == 2
+    asked = "What crime has Zeckler committed to warrant imprisonment ?"
+    assert excluded("Letter of the Law", asked)
+    assert not excluded("Letter of the Law", "Who is Zeckler?")
+    assert not excluded("The Blue Tower", asked)
+    assert len(EXCLUDED_STORIES) == 3 and len(EXCLUDED_QUESTIONS) == 9
 
 
 def test_without_the_filter_easy_questions_stay(tmp_path):
     path = quality_file(tmp_path / "q", question(difficult=0), source="Slate")
-    assert read_quality(path, True) == []
+    found = read_quality(path, True)
+    assert found.left_out == {"the story is not of Project Gutenberg": 1}
     assert len(read_quality(path, False)) == 1

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from rldf_ray.protocols.item_sets import ItemSet
 from rldf_ray.protocols.persuasion.elo import Win, connected, least_squares, ratings
 from rldf_ray.protocols.persuasion.measures import (
     accuracy,
@@ -156,12 +157,15 @@ async def test_the_report_says_the_bounds_first_and_warns_of_its_own_rater():
         "oversampling": 2,
     }
     found = [await held(Script(honest, trusts_quotes), item, **changes) for item in items]
-    report = summary(items, tables_of(*found), settings(**changes), 1)
+    given = ItemSet(items, {"their story is too long": 3, "nobody voted": 1})
+    report = summary(given, tables_of(*found), settings(**changes), 1)
     assert report.notes[0] == "4 questions about 4 stories."
-    assert report.notes[1].startswith("m: accuracy by letter 0.500")
+    assert report.notes[1] == "Left out: 3 as their story is too long; 1 as nobody voted."
+    assert report.facts["left_out"] == given.left_out
+    assert report.notes[2].startswith("m: accuracy by letter 0.500")
     assert any("who judges as well" in note for note in report.notes)
     names = {table.name for table in report.tables}
-    assert names == {"accuracy", "stereotype", "elo", "wins", "quotes"}
+    assert names == {"accuracy", "stereotype", "elo", "wins", "quotes", "left-out"}
     for table in report.tables:
         assert all(len(cells) == len(table.columns) for cells in table.rows), table.name
     quotes = next(table for table in report.tables if table.name == "quotes")
