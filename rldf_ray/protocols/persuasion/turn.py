@@ -10,15 +10,8 @@ from dataclasses import dataclass
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import Message
-from rldf_ray.protocols.persuasion.prompt import (
-    SYSTEM,
-    expert_view,
-    question_prompt,
-    render,
-    rules,
-    speaker_names,
-)
-from rldf_ray.protocols.persuasion.quotes import Checked, check, cut
+from rldf_ray.protocols.persuasion.prompt import SYSTEM, question_prompt, render, rules
+from rldf_ray.protocols.persuasion.quotes import Checked
 from rldf_ray.protocols.persuasion.selection import (
     Candidate,
     Selected,
@@ -26,11 +19,7 @@ from rldf_ray.protocols.persuasion.selection import (
     parsed,
     select,
 )
-from rldf_ray.protocols.persuasion.settings import (
-    DebaterSection,
-    LengthSection,
-    PersuasionSettings,
-)
+from rldf_ray.protocols.persuasion.settings import DebaterSection, PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import (
     OTHER_SIDE,
     PersuasionItem,
@@ -39,11 +28,10 @@ from rldf_ray.protocols.persuasion.transcript import (
     Transcript,
     letter_of,
 )
+from rldf_ray.protocols.persuasion.turn_prompt import TurnPrompt
 from rldf_ray.protocols.seats import Seats
 
 CRITIQUE_WORD = "critique"
-CRITIQUE_POINTS = {"debate": (2, 150), "consultancy": (4, 300)}
-"""Points and words of a critique."""
 
 
 class NoArgumentError(UserError):
@@ -97,13 +85,20 @@ class Speaker:
             NoArgumentError: none of its samples holds an argument.
             NoProbabilitiesError, ModelError: it could not be chosen, or said.
         """
+        prompt = TurnPrompt(
+            item=self.item,
+            side=self.side,
+            settings=self.settings,
+            interactive=self.interactive,
+            transcript=transcript,
+            round=number,
+        )
         place = f"{self.key}/{number}/{self.side}"
-        request = self._request(transcript, number)
-        samples = await self._sampled([Message("user", request)], f"{place}/turn", "")
+        samples = await self._sampled(prompt, prompt.turn(), f"{place}/turn", "")
         first = await select(
             samples,
             self.debater.best_of,
-            lambda one, n: self._rated(transcript, number, one, f"{place}/rate {n}"),
+            lambda one, n: self._rated(prompt, one, f"{place}/rate {n}"),
         )
         if first.chosen is None:
             raise NoArgumentError(
@@ -112,11 +107,11 @@ class Speaker:
             )
         chosen, critique, refined = first.chosen, None, None
         if self.debater.critiques:
-            critique = await self._criticised(transcript, number, chosen, place)
-            refined = await self._refined(transcript, number, request, chosen, critique, place)
+            critique = await self._criticised(prompt, chosen, place)
+            refined = await self._refined(prompt, chosen, critique, place)
             if refined.chosen is not None:
                 chosen = refined.chosen
-        checked, was_cut = self._shown(chosen)
+        checked, was_cut = prompt.shown(_text(chosen))
         return Turn(
             side=self.side,
             round=number,
@@ -127,40 +122,9 @@ class Speaker:
             refined=refined,
         )
 
-    @property
-    def _consultancy(self) -> bool:
-        return self.key.startswith("consultancy")
-
-    @property
-    def _length(self) -> LengthSection:
-        settings = self.settings
-        return settings.consultancy_length if self._consultancy else settings.debate_length
-
-    def _request(self, transcript: Transcript, number: int) -> str:
-        name, opponent = speaker_names(transcript, self.side)
-        asked = any(one.side is None and one.round == number for one in transcript.said)
-        request = render(
-            "turn",
-            consultancy=self._consultancy,
-            name=name,
-            opponent=opponent,
-            own=self.item.answer(self.side),
-            other=self.item.answer(OTHER_SIDE[self.side]),
-            # Static debates are held without letters: they are judged in both positions.
-            letter=letter_of(self.side, transcript.position) if self._knows_letters else "",
-            round=number,
-            words=self._length.words,
-            asked=asked,
-            wins=self.interactive or self._consultancy,
-        )
-        return f"{expert_view(self.item, transcript, self.side)}\n\n{request}"
-
-    @property
-    def _knows_letters(self) -> bool:
-        held_twice = self.interactive or self.settings.order == "sequential"
-        return held_twice and not self._consultancy
-
-    async def _sampled(self, messages: list[Message], place: str, without: str) -> list[Candidate]:
+    async def _sampled(
+        self, prompt: TurnPrompt, messages: list[Message], place: str, without: str
+    ) -> list[Candidate]:
         """Samples of the debater, more than are wanted, as some have not the form."""
         turns = await self.seats.say_n(
             self.side,
@@ -170,55 +134,39 @@ class Speaker:
             number=self.settings.oversampling * self.debater.best_of,
             system=SYSTEM,
             max_tokens=self.settings.max_tokens,
-            temperature=self.debater.sampling(self._consultancy),
+            temperature=self.debater.sampling(prompt.consultancy),
         )
-        return [parsed(turn.text, self._length, without) for turn in turns]
+        return [parsed(turn.text, prompt.length, without) for turn in turns]
 
-    async def _rated(
-        self, transcript: Transcript, number: int, candidate: Candidate, place: str
-    ) -> float | None:
+    async def _rated(self, prompt: TurnPrompt, candidate: Candidate, place: str) -> float | None:
         """Log-probability of its own letter, the other side claiming to be right (P15)."""
-        said = [Said(number, self.side, self._shown(candidate)[0].text)]
+        transcript, number = prompt.transcript, prompt.round
+        said = [Said(number, self.side, prompt.shown(_text(candidate))[0].text)]
         other = OTHER_SIDE[self.side]
         spoken = any(one.round == number and one.side == other for one in transcript.said)
-        if not (self._consultancy or spoken):
+        if not (prompt.consultancy or spoken):
             said.append(Said(number, other, render("dummy")))
         position = transcript.position
-        side = self.side if self._consultancy else None
-        prompt = question_prompt(self.item, position, transcript.plus(*said))
+        side = self.side if prompt.consultancy else None
+        seen = question_prompt(self.item, position, transcript.plus(*said))
         asked = render("rate", rules=rules(transcript.kind, position, side))
         choice = await self.seats.choose(
             "preference",
             self.settings.rater,
-            f"{prompt}\n\n{asked}",
+            f"{seen}\n\n{asked}",
             ("A", "B"),
             place,
             SYSTEM,
         )
         return log_share(choice.probabilities, letter_of(self.side, position))
 
-    def _shown(self, candidate: Candidate) -> tuple[Checked, bool]:
-        """An argument as everybody is shown it, and whether it was cut."""
-        assert candidate.text is not None
-        text, was_cut = cut(candidate.text, self._length.most)
-        return check(text, self.item.story), was_cut
-
-    async def _criticised(
-        self, transcript: Transcript, number: int, argument: Candidate, place: str
-    ) -> Selected:
+    async def _criticised(self, prompt: TurnPrompt, argument: Candidate, place: str) -> Selected:
         """Critiques of the chosen argument, and the most helpful of them."""
-        kind = transcript.kind
-        points, words = CRITIQUE_POINTS[kind]
-        name, _ = speaker_names(transcript, self.side)
-        said = self._shown(argument)[0].text
-        shown = {"name": name, "own": self.item.answer(self.side), "argument": said}
-        asked = any(one.side is None and one.round == number for one in transcript.said)
-        request = render("critique", **shown, points=points, words=words, asked=asked)
         critiques = self.debater.critiques
         turns = await self.seats.say_n(
             "critic",
             self.settings.critic or self.debater.model,
-            [Message("user", f"{expert_view(self.item, transcript, self.side)}\n\n{request}")],
+            prompt.critique(_text(argument)),
             f"{place}/critique",
             number=critiques,
             system=SYSTEM,
@@ -230,14 +178,15 @@ class Speaker:
             for t in turns
             for text in [t.text.strip()]
         ]
+        transcript, shown = prompt.transcript, prompt.criticised(_text(argument))
 
         async def helpful(critique: Candidate, n: int) -> float | None:
-            prompt = question_prompt(self.item, transcript.position, transcript)
+            seen = question_prompt(self.item, transcript.position, transcript)
             question = render("helpful", **shown, critique=critique.text)
             choice = await self.seats.choose(
                 "preference",
                 self.settings.rater,
-                f"{prompt}\n\n{question}",
+                f"{seen}\n\n{question}",
                 ("Y", "N"),
                 f"{place}/helpful {n}",
                 SYSTEM,
@@ -247,26 +196,21 @@ class Speaker:
         return await select(samples, critiques, helpful)
 
     async def _refined(
-        self,
-        transcript: Transcript,
-        number: int,
-        request: str,
-        argument: Candidate,
-        critique: Selected,
-        place: str,
+        self, prompt: TurnPrompt, argument: Candidate, critique: Selected, place: str
     ) -> Selected:
         """Rewritings after the critique, and the best of them."""
         if critique.chosen is None:
             return Selected(chosen=None, candidates=(), topped_up=0)
-        asked = render("refine", critique=critique.chosen.text, words=self._length.words)
-        messages = [
-            Message("user", request),
-            Message("assistant", argument.raw),
-            Message("user", asked),
-        ]
-        samples = await self._sampled(messages, f"{place}/refine", CRITIQUE_WORD)
+        messages = prompt.refine(argument.raw, _text(critique.chosen))
+        samples = await self._sampled(prompt, messages, f"{place}/refine", CRITIQUE_WORD)
         return await select(
             samples,
             self.debater.best_of,
-            lambda one, n: self._rated(transcript, number, one, f"{place}/rate refined {n}"),
+            lambda one, n: self._rated(prompt, one, f"{place}/rate refined {n}"),
         )
+
+
+def _text(candidate: Candidate) -> str:
+    """The text of one that was chosen from; those without are no candidates."""
+    assert candidate.text is not None
+    return candidate.text
