@@ -21,6 +21,7 @@ from rldf_ray.commands.doctor import doctor as doctor_command
 from rldf_ray.commands.evaluations import add_evaluations
 from rldf_ray.commands.evince import app as evinces
 from rldf_ray.commands.groups import DefaultCommandGroup
+from rldf_ray.commands.persuasion import app as persuasions
 from rldf_ray.commands.referee import app as referees
 from rldf_ray.commands.serve import publish, serves
 from rldf_ray.commands.show import show as show_command
@@ -83,6 +84,7 @@ app.command("publish")(publish)
 app.command("study")(study_command)
 app.command("sweep")(sweep)
 app.add_typer(evinces, name="evince")
+app.add_typer(persuasions, name="persuasion")
 app.add_typer(corpora, name="corpus")
 
 progress = Progress()

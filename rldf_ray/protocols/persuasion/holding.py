@@ -129,10 +129,15 @@ class Debating:
             max_tokens=self.settings.judge_tokens,
             temperature=QUESTION_TEMPERATURE,
         )
-        found = _ASKED.search(spoken(turn.text))
-        question = found[1].strip() if found else ""
+        question = question_of(turn.text)
         # A judge that asks nothing leaves the round without a question; none is made up.
         return transcript.plus(Said(number, None, question)) if question else transcript
+
+
+def question_of(reply: str) -> str:
+    """The question in a judge's reply; empty where it asks none."""
+    asked = _ASKED.search(spoken(reply))
+    return asked[1].strip() if asked else ""
 
 
 async def _turn(speaker: Speaker, transcript: Transcript, number: int) -> Turn | str:

@@ -189,3 +189,8 @@ def item_table(items: Sequence[PersuasionItem]) -> pa.Table:
     """The questions as `data/items.parquet` holds them."""
     columns = {name: [getattr(item, name) for item in items] for name in ITEM_SCHEMA.names}
     return pa.table(columns, schema=ITEM_SCHEMA)
+
+
+def items_of(table: pa.Table) -> list[PersuasionItem]:
+    """The questions of a table that `item_table` made."""
+    return [PersuasionItem(**row) for row in table.to_pylist()]

@@ -84,6 +84,13 @@ COURSE = pa.schema(
     ]
 )
 
+TABLES = {
+    "outcomes": OUTCOMES,
+    "arguments": ARGUMENTS,
+    "candidates": CANDIDATES,
+    "course": COURSE,
+}
+
 Row = dict[str, Any]
 
 

@@ -18,16 +18,8 @@ from rldf_ray.protocols.persuasion.items import read_items
 from rldf_ray.protocols.persuasion.judging import Judging, Verdict
 from rldf_ray.protocols.persuasion.matches import matches
 from rldf_ray.protocols.persuasion.readings import readings_table
-from rldf_ray.protocols.persuasion.records import (
-    ARGUMENTS,
-    CANDIDATES,
-    COURSE,
-    OUTCOMES,
-    Row,
-    argument_rows,
-    candidate_rows,
-    verdict_row,
-)
+from rldf_ray.protocols.persuasion.records import TABLES as TABLES
+from rldf_ray.protocols.persuasion.records import Row, argument_rows, candidate_rows, verdict_row
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.summary import summary as summary
 from rldf_ray.protocols.persuasion.transcript import (
@@ -42,12 +34,6 @@ from rldf_ray.storage.run_folder import RunFolder
 
 TITLE = "Whether persuasion leads a judge who cannot read the story to the truth"
 SETTINGS = PersuasionSettings
-TABLES = {
-    "outcomes": OUTCOMES,
-    "arguments": ARGUMENTS,
-    "candidates": CANDIDATES,
-    "course": COURSE,
-}
 POSITIONS: tuple[Position, ...] = ("plain", "swapped")
 
 

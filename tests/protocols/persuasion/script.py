@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from rldf_ray.models.base import ChatRequest, Completion, Usage
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.study import TABLES, hold
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
-from rldf_ray.protocols.study import Held, StudyCast
+from rldf_ray.protocols.study import TURN_SCHEMA, Held, StudyCast
 
 STORY = "The grandfather repaired the telephone while his grandson read the manual aloud twice."
 ITEM = PersuasionItem(
@@ -136,7 +136,11 @@ def verdicts(found: Held, protocol: str) -> list[Mapping[str, Any]]:
 
 
 def tables_of(*several: Held) -> dict[str, pa.Table]:
+    turns = [asdict(turn) for one in several for turn in one.turns]
     return {
-        name: pa.Table.from_pylist([row for one in several for row in one.tables[name]], schema)
-        for name, schema in TABLES.items()
+        "turns": pa.Table.from_pylist(turns, TURN_SCHEMA),
+        **{
+            name: pa.Table.from_pylist([row for one in several for row in one.tables[name]], schema)
+            for name, schema in TABLES.items()
+        },
     }
