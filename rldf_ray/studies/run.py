@@ -215,6 +215,9 @@ def _report(
         summary = replace(summary, tables=[*summary.tables, table])
     write_tables(folder, summary.tables)
     write_figures(folder, summary.figures)
+    # What a study gives people besides tables and figures, where it gives them anything.
+    for_people = getattr(study, "write_for_people", None)
+    pages = for_people(folder, items, tables, loaded.settings, plan) if for_people else None
     held = folder.manifest(HELD) or {}
     report = {
         "study": name,
@@ -230,13 +233,10 @@ def _report(
         "notes": list(summary.notes),
         "facts": summary.facts,
         "tables": [asdict(table) for table in summary.tables],
+        "pages": dict(pages or {}),
     }
     folder.write_json("report.json", report)
     folder.write_text("report.html", study_page(report, summary, folder))
-    # What a study gives people besides tables and figures, where it gives them anything.
-    for_people = getattr(study, "write_for_people", None)
-    if for_people is not None:
-        for_people(folder, items, tables, loaded.settings, plan)
     return summary
 
 

@@ -74,6 +74,9 @@ def test_a_folder_says_what_was_left_out_and_what_judges_mean(held: Path) -> Non
     page = (held / "report.html").read_text(encoding="utf-8")
     assert f"Left out: 1 as {reason}." in page
     assert "Questions left out" in page
+    # The page of each question is led to from the report.
+    assert 'href="debates/index.html"' in page
+    assert (held / "debates/0002.html").exists() and not (held / "debates/0003.html").exists()
     readings = pq.read_table(held / "data/readings.parquet").to_pylist()
     # Naive, expert, two consultancies and a debate of two questions.
     assert len(readings) == 5 * 2

@@ -31,12 +31,14 @@ class Quote:
     Attributes:
         verified: it stands in the story, but for punctuation, case and blank space.
         at: where it begins in the story, in characters; None where it does not stand there.
+        end: the place after its last character there.
         similarity: share of its runs of three words that the story has; 1 where it is verified.
     """
 
     text: str
     verified: bool
     at: int | None
+    end: int | None
     similarity: float
 
     @property
@@ -113,10 +115,13 @@ def checked_quote(quote: str, story: str) -> Quote:
     wanted = normalised(quote)
     found = known.find(wanted) if wanted else -1
     if found >= 0:
-        return Quote(text=quote.strip(), verified=True, at=places[found], similarity=1.0)
+        last = places[found + len(wanted) - 1]
+        return Quote(
+            text=quote.strip(), verified=True, at=places[found], end=last + 1, similarity=1.0
+        )
     runs = list(_grams(wanted.split()))
     shared = sum(run in grams for run in runs) / len(runs) if runs else 0.0
-    return Quote(text=quote.strip(), verified=False, at=None, similarity=shared)
+    return Quote(text=quote.strip(), verified=False, at=None, end=None, similarity=shared)
 
 
 def cut(text: str, words: int) -> tuple[str, bool]:

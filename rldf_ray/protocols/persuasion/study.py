@@ -17,6 +17,7 @@ from rldf_ray.protocols.persuasion.items import item_table as item_table
 from rldf_ray.protocols.persuasion.items import read_items
 from rldf_ray.protocols.persuasion.judging import Judging, Verdict
 from rldf_ray.protocols.persuasion.matches import matches
+from rldf_ray.protocols.persuasion.page import write_pages
 from rldf_ray.protocols.persuasion.readings import readings_table
 from rldf_ray.protocols.persuasion.records import TABLES as TABLES
 from rldf_ray.protocols.persuasion.records import Row, argument_rows, candidate_rows, verdict_row
@@ -51,9 +52,11 @@ def write_for_people(
     tables: Mapping[str, pa.Table],
     settings: PersuasionSettings,
     plan: StudyPlan,
-) -> None:
-    """What each judge says over both positions together."""
+) -> Mapping[str, str]:
+    """What judges say over both positions, and a page for each question: title and place."""
     folder.write_table("data/readings.parquet", readings_table(tables["outcomes"].to_pylist()))
+    index = write_pages(folder, items, tables, plan.name)
+    return {"What was argued, question by question": index} if index else {}
 
 
 async def hold(item: PersuasionItem, cast: StudyCast) -> Held:
@@ -183,14 +186,17 @@ class _Question:
             rows["outcomes"].append(verdict_row(self.item, none, **of, failure=dialogue.failure))
             return
         judging, whole = self._judging(judge), dialogue.transcript
+        verdict = await judging.of_transcript(whole, position, side, key)
+        rows["outcomes"].append(verdict_row(self.item, verdict, **of))
+        if verdict.p_a is None:
+            # A judge that tells no probabilities at the end tells none on the way.
+            return
         for number in range(1, whole.rounds):
             # Asked aside: nobody in the debate is shown it.
             so_far = replace(whole, said=tuple(s for s in whole.said if s.round <= number))
-            verdict = await judging.at_once(so_far, position, side, f"{key}/after {number}")
-            rows["course"].append(self._course(key, judge, position, number, verdict))
-        verdict = await judging.of_transcript(whole, position, side, key)
+            early = await judging.at_once(so_far, position, side, f"{key}/after {number}")
+            rows["course"].append(self._course(key, judge, position, number, early))
         rows["course"].append(self._course(key, judge, position, whole.rounds, verdict))
-        rows["outcomes"].append(verdict_row(self.item, verdict, **of))
 
     def _course(
         self, key: str, judge: str, position: Position, number: int, verdict: Verdict

@@ -246,6 +246,13 @@ async def test_the_judge_s_mind_after_every_round_is_asked_aside():
     assert not any("after" in text_of(r) and r.address.endswith("/turn") for r in script.asked)
 
 
+async def test_a_judge_that_tells_no_probabilities_is_not_asked_on_the_way():
+    script = Script(honest, trusts_quotes, tells=False)
+    found = await held(script, protocols=["debate", "consultancy"])
+    assert found.tables["course"] == []
+    assert not any("/after " in request.address for request in script.asked)
+
+
 async def test_a_tournament_holds_every_pair_in_both_assignments():
     found = await held(
         Script(honest, trusts_quotes),
