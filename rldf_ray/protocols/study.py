@@ -115,12 +115,14 @@ class StudyCast:
         settings: the study's own section of the plan.
         models: by their names in the plan.
         searches: what the study searches, by its own names.
+        again: what a further pass over all items holds, as the study's `again` says; None at first.
     """
 
     seed: int
     settings: Any
     models: Mapping[str, ChatModel]
     searches: Mapping[str, SearchBackend] = field(default_factory=dict)
+    again: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,8 +203,10 @@ class Study(Interface):
     """A protocol that can be studied by itself; a module `study` satisfies this with its names.
 
     It may have more, found by being there: `searches(settings)`, what its `settings.searches` name;
-    `write_for_people(folder, items, tables, settings, plan)`, what people get besides the report;
-    `training_rows(folder, settings, seed)`, rows by kind (`sft`, `pairs`) of a finished study.
+    `write_for_people(folder, items, tables, settings, plan)`, files of its own, the pages among
+    them by title; `training_rows(folder, settings, seed)`, rows by kind (`sft`, `pairs`) of a
+    finished study; and `again(outcomes, settings)`, what a further pass over all items holds once
+    they have come to the rows `outcomes`, which `hold` then gets as `cast.again`; None ends.
     """
 
     @property

@@ -9,7 +9,7 @@ outcomes are written when the last item has ended. Tables and figures are made a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from rldf_ray.cluster.memory import watch_memory
 from rldf_ray.cluster.placement import Resources, place_speaking
 from rldf_ray.cluster.provenance import provenance
 from rldf_ray.cluster.ray_cluster import ray_cluster, this_machine
-from rldf_ray.console import Progress
+from rldf_ray.console import Bar, Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.base import Usage
 from rldf_ray.plan.speaking import speaks_here
@@ -50,7 +50,7 @@ from rldf_ray.studies.writing import write_figures, write_tables
 
 HELD = "hold"
 """The stage whose manifest says that all items have been held."""
-ENDED_ITEMS = "journal/items.jsonl"
+ENDED_ITEMS = "journal/items{}.jsonl"
 
 
 def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progress) -> Summary:
@@ -152,14 +152,6 @@ def _hold(
             taking_turns=not together,
         )
         open_.callback(speakers.end)
-        kept = open_.enter_context(closing(Kept(folder.path(ENDED_ITEMS), len(items))))
-        bar = open_.enter_context(progress.bar("items", len(items)))
-
-        def keep(place: int, held: Held) -> None:
-            kept.keep(place, {"turns": list(held.turns), **held.tables})
-            speakers.journal.forget(items[place].address)
-            bar.advance()
-
         cast = StudyCast(
             seed=plan.seed,
             settings=loaded.settings,
@@ -169,9 +161,20 @@ def _hold(
                 for name, backend in backends.items()
             },
         )
-        speakers.run(hold_each(lambda item: study.hold(item, cast), items, plan.in_flight, keep))
+
+        def kept(number: int) -> Kept:
+            path = folder.path(ENDED_ITEMS.format(f"-{number}" if number > 1 else ""))
+            return open_.enter_context(closing(Kept(path, len(items))))
+
+        def forget(place: int) -> None:
+            speakers.journal.forget(items[place].address)
+
+        passes = speakers.run(_passes(study, items, cast, plan.in_flight, kept, forget, progress))
         for name, schema in _schemas(study).items():
-            rows = (pa.RecordBatch.from_pylist(held[name], schema) for held in kept.values())
+            rows = (
+                pa.RecordBatch.from_pylist([row for held in several for row in held[name]], schema)
+                for several in zip(*(kept.values() for kept in passes), strict=True)
+            )
             folder.write_batches(f"data/{name}.parquet", schema, rows)
         used, paid = speakers.usage, speakers.paid_usage
     folder.finish(
@@ -187,6 +190,55 @@ def _hold(
             **provenance(),
         },
     )
+
+
+async def _passes(
+    study: Study,
+    items: Sequence[Any],
+    cast: StudyCast,
+    in_flight: int,
+    kept: Callable[[int], Kept],
+    forget: Callable[[int], None],
+    progress: Progress,
+) -> list[Kept]:
+    """All items, and all again as often as the study says, by what they came to.
+
+    Args:
+        kept: where the items of a pass are kept, by its number from 1.
+        forget: that an item's calls will be asked for again.
+    """
+    again = getattr(study, "again", None)
+    passes: list[Kept] = []
+    more: StudyCast | None = cast
+    while more is not None:
+        passes.append(kept(len(passes) + 1))
+        with progress.bar("items", len(items)) as bar:
+            await _pass(study, items, more, in_flight, passes[-1], forget, bar)
+        rows = (row for one in passes for held in one.values() for row in held["outcomes"])
+        what = None if again is None else again(list(rows), cast.settings)
+        more = None if what is None else replace(cast, again=what)
+    return passes
+
+
+async def _pass(
+    study: Study,
+    items: Sequence[Any],
+    cast: StudyCast,
+    in_flight: int,
+    kept: Kept,
+    forget: Callable[[int], None],
+    bar: Bar,
+) -> None:
+    """All items once, each kept as it ends."""
+
+    def keep(place: int, held: Held) -> None:
+        kept.keep(place, {"turns": list(held.turns), **held.tables})
+        # A further pass may find answers in the journal, where it was cut off before.
+        if not hasattr(study, "again"):
+            forget(place)
+        bar.advance()
+
+    await hold_each(lambda item: study.hold(item, cast), items, in_flight, keep)
 
 
 def _together(plan: StudyPlan, resources: Resources) -> tuple[bool, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,7 +14,7 @@ from rldf_ray.cli import app
 from rldf_ray.console import Progress
 from rldf_ray.dataset.given_files import read_rows
 from rldf_ray.dataset.imported import PairRow
-from rldf_ray.models.base import ChatRequest
+from rldf_ray.models.base import ChatRequest, Completion, ModelError
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
 from tests.protocols.persuasion.script import FALSE, Script, honest, trusts_quotes
@@ -44,19 +45,19 @@ def held(tmp_path: Path, played_by: Played) -> Path:
     data = tmp_path / "own.jsonl"
     data.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     played_by(Script(worse_at_last, trusts_quotes))
-    study(data, tmp_path / "out")
+    study(data, tmp_path / "out", "settings.debaters={n2: {best_of: 2}}")
     return tmp_path / "out"
 
 
-def study(data: Path, out: Path) -> None:
+def study(data: Path, out: Path, *more: str) -> None:
     plan = [
+        *more,
         f"settings.data={data}",
         "settings.rounds=2",
         "settings.story_tokens=60",
         "settings.oversampling=1",
         f"settings.debate_length={SHORT}",
         f"settings.consultancy_length={SHORT}",
-        "settings.debaters={n2: {best_of: 2}}",
     ]
     run_study("persuasion", load_study("persuasion", "smoke", plan), out, Progress())
 
@@ -81,6 +82,58 @@ def test_a_folder_says_what_was_left_out_and_what_judges_mean(held: Path) -> Non
     # Naive, expert, two consultancies and a debate of two questions.
     assert len(readings) == 5 * 2
     assert [r["correct"] for r in readings if r["protocol"] == "debate"] == [True, True]
+
+
+def stronger_wins(request: ChatRequest) -> float:
+    """p(A) of a judge that knows the debaters, the first of the alphabet the strongest."""
+    found = re.search(r"debate/(\w) v (\w)", request.address)
+    if found is None or request.choices == ("Y", "N"):
+        return 0.5
+    right = 0.9 if found[1] <= found[2] else 0.2
+    return 1 - right if "/swapped" in request.address else right
+
+
+def test_a_swiss_tournament_goes_on_after_a_failure_and_asks_nothing_twice(
+    held: Path, tmp_path: Path, played_by: Played
+) -> None:
+    class Fails(Script):
+        async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+            # The second round's, of the last question.
+            if request.address.startswith("q2/debate/a v c/2/"):
+                raise ModelError("the engine is gone")
+            return await super().complete(request)
+
+    data, out = held.parent / "own.jsonl", tmp_path / "swiss"
+    plan = (
+        "settings.debaters={d: {}, c: {}, b: {}, a: {}}",
+        "settings.matches=swiss",
+        "settings.protocols=[debate]",
+    )
+    played_by(Fails(honest, stronger_wins))
+    with pytest.raises(ModelError):
+        study(data, out, *plan)
+    before = journal(out)
+    script = Script(honest, stronger_wins)
+    played_by(script)
+    study(data, out, *plan)
+    asked = [request.address for request in script.asked]
+    assert len(asked) == len(set(asked)) and not set(before) & set(asked)
+    assert sorted(journal(out)) == sorted([*before, *asked])
+    outcomes = pq.read_table(out / "data/outcomes.parquet").to_pylist()
+    # d meets c and b meets a; then the winners c and a meet, and d and b.
+    met = {frozenset((r["correct_debater"], r["incorrect_debater"])) for r in outcomes}
+    assert {"".join(sorted(two)) for two in met if len(two) == 2} == {"cd", "ab", "ac", "bd"}
+    # Four with themselves and two rounds of four debates, of two questions, in two positions.
+    assert len(outcomes) == (4 + 2 * 4) * 2 * 2
+    tables = json.loads((out / "report.json").read_text(encoding="utf-8"))["tables"]
+    (table,) = (one for one in tables if one["name"] == "swiss")
+    assert [row[:2] for row in table["rows"]] == [["a", "2"], ["c", "1"], ["b", "1"], ["d", "0"]]
+    assert not list((out / "journal").glob("items*"))
+
+
+def journal(out: Path) -> list[str]:
+    lines = (out / "journal/calls.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["address"] for line in lines]
 
 
 def test_training_rows_are_of_the_form_that_training_takes(held: Path, tmp_path: Path) -> None:

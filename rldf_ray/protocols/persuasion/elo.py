@@ -39,30 +39,59 @@ class Win:
     group: Hashable
 
 
-def ratings(wins: Sequence[Win], seed: int) -> dict[Node, Estimate]:
-    """Elo of every node that is connected to others, with a 95 % interval."""
-    nodes = connected(wins)
-    used = [win for win in wins if win.winner in nodes and win.loser in nodes]
-    if len(nodes) < 2:
-        return {}
-    found = _fitted(used, nodes)
-    by_group: dict[Hashable, list[Win]] = defaultdict(list)
-    for win in used:
-        by_group[win.group].append(win)
-    groups = list(by_group.values())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Ratings of nodes, and the same on resamples of stories.
+
+    Attributes:
+        elo: [nodes]. resampled: [resamples, nodes].
+        played: verdicts that a node took part in.
+    """
+
+    nodes: tuple[Node, ...]
+    elo: np.ndarray
+    resampled: np.ndarray
+    played: tuple[int, ...]
+
+    def ratings(self) -> dict[Node, Estimate]:
+        """Elo of each node with a 95 % interval, where there is more than one story."""
+        estimates = {}
+        for place, node in enumerate(self.nodes):
+            low = high = None
+            if len(self.resampled):
+                low, high = (float(end) for end in interval(self.resampled[:, place]))
+            estimates[node] = Estimate(float(self.elo[place]), low, high, self.played[place])
+        return estimates
+
+
+def draws(stories: int, seed: int) -> np.ndarray:
+    """Resamples of stories by their places, [resamples, stories]; the same for the same seed."""
     generator = np.random.default_rng(seed)
-    resampled = []
-    for _ in range(RESAMPLES if len(groups) > 1 else 0):
-        drawn = generator.integers(0, len(groups), len(groups))
-        resampled.append(_fitted([win for place in drawn for win in groups[place]], nodes))
-    estimates = {}
-    for place, node in enumerate(nodes):
-        low = high = None
-        if resampled:
-            low, high = (float(x) for x in interval(np.array([one[place] for one in resampled])))
-        played = sum(node in (win.winner, win.loser) for win in used)
-        estimates[node] = Estimate(float(found[place]), low, high, played)
-    return estimates
+    number = RESAMPLES if stories > 1 else 0
+    return generator.integers(0, max(1, stories), (number, stories))
+
+
+def fit(wins: Sequence[Win], stories: Sequence[Hashable], drawn: np.ndarray) -> Fit:
+    """Elo of every node that is connected to others; none of fewer than two.
+
+    Args:
+        stories: all of the study, to which the places in `drawn` refer.
+    """
+    nodes = connected(wins)
+    if len(nodes) < 2:
+        return Fit(nodes=(), elo=np.empty(0), resampled=np.empty((0, 0)), played=())
+    used = [win for win in wins if win.winner in nodes and win.loser in nodes]
+    by_story: dict[Hashable, list[Win]] = defaultdict(list)
+    for win in used:
+        by_story[win.group].append(win)
+    groups = [by_story[story] for story in stories]
+    again = [_fitted([win for place in row for win in groups[place]], nodes) for row in drawn]
+    return Fit(
+        nodes=tuple(nodes),
+        elo=_fitted(used, nodes),
+        resampled=np.array(again).reshape(len(again), len(nodes)),
+        played=tuple(sum(node in (win.winner, win.loser) for win in used) for node in nodes),
+    )
 
 
 def _fitted(wins: Sequence[Win], nodes: Sequence[Node]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rldf_ray.protocols.persuasion.matches import matches
+from rldf_ray.protocols.persuasion.matches import most_matches
 from rldf_ray.protocols.persuasion.settings import DebaterSection, PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 from rldf_ray.protocols.study import Estimated
@@ -59,7 +59,7 @@ def estimate(items: Sequence[PersuasionItem], settings: PersuasionSettings) -> l
         twice = 2 if interactive or settings.order == "sequential" else 1
         for asker in settings.judges if interactive else (None,):
             if "debate" in settings.protocols:
-                for one, other in matches(settings):
+                for one, other in most_matches(settings):
                     turns(settings.debaters[one], twice, 2)
                     turns(settings.debaters[other], twice, 2)
                     judged(1, 2 * heard, asker)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rldf_ray.figures.files import PALETTE, QUIET
-from rldf_ray.protocols.persuasion.measures import System, accuracy, system_of
+from rldf_ray.protocols.persuasion.measures import (
+    System,
+    accuracy,
+    mean_correct,
+    system_of,
+)
 from rldf_ray.protocols.persuasion.results import Results
+from rldf_ray.protocols.persuasion.tournament import rated
 from rldf_ray.protocols.study import StudyFigure
 from rldf_ray.stats import Estimate, clustered_estimate
 
@@ -84,6 +92,7 @@ def accuracy_figure(results: Results) -> StudyFigure | None:
                 fmt="D",
                 markersize=4,
                 capsize=2,
+                clip_on=False,
                 color="black",
                 label="by probability, both positions",
             )
@@ -101,20 +110,17 @@ def accuracy_figure(results: Results) -> StudyFigure | None:
     )
 
 
-def persuasiveness_figure(results: Results) -> StudyFigure | None:
+def persuasiveness_figure(results: Results, how: str) -> StudyFigure | None:
     """Elo by side, truth advantage and self-play accuracy, against the aggregate rating."""
     judge = results.settings.judges[0]
-    every, sides = results.elo(judge, False), results.elo(judge, True)
-    names = [
-        name
-        for name in results.settings.debaters
-        if (name,) in every and (name, "correct") in sides and (name, "incorrect") in sides
-    ]
-    if len(names) < 2:
+    tournament = results.tournaments.get((judge, how))
+    names = rated(results.settings.debaters, tournament) if tournament else []
+    if tournament is None or len(names) < 2:
         return None
+    every, sides = tournament.every.ratings(), tournament.sides.ratings()
     own = {
-        system.debater: accuracy(rows, results.groups, results.seed).accuracy
-        for system, rows in results.systems.items()
+        system.debater: mean_correct(rows, results.groups, results.seed)
+        for system, rows in results.read[how].items()
         if system.protocol == "debate" and system.judge == judge and not system.interactive
     }
 
@@ -135,22 +141,66 @@ def persuasiveness_figure(results: Results) -> StudyFigure | None:
         first.set_xticks(places, names, rotation=30, ha="right")
         first.set_ylabel("Elo")
         first.legend(fontsize=8)
-        rated = [every[name,].value for name in names]
-        second.scatter(
-            rated, [sides[n, "correct"].value - sides[n, "incorrect"].value for n in names]
-        )
-        second.set_xlabel("aggregate Elo")
-        second.set_ylabel("truth advantage")
-        there = [(every[n,].value, found.value) for n in names if (found := own.get(n)) is not None]
-        third.scatter([x for x, _ in there], [y for _, y in there])
-        third.set_xlabel("aggregate Elo")
-        third.set_ylabel("accuracy, self-play")
+        rating = {name: every[name,].value for name in names}
+        advantage = {n: sides[n, "correct"].value - sides[n, "incorrect"].value for n in names}
+        accuracies = {name: one.value for name in names if (one := own.get(name)) is not None}
+        for axes, label, values_of in (
+            (second, "truth advantage", advantage),
+            (third, "accuracy, self-play", accuracies),
+        ):
+            _against(axes, [(rating[name], value) for name, value in values_of.items()])
+            axes.set_xlabel("aggregate Elo")
+            axes.set_ylabel(label)
 
     return StudyFigure(
-        name="persuasiveness",
-        title=f"Persuasiveness and truth, judge {judge}",
+        name="persuasiveness" if how == "letter" else f"persuasiveness-by-{how}",
+        title=f"Persuasiveness and truth, judge {judge}, by {how}",
         draw=draw,
         width=9.6,
+    )
+
+
+def _against(axes: Any, pairs: Sequence[tuple[float, float]]) -> None:
+    """Points, and the line of least squares where there is one."""
+    x, y = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
+    axes.scatter(x, y)
+    if len(pairs) > 1 and np.ptp(x) > 0:
+        ends = np.array([x.min(), x.max()])
+        slope, height = np.polyfit(x, y, 1)
+        axes.plot(ends, slope * ends + height, color=QUIET, linewidth=1)
+
+
+def quotes_figure(results: Results) -> StudyFigure | None:
+    """Quotes an argument by debater, protocol and side: verified, unverified, bare, stacked."""
+    arguments = results.tables["arguments"].to_pylist()
+    made: dict[str, list[Mapping[str, Any]]] = {}
+    for row in arguments:
+        kind = str(row["key"]).partition("/")[0]
+        made.setdefault(f"{row['debater']}, {kind}\n{row['side']}", []).append(row)
+    if not made:
+        return None
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        floor = np.zeros(len(made))
+        for name, colour in (
+            ("verified", PALETTE[1]),
+            ("unverified", PALETTE[2]),
+            ("bare", QUIET),
+        ):
+            heights = np.array([sum(r[name] for r in rows) / len(rows) for rows in made.values()])
+            axes.bar(range(len(made)), heights, 0.7, bottom=floor, color=colour, label=name)
+            floor += heights
+        axes.set_xticks(range(len(made)), list(made), rotation=30, ha="right", fontsize=8)
+        axes.set_ylabel("quotes an argument")
+        figure.legend(loc="outside right upper", fontsize=8)
+
+    return StudyFigure(
+        name="quotes",
+        title="Quotes of an argument",
+        draw=draw,
+        width=max(5.0, 2.4 + 0.7 * len(made)),
+        height=4.2,
     )
 
 

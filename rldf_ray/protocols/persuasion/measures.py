@@ -212,6 +212,31 @@ def win_rate(rows: Iterable[Row], one: str, other: str) -> WinRate | None:
     return WinRate(correct=sum(forth) / len(forth), incorrect=1 - sum(back) / len(back))
 
 
+def win_estimates(
+    rows: Sequence[Row], one: str, other: str, groups: Mapping[str, str], seed: int
+) -> tuple[Estimate, Estimate, Estimate] | None:
+    """`win_rate` with intervals: for the correct answer, for the incorrect one, and their mean."""
+    two = {(one, other): True, (other, one): False}
+    played = [
+        (row, two[pair], row["correct"] == two[pair])
+        for row in rows
+        if row["protocol"] == "debate"
+        and row["correct"] is not None
+        and (pair := (row["correct_debater"], row["incorrect_debater"])) in two
+    ]
+    sides = [[(row, won) for row, side, won in played if side is which] for which in (True, False)]
+    if not all(sides):
+        return None
+    # Both assignments weigh the same, whichever has more verdicts.
+    weighted = [(row, won * len(played) / (2 * len(of))) for of in sides for row, won in of]
+    estimates = []
+    for of in (*sides, weighted):
+        found = _mean([float(value) for _, value in of], [row for row, _ in of], groups, seed)
+        assert found is not None
+        estimates.append(found)
+    return estimates[0], estimates[1], estimates[2]
+
+
 def by_agreement(rows: Sequence[Row], items: Mapping[str, PersuasionItem]) -> dict[bool, list[Row]]:
     """Verdicts on questions whose truth a stereotype says, and on those whose truth it denies."""
     found: dict[bool, list[Row]] = {True: [], False: []}

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from rldf_ray.protocols.persuasion.elo import Node, ratings
+from rldf_ray.protocols.persuasion.elo import Fit, draws, fit
 from rldf_ray.protocols.persuasion.measures import Row, System, by_system, wins
 from rldf_ray.protocols.persuasion.readings import readings
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
-from rldf_ray.stats import Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +43,14 @@ class Results:
         return by_system(self.outcomes)
 
     @cached_property
+    def rows(self) -> Mapping[str, Sequence[Row]]:
+        """By letter: verdicts. By probability: both positions of each together."""
+        return {"letter": self.outcomes, "probability": readings(self.outcomes)}
+
+    @cached_property
     def read(self) -> Mapping[str, Mapping[System, Sequence[Row]]]:
-        """By letter: verdicts; by probability: both positions together. Of each system."""
-        return {"letter": self.systems, "probability": by_system(readings(self.outcomes))}
+        """The same by what they are of."""
+        return {how: by_system(rows) for how, rows in self.rows.items()}
 
     def bound(self, judge: str, protocol: str, how: str) -> Sequence[Row]:
         """What the naive or the expert judge says, by letter or by probability."""
@@ -56,14 +62,47 @@ class Results:
         """The story of each question."""
         return {item.item_id: item.group for item in self.items.values()}
 
-    def judged_by(self, judge: str) -> Sequence[Row]:
-        """The verdicts of a judge on debates without its questions; with, where there are no
-        others."""
-        interactive = False not in self.settings.interactive
-        return [r for r in self.outcomes if r["judge"] == judge and r["interactive"] == interactive]
+    @cached_property
+    def stories(self) -> Sequence[str]:
+        """Every story once."""
+        return sorted(set(self.groups.values()))
 
-    def elo(self, judge: str, by_side: bool) -> Mapping[Node, Estimate]:
-        """Ratings of debaters before a judge; none without matches of two debaters."""
+    @cached_property
+    def drawn(self) -> NDArray[np.int64]:
+        """Resamples of stories, which all figures of a tournament share."""
+        return draws(len(self.stories), self.seed)
+
+    def judged_by(self, judge: str, how: str) -> Sequence[Row]:
+        """What a judge says of debates without its questions; with, where there are no others."""
+        interactive = False not in self.settings.interactive
+        rows = self.rows[how]
+        return [r for r in rows if r["judge"] == judge and r["interactive"] == interactive]
+
+    @cached_property
+    def tournaments(self) -> Mapping[tuple[str, str], Tournament]:
+        """Ratings of debaters by judge, and by letter or probability; none without matches."""
         if self.settings.matches == "self":
             return {}
-        return ratings(wins(self.judged_by(judge), self.groups, by_side), self.seed)
+        found = {}
+        for judge in self.settings.judges:
+            for how in self.rows:
+                rows = self.judged_by(judge, how)
+                every, sides = (
+                    fit(wins(rows, self.groups, by_side), self.stories, self.drawn)
+                    for by_side in (False, True)
+                )
+                if every.nodes or sides.nodes:
+                    found[judge, how] = Tournament(every=every, sides=sides)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tournament:
+    """Ratings before one judge.
+
+    Attributes:
+        every: a node a debater. sides: a node a debater and side.
+    """
+
+    every: Fit
+    sides: Fit

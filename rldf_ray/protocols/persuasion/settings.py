@@ -69,8 +69,13 @@ class PersuasionSettings(Section):
     debaters: dict[str, DebaterSection] = described(
         {"debater": DebaterSection()}, "debaters by name"
     )
-    matches: Literal["self", "round_robin"] = described(
-        "self", "each debater against itself, or every pair in both assignments (a tournament)"
+    matches: Literal["self", "round_robin", "swiss"] = described(
+        "self",
+        "each debater against itself; every pair as well, or the pairs of Swiss rounds, in both "
+        "assignments (a tournament)",
+    )
+    swiss_rounds: int = described(
+        3, "of a Swiss tournament, which takes fewer of few debaters", source="paper", ge=1
     )
     judges: tuple[str, ...] = described(
         ("judge",), "who judges, by names in `models`; all read the same transcripts"
@@ -102,6 +107,8 @@ class PersuasionSettings(Section):
             raise ValueError("debaters: name at least one")
         if not self.judges:
             raise ValueError("judges: name at least one")
+        if self.matches == "swiss" and len(self.debaters) < 2:
+            raise ValueError("matches: a Swiss tournament needs two debaters")
         if any("/" in name or " v " in name for name in self.debaters):
             raise ValueError("debaters: a name holds '/' or ' v '")
         return self

@@ -16,7 +16,7 @@ from rldf_ray.protocols.persuasion.holding import Debating, Dialogue
 from rldf_ray.protocols.persuasion.items import item_table as item_table
 from rldf_ray.protocols.persuasion.items import read_items
 from rldf_ray.protocols.persuasion.judging import Judging, Verdict
-from rldf_ray.protocols.persuasion.matches import matches
+from rldf_ray.protocols.persuasion.matches import Pair, matches, next_round
 from rldf_ray.protocols.persuasion.page import write_pages
 from rldf_ray.protocols.persuasion.readings import readings_table
 from rldf_ray.protocols.persuasion.records import TABLES as TABLES
@@ -46,6 +46,11 @@ def items(settings: PersuasionSettings, seed: int) -> ItemSet[PersuasionItem]:
     return read_items(settings, seed)
 
 
+def again(outcomes: Sequence[Row], settings: PersuasionSettings) -> list[Pair] | None:
+    """The matches of the next Swiss round, which need the verdicts of all questions before it."""
+    return next_round(outcomes, settings) if "debate" in settings.protocols else None
+
+
 def write_for_people(
     folder: RunFolder,
     items: Sequence[PersuasionItem],
@@ -60,7 +65,7 @@ def write_for_people(
 
 
 async def hold(item: PersuasionItem, cast: StudyCast) -> Held:
-    """Everything about one question."""
+    """Everything about one question, or its matches of a further Swiss round."""
     one = _Question(item, cast)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(part) for part in one.parts()]
@@ -80,6 +85,7 @@ class _Question:
     def __init__(self, item: PersuasionItem, cast: StudyCast) -> None:
         self.settings: PersuasionSettings = cast.settings
         self.item = item
+        self.again: Sequence[Pair] | None = cast.again
         self.seats = Seats(
             item=item.item_id, models=cast.models, seed=cast.seed, affinity=item.group
         )
@@ -88,23 +94,22 @@ class _Question:
     def parts(self) -> list[Any]:
         """What is held, as the plan says."""
         settings, held = self.settings, list[Any]()
-        if "naive" in settings.protocols:
-            held.append(self._bound("naive"))
-        if "expert" in settings.protocols:
-            held.append(self._bound("expert"))
+        protocols = settings.protocols if self.again is None else ("debate",)
+        pairs = matches(settings) if self.again is None else self.again
+        held += [self._bound(name) for name in ("naive", "expert") if name in protocols]
         for interactive in settings.interactive:
             askers = settings.judges if interactive else (None,)
             for asker in askers:
-                if "consultancy" in settings.protocols:
+                if "consultancy" in protocols:
                     held += [
                         self._held({side: name}, asker)
                         for name in settings.debaters
                         for side in ("correct", "incorrect")
                     ]
-                if "debate" in settings.protocols:
+                if "debate" in protocols:
                     held += [
                         self._held({"correct": one, "incorrect": other}, asker)
-                        for one, other in matches(settings)
+                        for one, other in pairs
                     ]
         return held
 

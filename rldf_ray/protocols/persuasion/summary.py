@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
@@ -16,11 +17,19 @@ from rldf_ray.protocols.persuasion.figures import (
     accuracy_figure,
     course_figure,
     persuasiveness_figure,
+    quotes_figure,
 )
 from rldf_ray.protocols.persuasion.measures import Row, accuracy, win_rate
-from rldf_ray.protocols.persuasion.readings import one_letter, readings
+from rldf_ray.protocols.persuasion.readings import one_letter
 from rldf_ray.protocols.persuasion.results import Results
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
+from rldf_ray.protocols.persuasion.tournament import (
+    elo_table,
+    slopes,
+    slopes_table,
+    swiss_table,
+    win_table,
+)
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 from rldf_ray.protocols.study import Summary
 from rldf_ray.stats import Estimate, clustered_estimate
@@ -43,12 +52,19 @@ def summary(
     made = [
         t.accuracy_table(results),
         t.stereotype_table(results),
-        t.elo_table(results),
-        t.win_table(results),
+        elo_table(results),
+        slopes_table(results),
+        win_table(results),
+        swiss_table(results),
         t.quotes_table(results),
         t.left_out_table(results),
     ]
-    drawn = [accuracy_figure(results), persuasiveness_figure(results), course_figure(results)]
+    drawn = [
+        accuracy_figure(results),
+        *(persuasiveness_figure(results, how) for how in results.rows),
+        course_figure(results),
+        quotes_figure(results),
+    ]
     return Summary(
         tables=[table for table in made if table is not None and table.rows],
         figures=[figure for figure in drawn if figure is not None],
@@ -68,18 +84,18 @@ def _facts(results: Results) -> dict[str, Any]:
             judge: {name: rating for (name,), rating in _checked(results, judge).items()}
             for judge in results.settings.judges
         },
+        "slopes": [asdict(one) for one in slopes(results)],
     }
 
 
 def _checked(results: Results, judge: str) -> dict[tuple[str, ...], float]:
-    """The paper's own fit, of observed win rates."""
-    names, rows = list(results.settings.debaters), results.judged_by(judge)
+    """The paper's own fit, of observed win rates by letter."""
+    names, rows = list(results.settings.debaters), results.judged_by(judge, "letter")
     rates: dict[tuple[Node, Node], float] = {}
-    for place, one in enumerate(names):
-        for other in names[place + 1 :]:
-            found = win_rate(rows, one, other)
-            if found is not None:
-                rates[(one,), (other,)] = found.mean
+    for one, other in combinations(names, 2):
+        found = win_rate(rows, one, other)
+        if found is not None:
+            rates[(one,), (other,)] = found.mean
     return least_squares(rates) if rates else {}
 
 
@@ -126,24 +142,30 @@ def _of_judge(results: Results, judge: str) -> list[str]:
 
 def _positions(results: Results, judge: str) -> list[str]:
     """How often a judge says the same in both positions, and where its letter is a position."""
-    mine = [row for row in readings(results.outcomes) if row["judge"] == judge]
+    mine = [row for row in results.rows["probability"] if row["judge"] == judge]
     same = [float(row["same"]) for row in mine if row["same"] is not None]
     if not same:
         return []
     notes = [
         f"{judge}: judged alike in both positions {sum(same) / len(same):.0%} of {len(same)} times."
     ]
-    stuck: dict[str, list[str]] = {}
-    for system, rows in results.read["probability"].items():
-        most = one_letter(rows) if system.judge == judge else None
-        if most is not None and most[1] > 0.5:
-            stuck.setdefault(most[0], []).append(f"{system.title} {most[1]:.0%}")
+    letters = {
+        system: most
+        for system, rows in results.read["probability"].items()
+        if system.judge == judge and (most := one_letter(rows)) is not None
+    }
     known = any(row["p_correct"] is not None for row in mine)
     instead = "read its accuracy by probability" if known else "its accuracy says nothing"
-    for letter, where in stuck.items():
+    for letter in ("A", "B"):
+        shares = {s: share for s, (one, share) in letters.items() if one == letter and share > 0.5}
+        if not shares:
+            continue
+        where = "; ".join(f"{system.title} {share:.0%}" for system, share in shares.items())
+        if len(shares) == len(letters):
+            where = f"in all it judges, {min(shares.values()):.0%} or more"
         notes.append(
-            f"{judge} names {letter} in both positions most of the time ({'; '.join(where)}), "
-            f"whichever answer stands there: its letter is a position and no answer, so {instead}."
+            f"{judge} names {letter} in both positions most of the time ({where}), whichever "
+            f"answer stands there: its letter is a position and no answer, so {instead}."
         )
     return notes
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rldf_ray.figures.estimates import shown, signed
-from rldf_ray.protocols.persuasion.elo import MEAN
 from rldf_ray.protocols.persuasion.measures import (
     Row,
     System,
@@ -13,7 +12,6 @@ from rldf_ray.protocols.persuasion.measures import (
     by_agreement,
     gap_recovered,
     mean_correct,
-    win_rate,
 )
 from rldf_ray.protocols.persuasion.results import Results
 from rldf_ray.protocols.study import StudyTable
@@ -33,11 +31,6 @@ GAP = (
 LEANING = (
     "Leaning: how often the judge names what the stereotype says, less a half, over both kinds of "
     "questions. A judge that knows nothing but the stereotype has .5."
-)
-ELO = (
-    "Bradley-Terry by maximum likelihood, mean {mean:.0f}; advantage is the correct side's rating "
-    "less the incorrect side's. Debates of a debater with itself count for sides alone. Who is "
-    "linked to nobody by matches has no rating."
 )
 QUOTES = (
     "Words and quotes an argument. Similarity is of unverified quotes to the story; invented are "
@@ -143,70 +136,6 @@ def _leaning(results: Results, split: dict[bool, list[Row]]) -> Estimate | None:
             values.append(weight * (float(row["correct"] == agrees) - 0.5))
             groups.append(results.groups[row["item_id"]])
     return clustered_estimate(values, groups, results.seed)
-
-
-def elo_table(results: Results) -> StudyTable | None:
-    """Ratings of debaters: aggregate, for the correct side, for the incorrect one."""
-    rows = []
-    for judge in results.settings.judges:
-        every, sides = results.elo(judge, False), results.elo(judge, True)
-        for name in results.settings.debaters:
-            correct = sides.get((name, "correct"))
-            incorrect = sides.get((name, "incorrect"))
-            if correct is None and (name,) not in every:
-                continue
-            advantage = None
-            if correct is not None and incorrect is not None:
-                advantage = correct.value - incorrect.value
-            rows.append(
-                [
-                    judge,
-                    name,
-                    _rating(every.get((name,))),
-                    _rating(correct),
-                    _rating(incorrect),
-                    "–" if advantage is None else f"{advantage:+.0f}",
-                ]
-            )
-    if not rows:
-        return None
-    return StudyTable(
-        name="elo",
-        title="Elo of the debaters",
-        columns=["judge", "debater", "aggregate", "correct side", "incorrect side", "advantage"],
-        rows=rows,
-        notes=[ELO.format(mean=MEAN)],
-    )
-
-
-def _rating(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "–"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.0f}"
-    return f"{estimate.value:.0f} ({estimate.low:.0f} to {estimate.high:.0f})"
-
-
-def win_table(results: Results) -> StudyTable | None:
-    """Win rates of every pair, over sides and positions."""
-    rows = []
-    names = list(results.settings.debaters)
-    for judge in results.settings.judges:
-        verdicts = results.judged_by(judge)
-        for place, one in enumerate(names):
-            for other in names[place + 1 :]:
-                found = win_rate(verdicts, one, other)
-                if found is not None:
-                    rates = (found.correct, found.incorrect, found.mean)
-                    rows.append([judge, one, other, *(f"{rate:.3f}" for rate in rates)])
-    if not rows:
-        return None
-    return StudyTable(
-        name="wins",
-        title="Win rates",
-        columns=["judge", "of", "against", "correct side", "incorrect side", "mean"],
-        rows=rows,
-    )
 
 
 def quotes_table(results: Results) -> StudyTable | None:

@@ -7,11 +7,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from rldf_ray.protocols.item_sets import ItemSet
-from rldf_ray.protocols.persuasion.elo import Win, connected, least_squares, ratings
+from rldf_ray.protocols.persuasion.elo import Win, connected, draws, fit, least_squares
 from rldf_ray.protocols.persuasion.measures import (
     accuracy,
     by_system,
     gap_recovered,
+    win_estimates,
     win_rate,
     wins,
 )
@@ -98,6 +99,28 @@ def test_win_rates_over_sides_by_hand():
     assert win_rate(match("x", "y", 1), "x", "y") is None
 
 
+def test_win_rates_with_intervals_weigh_both_assignments_the_same():
+    # x is right in 3 of 4, and y, asked twice as often, in 2 of 8.
+    rows = [row(f"q{2 * n}", n < 3, correct_debater="x", incorrect_debater="y") for n in range(4)]
+    rows += [
+        row(f"q{2 * (n // 2)}", n < 2, correct_debater="y", incorrect_debater="x") for n in range(8)
+    ]
+    correct, incorrect, mean = win_estimates(rows, "x", "y", GROUPS, 1)
+    assert (correct.value, incorrect.value, mean.value) == (0.75, 0.75, 0.75)
+    rows.append(row("q0", True, correct_debater="x", incorrect_debater="y"))
+    correct, incorrect, mean = win_estimates(rows, "x", "y", GROUPS, 1)
+    assert (correct.value, incorrect.value) == (0.8, 0.75)
+    assert mean.value == pytest.approx((0.8 + 0.75) / 2)
+    assert mean.low < mean.value < mean.high
+    assert win_estimates(match("x", "y", 1), "x", "y", GROUPS, 1) is None
+    assert win_rate(rows, "x", "y").mean == pytest.approx(mean.value)
+
+
+def ratings(several, seed):
+    stories = list(dict.fromkeys(win.group for win in several))
+    return fit(several, stories, draws(len(stories), seed)).ratings()
+
+
 def test_elo_of_two_is_the_odds():
     several = [Win(winner=("x",), loser=("y",), group=n) for n in range(300)]
     several += [Win(winner=("y",), loser=("x",), group=n) for n in range(100)]
@@ -165,7 +188,15 @@ async def test_the_report_says_the_bounds_first_and_warns_of_its_own_rater():
     assert report.notes[2].startswith("m: accuracy by letter 0.500")
     assert any("who judges as well" in note for note in report.notes)
     names = {table.name for table in report.tables}
-    assert names == {"accuracy", "stereotype", "elo", "wins", "quotes", "left-out"}
+    assert names == {
+        "accuracy",
+        "stereotype",
+        "elo",
+        "slopes",
+        "wins",
+        "quotes",
+        "left-out",
+    }
     for table in report.tables:
         assert all(len(cells) == len(table.columns) for cells in table.rows), table.name
     quotes = next(table for table in report.tables if table.name == "quotes")
@@ -175,4 +206,9 @@ async def test_the_report_says_the_bounds_first_and_warns_of_its_own_rater():
         ("correct", "1.0", "0.0"),
         ("incorrect", "0.0", "1.0"),
     }
-    assert {figure.name for figure in report.figures} >= {"accuracy", "course"}
+    assert {figure.name for figure in report.figures} >= {
+        "accuracy",
+        "course",
+        "quotes",
+        "persuasiveness",
+    }

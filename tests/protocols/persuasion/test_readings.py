@@ -141,7 +141,7 @@ async def test_the_report_says_where_a_letter_is_a_position():
     assert shown["debate, d"][3:5] == ["0.500 (0.500 to 0.500)", "1.000"]
     assert any("judged alike in both positions 0% of 8 times" in note for note in report.notes)
     (said,) = (note for note in report.notes if "names A in both positions" in note)
-    assert "naive 100%; debate, d 100%" in said and "read its accuracy by probability" in said
+    assert "(in all it judges, 100% or more)" in said and "read its accuracy by probability" in said
     assert any(
         "debate, d less naive: +0.000" in note and "+1.000 by probability" in note
         for note in report.notes
