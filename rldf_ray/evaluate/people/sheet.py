@@ -14,16 +14,21 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import jinja2
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rldf_ray.errors import UserError
 from rldf_ray.evaluate.judge.answers import FreeAnswer
 from rldf_ray.evaluate.judge.rubrics import MEASURES, rubric
+from rldf_ray.evaluate.people.form import Form, FormField, form_page
 from rldf_ray.storage.csv_cells import text_cell
 from rldf_ray.storage.digest import digest
 
+INTRO = (
+    "Below are {number} answers to questions. Please give each one three scores from 0 to 100. You "
+    "are not told who wrote an answer. Judge each by itself, by what is said here about the "
+    "scores, and use the whole range."
+)
 COLUMNS = ("sheet", "rater", "item", "question", "answer", *MEASURES)
 
 KEY_SCHEMA = pa.schema(
@@ -39,14 +44,6 @@ KEY_SCHEMA = pa.schema(
         ("prompt", pa.string()),
         ("answer", pa.string()),
     ]
-)
-
-_templates = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
 )
 
 
@@ -110,8 +107,31 @@ def sheet_csv(sheet: Sheet) -> str:
 def sheet_form(sheet: Sheet) -> str:
     """One HTML page that needs no server and no network, and saves what `sheet_csv` has."""
     rubrics = [rubric(measure) for measure in MEASURES]
-    return _templates.get_template("form.html.jinja").render(
-        sheet=sheet, rubrics=rubrics, columns=COLUMNS
+    return form_page(
+        Form(
+            sheet=sheet.name,
+            title="Rating answers",
+            intro=INTRO.format(number=len(sheet.items)),
+            noun="Answer",
+            done="answers rated",
+            rubrics=rubrics,
+            fields=[
+                FormField(
+                    name=one.name,
+                    title=one.title,
+                    hint=f"0\N{EN DASH}100, {one.better} is better",
+                    pattern=r"0?\d{1,2}|00\d|100",
+                    problem="Whole numbers, 0 to 100.",
+                    longest=3,
+                )
+                for one in rubrics
+            ],
+            columns=COLUMNS,
+            items=[
+                (item.code, {"question": item.question, "answer": item.answer})
+                for item in sheet.items
+            ],
+        )
     )
 
 

@@ -125,7 +125,7 @@ def test_a_half_filled_form_is_saved_and_says_so(page: Any, tmp_path: Path) -> N
     with page.expect_download() as download:
         page.click("#save")
     assert download.value.suggested_filename == "ratings-Bo-2.csv"
-    page.get_by_text("8 scores are still empty.").wait_for()
+    page.get_by_text("8 fields are still empty.").wait_for()
     download.value.save_as(tmp_path / "bo.csv")
     (rating,) = read_ratings([tmp_path / "bo.csv"], SHEET)
     assert (rating.rater, rating.measure, rating.score) == ("Bo / 2", "BS", 70)

@@ -178,7 +178,7 @@ def test_a_row_that_does_not_belong_is_named(
 def test_files_without_rater_scores_or_columns_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SheetError, match="rater is empty"):
         read_ratings([returned(tmp_path, "", all_of(10))], SHEET)
-    with pytest.raises(SheetError, match="there is no score in it"):
+    with pytest.raises(SheetError, match="nothing is filled in"):
         read_ratings([returned(tmp_path, "ann", lambda number, row: {})], SHEET)
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n", encoding="utf-8")
