@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,14 +11,13 @@ from rldf_ray.console import write
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
+if TYPE_CHECKING:
+    from rldf_ray.protocols.persuasion.folder import StudyData
+    from rldf_ray.studies.plans import LoadedStudy
+
 app = typer.Typer(help="A finished study of persuasion.", no_args_is_help=True)
 
 Study = Annotated[str, typer.Argument(metavar="DIR", help="the study's folder")]
-
-
-@app.callback()
-def group() -> None:
-    """A finished study of persuasion."""
 
 
 @app.command()
@@ -27,16 +26,83 @@ def rows(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="a folder for the two files")],
 ) -> None:
     """Training rows: sft.jsonl (true arguments that were believed), pairs.jsonl (candidates)."""
-    from rldf_ray.protocols.persuasion.folder import study_data
     from rldf_ray.protocols.persuasion.training import pair_rows, sft_rows, training_data
-    from rldf_ray.studies.plans import load_study
 
-    folder = RunFolder.at(study)
-    settings = load_study("persuasion", str(folder.fetched("plan.yaml"))).settings
-    held = study_data(folder)
-    data = training_data(held.items, held.tables, settings)
+    _, loaded, held = _finished(study)
+    data = training_data(held.items, held.tables, loaded.settings)
     out.mkdir(parents=True, exist_ok=True)
     for name, made in (("sft", sft_rows(data)), ("pairs", pair_rows(data))):
         lines = [f"{json_text(row)}\n" for row in made]
         (out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
         write(f"{len(lines)} rows: {out / name}.jsonl")
+
+
+@app.command()
+def sheet(
+    study: Study,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="gets for_raters/ and the key")],
+    questions: Annotated[
+        int | None, typer.Option("--questions", min=1, help="debates on this many, by seed")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="of sample, order and positions")] = 0,
+) -> None:
+    """Write a blind sheet of debates for people, as CSV and as a page that needs no server."""
+    from rldf_ray.evaluate.people import debates
+    from rldf_ray.protocols.item_sets import ranked
+    from rldf_ray.protocols.persuasion.finished import finished
+
+    folder, _, held = _finished(study)
+    taken = {item.item_id for item in ranked(held.items, seed)[:questions]}
+    dialogues = finished(held.items, held.tables).values()
+    made = debates.debate_sheet(
+        _key(folder), [one for one in dialogues if one.item.item_id in taken], seed
+    )
+    debates.write_sheet(made, RunFolder(out.resolve()))
+    write(f"{len(made.shown)} debates; give every rater one of these two:")
+    for path in (debates.SHEET, debates.FORM):
+        write(f"  {out / path}")
+    write(f"and keep from them which debate is which: {out / debates.KEY}")
+
+
+@app.command()
+def verdicts(
+    study: Study,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="sheets that came back")],
+    key: Annotated[
+        Path, typer.Option("--key", metavar="FILE", help="the key.parquet beside for_raters/")
+    ],
+) -> None:
+    """Take in what people said; tables and figures get their column. Twice changes nothing."""
+    from rldf_ray.evaluate.people import debates
+    from rldf_ray.protocols.persuasion.finished import finished
+    from rldf_ray.protocols.persuasion.records import PEOPLE
+    from rldf_ray.studies.run import report_again
+
+    folder, loaded, held = _finished(study)
+    with folder.locked():
+        codes = debates.read_debate_key(key, _key(folder))
+        now = debates.read_verdicts(files, codes, finished(held.items, held.tables))
+        place = "data/people.parquet"
+        there = folder.path(place).exists()
+        before = folder.read_table(place, PEOPLE) if there else PEOPLE.empty_table()
+        every = debates.merged(before.to_pylist(), now)
+        if every.equals(before):
+            write(f"nothing new in {len(now)} verdicts")
+            return
+        folder.write_table(place, every)
+        report_again("persuasion", loaded, held.items, folder)
+    write(f"{every.num_rows} verdicts of people; report: {folder.address('report.html')}")
+
+
+def _finished(study: str) -> tuple[RunFolder, LoadedStudy, StudyData]:
+    """A finished study's folder, its plan, and what it holds."""
+    from rldf_ray.protocols.persuasion.folder import study_data
+    from rldf_ray.studies.plans import load_study
+
+    folder = RunFolder.at(study)
+    loaded = load_study("persuasion", str(folder.fetched("plan.yaml")))
+    return folder, loaded, study_data(folder)
+
+
+def _key(folder: RunFolder) -> str:
+    return str(folder.read_object("study.json", ("key",))["key"])

@@ -203,10 +203,12 @@ class Study(Interface):
     """A protocol that can be studied by itself; a module `study` satisfies this with its names.
 
     It may have more, found by being there: `searches(settings)`, what its `settings.searches` name;
-    `write_for_people(folder, items, tables, settings, plan)`, files of its own, the pages among
-    them by title; `training_rows(folder, settings, seed)`, rows by kind (`sft`, `pairs`) of a
-    finished study; and `again(outcomes, settings)`, what a further pass over all items holds once
-    they have come to the rows `outcomes`, which `hold` then gets as `cast.again`; None ends.
+    `GIVEN`, schemas of tables that people give it later, by name, which `summary` then gets with
+    the others; `write_for_people(folder, items, tables, settings, plan)`, files of its own, the
+    pages among them by title; `training_rows(folder, settings, seed)`, rows by kind (`sft`,
+    `pairs`) of a finished study; and `again(outcomes, settings)`, what a further pass over all
+    items holds once they have come to the rows `outcomes`, which `hold` then gets as `cast.again`;
+    None ends.
     """
 
     @property

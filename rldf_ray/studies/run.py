@@ -28,7 +28,7 @@ from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.plan.study import STUDY_RUNTIME_FIELDS, StudyPlan
 from rldf_ray.preflight.study import check_study, fits_together
 from rldf_ray.protocols.hold import hold_each
-from rldf_ray.protocols.item_sets import left_out_of
+from rldf_ray.protocols.item_sets import ItemSet, left_out_of
 from rldf_ray.protocols.known import study_named
 from rldf_ray.protocols.study import TURN_SCHEMA, Held, Study, StudyCast, Summary
 from rldf_ray.search.backend import SearchBackend
@@ -259,7 +259,7 @@ def _report(
     plan = loaded.plan
     tables = {
         table: folder.read_table(f"data/{table}.parquet", schema)
-        for table, schema in _schemas(study).items()
+        for table, schema in {**_schemas(study), **_given(study, folder)}.items()
     }
     summary = study.summary(items, tables, loaded.settings, plan.seed)
     searched = folder.read_object("study.json").get("searched", {})
@@ -290,6 +290,25 @@ def _report(
     folder.write_json("report.json", report)
     folder.write_text("report.html", study_page(report, summary, folder))
     return summary
+
+
+def report_again(
+    name: str, loaded: LoadedStudy, items: Sequence[Any], folder: RunFolder
+) -> Summary:
+    """The report of a finished study, after people gave it something.
+
+    Args:
+        items: of its folder; what was left out of the data stands in its report.
+    """
+    facts = folder.read_object("report.json", ("facts",))["facts"]
+    whole = ItemSet(items, facts.get("left_out", {}))
+    return _report(name, study_named(name), whole, loaded, folder)
+
+
+def _given(study: Study, folder: RunFolder) -> dict[str, pa.Schema]:
+    """The tables that people gave, where they gave any."""
+    schemas: Mapping[str, pa.Schema] = getattr(study, "GIVEN", {})
+    return {n: one for n, one in schemas.items() if folder.path(f"data/{n}.parquet").exists()}
 
 
 def _schemas(study: Study) -> dict[str, pa.Schema]:

@@ -40,10 +40,13 @@ def readings(outcomes: Iterable[Row]) -> list[Row]:
     """One row for each pair of verdicts on the same in both positions, as `READINGS` has them.
 
     Args:
-        outcomes: rows of `records.OUTCOMES`; a verdict without its twin gives no row.
+        outcomes: rows of `records.OUTCOMES`; a verdict without its twin gives no row, nor does a
+            person's, as nobody sees both positions.
     """
     pairs: dict[tuple[Any, ...], dict[str, Row]] = {}
     for row in outcomes:
+        if row.get("rater") is not None:
+            continue
         key = (*(row[name] for name in _SAME), row["interactive"])
         pairs.setdefault(key, {})[row["position"]] = row
     return [_reading(pair) for pair in pairs.values() if len(pair) == 2]

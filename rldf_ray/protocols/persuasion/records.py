@@ -44,6 +44,9 @@ OUTCOMES = pa.schema(
     ]
 )
 
+PEOPLE = OUTCOMES.append(pa.field("rater", pa.string()))
+"""Verdicts of people, from sheets that came back."""
+
 ARGUMENTS = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in ("item_id", "key", "debater", "side", "text")),

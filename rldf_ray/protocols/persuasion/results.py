@@ -16,6 +16,9 @@ from rldf_ray.protocols.persuasion.readings import readings
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 
+PEOPLE_JUDGE = "people"
+"""The judge of verdicts that people gave."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
@@ -33,19 +36,33 @@ class Results:
 
     @cached_property
     def outcomes(self) -> Sequence[Row]:
-        """All verdicts."""
+        """All verdicts of models."""
         rows: Sequence[Row] = self.tables["outcomes"].to_pylist()
         return rows
 
     @cached_property
+    def people(self) -> Sequence[Row]:
+        """All verdicts of people; each sees a transcript in one position alone."""
+        table = self.tables.get("people")
+        return [] if table is None else table.to_pylist()
+
+    @property
+    def judges(self) -> Sequence[str]:
+        """All who judge, people last."""
+        return (*self.settings.judges, *([PEOPLE_JUDGE] if self.people else []))
+
+    @property
     def systems(self) -> Mapping[System, Sequence[Row]]:
         """Verdicts by what they are of; those of matches between two debaters are not there."""
-        return by_system(self.outcomes)
+        return self.read["letter"]
 
     @cached_property
     def rows(self) -> Mapping[str, Sequence[Row]]:
         """By letter: verdicts. By probability: both positions of each together."""
-        return {"letter": self.outcomes, "probability": readings(self.outcomes)}
+        return {
+            "letter": [*self.outcomes, *self.people],
+            "probability": readings(self.outcomes),
+        }
 
     @cached_property
     def read(self) -> Mapping[str, Mapping[System, Sequence[Row]]]:
@@ -84,7 +101,7 @@ class Results:
         if self.settings.matches == "self":
             return {}
         found = {}
-        for judge in self.settings.judges:
+        for judge in self.judges:
             for how in self.rows:
                 rows = self.judged_by(judge, how)
                 every, sides = (

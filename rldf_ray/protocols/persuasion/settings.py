@@ -107,6 +107,8 @@ class PersuasionSettings(Section):
             raise ValueError("debaters: name at least one")
         if not self.judges:
             raise ValueError("judges: name at least one")
+        if "people" in self.judges:
+            raise ValueError("judges: 'people' are those whose sheets come back; name it otherwise")
         if self.matches == "swiss" and len(self.debaters) < 2:
             raise ValueError("matches: a Swiss tournament needs two debaters")
         if any("/" in name or " v " in name for name in self.debaters):

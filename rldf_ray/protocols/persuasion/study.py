@@ -19,8 +19,14 @@ from rldf_ray.protocols.persuasion.judging import Judging, Verdict
 from rldf_ray.protocols.persuasion.matches import Pair, matches, next_round
 from rldf_ray.protocols.persuasion.page import write_pages
 from rldf_ray.protocols.persuasion.readings import readings_table
+from rldf_ray.protocols.persuasion.records import (
+    PEOPLE,
+    Row,
+    argument_rows,
+    candidate_rows,
+    verdict_row,
+)
 from rldf_ray.protocols.persuasion.records import TABLES as TABLES
-from rldf_ray.protocols.persuasion.records import Row, argument_rows, candidate_rows, verdict_row
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.summary import summary as summary
 from rldf_ray.protocols.persuasion.transcript import (
@@ -35,6 +41,7 @@ from rldf_ray.storage.run_folder import RunFolder
 
 TITLE = "Whether persuasion leads a judge who cannot read the story to the truth"
 SETTINGS = PersuasionSettings
+GIVEN = {"people": PEOPLE}
 POSITIONS: tuple[Position, ...] = ("plain", "swapped")
 
 

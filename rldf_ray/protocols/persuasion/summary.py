@@ -19,7 +19,7 @@ from rldf_ray.protocols.persuasion.figures import (
     persuasiveness_figure,
     quotes_figure,
 )
-from rldf_ray.protocols.persuasion.measures import Row, accuracy, win_rate
+from rldf_ray.protocols.persuasion.measures import Row, accuracy, mean_correct, win_rate
 from rldf_ray.protocols.persuasion.readings import one_letter
 from rldf_ray.protocols.persuasion.results import Results
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
@@ -109,6 +109,12 @@ def _notes(results: Results) -> list[str]:
         notes.append(f"Left out: {counted}.")
     for judge in results.settings.judges:
         notes += _of_judge(results, judge)
+    if results.people:
+        raters = len({row["rater"] for row in results.people})
+        found = mean_correct(results.people, results.groups, results.seed)
+        notes.append(
+            f"people: accuracy {shown(found)} of {len(results.people)} verdicts by {raters}."
+        )
     if results.settings.selects and results.settings.preference is None:
         notes.append(
             f"Candidates are chosen by {results.settings.rater}, who judges as well: what is "

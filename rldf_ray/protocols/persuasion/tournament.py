@@ -197,7 +197,7 @@ def _points(estimate: Estimate | None) -> str:
 def win_table(results: Results) -> StudyTable | None:
     """Win rates of every pair, over sides and positions."""
     rows = []
-    for judge in results.settings.judges:
+    for judge in results.judges:
         for how in results.rows:
             played = results.judged_by(judge, how)
             for one, other in combinations(results.settings.debaters, 2):

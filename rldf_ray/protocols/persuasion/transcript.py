@@ -18,7 +18,8 @@ Kind = Literal["debate", "consultancy"]
 OTHER_SIDE: dict[Side, Side] = {"correct": "incorrect", "incorrect": "correct"}
 OTHER_POSITION: dict[Position, Position] = {"plain": "swapped", "swapped": "plain"}
 CONSULTANT, JUDGE = "Consultant", "Judge"
-_MARK = '"""'
+MARK = '"""'
+"""Around every text of a transcript as models see it."""
 _NAMED = re.compile(
     # Debater A, DEBATER-B, Debaters A and B; A's argument.
     r"\b(?i:debaters?)[\s_-]+[AB]\b(?:\s*(?:,|&|/|\b(?:and|or|versus|vs?)\b\.?)\s*[AB]\b)?"
@@ -148,7 +149,7 @@ def rendered(transcript: Transcript, position: Position, first: Side | None = No
         ordered = sorted(texts, key=lambda one: _order(one, position, first))
         # Nobody ends its own text and goes on as another.
         lines = [
-            f'{_speaker(one, position, shown.kind)}: """{one.text.replace(_MARK, "")}"""'
+            f'{_speaker(one, position, shown.kind)}: """{one.text.replace(MARK, "")}"""'
             for one in ordered
         ]
         blocks.append("\n".join([f"Round {number}", *lines]))
