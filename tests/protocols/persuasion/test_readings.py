@@ -135,7 +135,7 @@ async def test_the_report_says_where_a_letter_is_a_position():
     report = await report_of(likes_a)
     (table,) = (one for one in report.tables if one.name == "accuracy")
     shown = {row[1]: row for row in table.rows}
-    assert table.columns[3:5] == ["accuracy by letter", "by probability"]
+    assert table.columns[3:5] == ["accuracy by letter", "accuracy by probability"]
     # By letter half of both; by probability the naive judge is wrong of all, the debate's right.
     assert shown["naive"][3:5] == ["0.500 (0.500 to 0.500)", "0.000"]
     assert shown["debate, d"][3:5] == ["0.500 (0.500 to 0.500)", "1.000"]
