@@ -6,7 +6,6 @@ METHOD-persuasion 1.1 to 1.3. In the plain position the correct answer is A, in 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -166,9 +165,3 @@ def _order(one: Said, position: Position, first: Side | None) -> int:
 
 def _speaker(one: Said, position: Position, kind: Kind) -> str:
     return JUDGE if one.side is None else name_of(one.side, position, kind)
-
-
-def latest(transcript: Transcript, side: Side) -> str | None:
-    """A side's last argument."""
-    texts: Sequence[str] = [one.text for one in transcript.said if one.side == side]
-    return texts[-1] if texts else None
