@@ -37,7 +37,7 @@ from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Statement, statements_of, topics_of
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.studies import run as study_run
+from rldf_ray.studies import holding
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
 from rldf_ray.topics.bias_type import bias_type
@@ -78,7 +78,7 @@ def spoken(monkeypatch: pytest.MonkeyPatch) -> None:
         return nullcontext(ScriptedModel())
 
     monkeypatch.setattr(pipeline, "ray_cluster", cluster)
-    monkeypatch.setattr(study_run, "ray_cluster", cluster)
+    monkeypatch.setattr(holding, "ray_cluster", cluster)
     monkeypatch.setattr(scripted, "start", start)
 
 

@@ -1,4 +1,4 @@
-"""What the functions of `rldf_ray.api.functions` return: folders read as data sets, and summaries."""
+"""What the functions of the API return: folders read as data sets, and summaries."""
 
 from __future__ import annotations
 

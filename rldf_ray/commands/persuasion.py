@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rldf_ray.console import write
-from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -18,23 +17,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="A finished study of persuasion.", no_args_is_help=True)
 
 Study = Annotated[str, typer.Argument(metavar="DIR", help="the study's folder")]
-
-
-@app.command()
-def rows(
-    study: Study,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="a folder for the two files")],
-) -> None:
-    """Training rows: sft.jsonl (true arguments that were believed), pairs.jsonl (candidates)."""
-    from rldf_ray.protocols.persuasion.training import pair_rows, sft_rows, training_data
-
-    _, loaded, held = _finished(study)
-    data = training_data(held.items, held.tables, loaded.settings)
-    out.mkdir(parents=True, exist_ok=True)
-    for name, made in (("sft", sft_rows(data)), ("pairs", pair_rows(data))):
-        lines = [f"{json_text(row)}\n" for row in made]
-        (out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-        write(f"{len(lines)} rows: {out / name}.jsonl")
 
 
 @app.command()
@@ -76,7 +58,7 @@ def verdicts(
     from rldf_ray.evaluate.people import debates
     from rldf_ray.protocols.persuasion.finished import finished
     from rldf_ray.protocols.persuasion.records import PEOPLE
-    from rldf_ray.studies.run import report_again
+    from rldf_ray.studies.reporting import report_again
 
     folder, loaded, held = _finished(study)
     with folder.locked():

@@ -11,8 +11,8 @@ from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.whole_files import whole_file
 from rldf_ray.storage.yaml_text import read_yaml
+from rldf_ray.studies.holding import HELD
 from rldf_ray.studies.plans import LoadedStudy, load_study
-from rldf_ray.studies.run import HELD
 
 
 class UnfinishedError(UserError):

@@ -13,7 +13,7 @@ from rldf_ray.engines.backend import SpeakerContext
 from rldf_ray.engines.backends import scripted
 from rldf_ray.models.base import ChatModel
 from rldf_ray.plan import Speaker
-from rldf_ray.studies import run as study_run
+from rldf_ray.studies import holding
 
 Played = Callable[[ChatModel], None]
 
@@ -32,5 +32,5 @@ def played_by(monkeypatch: pytest.MonkeyPatch) -> Played:
 
         monkeypatch.setattr(scripted, "start", start)
 
-    monkeypatch.setattr(study_run, "ray_cluster", cluster)
+    monkeypatch.setattr(holding, "ray_cluster", cluster)
     return play

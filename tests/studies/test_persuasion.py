@@ -139,7 +139,7 @@ def journal(out: Path) -> list[str]:
 
 
 def test_training_rows_are_of_the_form_that_training_takes(held: Path, tmp_path: Path) -> None:
-    output = rldf("persuasion", "rows", str(held), "--out", str(tmp_path / "training"))
+    output = rldf("study", "rows", str(held), "--out", str(tmp_path / "training"))
     # The correct side of the debate and of its consultancy, two rounds each, of two questions.
     assert "8 rows" in output
     (row, *others) = map(json.loads, (tmp_path / "training/sft.jsonl").read_text().splitlines())

@@ -29,6 +29,7 @@ from rldf_ray.protocols.persuasion.records import (
 from rldf_ray.protocols.persuasion.records import TABLES as TABLES
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.summary import summary as summary
+from rldf_ray.protocols.persuasion.training import training_rows as training_rows
 from rldf_ray.protocols.persuasion.transcript import (
     OTHER_POSITION,
     PersuasionItem,

@@ -9,7 +9,7 @@ that no answer stands under a prompt that it is not the answer to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,13 @@ import pyarrow as pa
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import Message
 from rldf_ray.protocols.persuasion.finished import Address, Finished, finished
+from rldf_ray.protocols.persuasion.folder import study_data
 from rldf_ray.protocols.persuasion.prompt import SYSTEM
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem, Side
 from rldf_ray.protocols.persuasion.turn_prompt import TurnPrompt
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.run_folder import RunFolder
 
 Row = Mapping[str, Any]
 Place = tuple[str, str, int, Side]
@@ -181,3 +183,16 @@ def _story(data: TrainingData, place: Place) -> str:
 
 def _said(text: str) -> list[dict[str, str]]:
     return [{"role": "assistant", "content": text}]
+
+
+def training_rows(
+    folder: RunFolder, settings: PersuasionSettings, seed: int
+) -> Mapping[str, Iterable[Mapping[str, object]]]:
+    """Rows of a finished study by kind: `sft` and `pairs`.
+
+    Raises:
+        PromptsChangedError: the requests cannot be made again.
+    """
+    held = study_data(folder)
+    data = training_data(held.items, held.tables, settings)
+    return {"sft": sft_rows(data), "pairs": pair_rows(data)}
