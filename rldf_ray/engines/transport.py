@@ -17,7 +17,13 @@ from typing import cast
 
 import msgspec
 
-from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
+from rldf_ray.models.base import (
+    ChatRequest,
+    Completion,
+    EngineDiedError,
+    ModelError,
+    PromptTooLongError,
+)
 
 LENGTH = struct.Struct(">I")
 LONGEST = 2**28
@@ -36,12 +42,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Samples, or why there are none; `died` if another engine could answer."""
+    """Samples, or why there are none.
+
+    Attributes:
+        died: another engine could answer.
+        too_long: this prompt exceeds what the model reads.
+    """
 
     number: int
     samples: tuple[Completion, ...] | None = None
     error: str = ""
     died: bool = False
+    too_long: bool = False
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -118,7 +130,8 @@ class RequestServer:
         except EngineDiedError as error:
             reply = Reply(request.number, error=str(error), died=True)
         except ModelError as error:
-            reply = Reply(request.number, error=str(error))
+            too_long = isinstance(error, PromptTooLongError)
+            reply = Reply(request.number, error=str(error), too_long=too_long)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's to know
             reply = Reply(request.number, error=f"{type(error).__name__}: {error}")
         connection.send(_encoder.encode(reply))
@@ -153,6 +166,12 @@ class _ServerConnection(_Frames):
     def _end_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+
+
+def _kind_of(reply: Reply) -> type[ModelError]:
+    if reply.died:
+        return EngineDiedError
+    return PromptTooLongError if reply.too_long else ModelError
 
 
 def _own_address() -> str:
@@ -216,8 +235,7 @@ class ClientConnection(_Frames):
         if reply.samples is not None:
             answer.set_result(reply.samples)
         else:
-            kind = EngineDiedError if reply.died else ModelError
-            answer.set_exception(kind(reply.error))
+            answer.set_exception(_kind_of(reply)(reply.error))
 
     def connection_lost(self, exc: Exception | None) -> None:
         for answer in self._waiting.values():

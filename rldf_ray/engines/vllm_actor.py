@@ -21,6 +21,7 @@ from rldf_ray.models.base import (
     EngineDiedError,
     FinishReason,
     ModelError,
+    PromptTooLongError,
     Usage,
 )
 from rldf_ray.models.chat_template import ChatTemplate
@@ -193,7 +194,7 @@ class VllmActor:
         ids = (self._template.answer_begins if guided else self._template.prompt_ids)(messages)
         room = self._settings.max_model_len - len(ids)
         if room < request.max_tokens:
-            raise ModelError(
+            raise PromptTooLongError(
                 f"model {self._settings.model}: a prompt of {len(ids)} tokens and an answer of "
                 f"{request.max_tokens} do not fit engines.max_model_len="
                 f"{self._settings.max_model_len}; raise it or shorten the debate"

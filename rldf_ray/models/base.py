@@ -24,6 +24,10 @@ class EngineDiedError(ModelError):
     """The engine a request was sent to is dead; another one can answer the same request."""
 
 
+class PromptTooLongError(ModelError):
+    """The prompt and the longest answer exceed what the model reads; others are answered."""
+
+
 class BudgetSpentError(ModelError):
     """The plan's budget allows no further request; what was finished is kept.
 

@@ -17,14 +17,14 @@ from typing import Any
 from openai import APIStatusError
 from tenacity import AsyncRetrying, RetryError, retry_if_exception, stop_after_attempt
 
-from rldf_ray.models.base import ChatRequest, Completion, ModelError, Usage
+from rldf_ray.models.base import ChatRequest, Completion, ModelError, PromptTooLongError, Usage
 from rldf_ray.models.limits import Budget, ConcurrencyLimiter, Rate, estimated
 from rldf_ray.models.openai_checked import ForeignReplyError, MalformedReplyError, Reply
 from rldf_ray.models.openai_connection import Connection
 from rldf_ray.models.openai_failure import Failures
 from rldf_ray.models.openai_fields import Fields
 from rldf_ray.models.openai_left_out import LeftOut
-from rldf_ray.models.openai_refusal import is_filtered
+from rldf_ray.models.openai_refusal import is_filtered, is_too_long
 from rldf_ray.models.openai_reply import answer_text, completions_of, used_by, used_for
 from rldf_ray.models.openai_request import body_of
 from rldf_ray.models.openai_retry import wait_s, worth_another_try
@@ -108,7 +108,8 @@ class OpenAIModel:
                 raise ModelError(self._failures.foreign(error)) from None
             except APIStatusError as error:
                 if not is_filtered(error):
-                    raise ModelError(self._failures.refused(error)) from None
+                    kind = PromptTooLongError if is_too_long(error) else ModelError
+                    raise kind(self._failures.refused(error)) from None
                 samples = self._filtered(request, error)
         for sample in samples:
             if sample.refusal is not None:

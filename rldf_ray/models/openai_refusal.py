@@ -64,6 +64,13 @@ def is_filtered(error: APIStatusError) -> bool:
     return _FILTERED.search(f"{error.code} {json_text(error.body)}") is not None
 
 
+def is_too_long(error: APIStatusError) -> bool:
+    """Whether this prompt exceeds what the model reads; a shorter one is answered all the same."""
+    if error.status_code not in (400, 413, 422):
+        return False
+    return _TOO_LONG.search(f"{error.code} {reason_of(error)}".replace("_", " ")) is not None
+
+
 def is_about_fields(error: BaseException) -> bool:
     """Whether a refusal can be about the request's fields, named or not.
 

@@ -9,7 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rldf_ray.models.base import ChatRequest, Completion, FinishReason, ModelError, Usage
+from rldf_ray.models.base import (
+    ChatRequest,
+    Completion,
+    FinishReason,
+    ModelError,
+    PromptTooLongError,
+    Usage,
+)
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.position_invariant import PositionInvariant, PositionInvariantError
@@ -69,7 +76,7 @@ class PositionInvariantChat:
         parts = self._parts(request)
         length = sum(map(len, parts))
         if length + request.max_tokens > self._longest:
-            raise ModelError(
+            raise PromptTooLongError(
                 f"{self._name}: a prompt of {length} tokens and an answer of "
                 f"{request.max_tokens} exceed engines.max_model_len={self._longest}"
             )

@@ -17,6 +17,7 @@ from rldf_ray.cluster.ray_cluster import ray_cluster, this_machine
 from rldf_ray.console import Bar, Progress
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.base import Usage
+from rldf_ray.models.one_prompt_refused import OnePromptRefused
 from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.plan.study import StudyPlan
 from rldf_ray.preflight.study import fits_together
@@ -65,7 +66,7 @@ def hold_items(
         cast = StudyCast(
             seed=plan.seed,
             settings=loaded.settings,
-            models={name: speakers.of(name) for name in plan.models},
+            models={name: OnePromptRefused(speakers.of(name)) for name in plan.models},
             searches={
                 name: JournaledSearch(backend, speakers.journal)
                 for name, backend in backends.items()

@@ -25,6 +25,7 @@ from rldf_ray.models.base import (
     EngineDiedError,
     Message,
     ModelError,
+    PromptTooLongError,
     Usage,
 )
 from rldf_ray.models.scripted import ScriptedModel
@@ -90,7 +91,8 @@ async def test_a_thousand_requests_under_way_get_their_own_answers() -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "reason"),
     [
-        (ModelError("too long"), ModelError, "too long"),
+        (ModelError("it cannot"), ModelError, "it cannot"),
+        (PromptTooLongError("too long"), PromptTooLongError, "too long"),
         (EngineDiedError("core ended"), EngineDiedError, "core ended"),
         (KeyError("x"), ModelError, "KeyError: 'x'"),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rldf_ray.models import openai_retry
-from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError
+from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError, PromptTooLongError
 from rldf_ray.models.openai_http import OpenAIModel
 from rldf_ray.plan import Endpoint
 from tests.endpoint import Answer, Server, completion, ok, refusal, serving, with_top
@@ -267,9 +267,28 @@ def test_labels_of_two_kinds_are_said(server: Server, caplog: pytest.LogCaptureF
 
 def test_a_prompt_that_is_too_long_is_no_refusal_of_its_limit(server: Server) -> None:
     server.otherwise = lambda body: refusal(400, "max_tokens is too large: context length is 10")
-    with pytest.raises(ModelError, match="too large"):
+    with pytest.raises(PromptTooLongError, match="too large"):
         ask(server, REQUEST)
     assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "too_long"),
+    [
+        (400, "This model's maximum context length is 8192 tokens.", True),
+        (413, "prompt is too long: 9000 tokens > 8000 maximum", True),
+        (400, "the input exceeds the context window", True),
+        (400, "unknown role", False),
+        (404, "the path is too long", False),
+    ],
+)
+def test_what_a_prompt_that_is_too_long_is_called(
+    server: Server, status: int, said: str, too_long: bool
+) -> None:
+    server.otherwise = lambda body: refusal(status, said)
+    with pytest.raises(ModelError) as raised:
+        ask(server, REQUEST)
+    assert isinstance(raised.value, PromptTooLongError) is too_long
 
 
 def test_a_refusal_that_stays_without_the_field_leaves_nothing_out(server: Server) -> None:
