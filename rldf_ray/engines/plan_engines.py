@@ -77,6 +77,7 @@ def policy_engines(
     dtype: str,
     lora_rank: int = 0,
     most: int | None = None,
+    tempered_logprobs: bool = False,
 ) -> Iterator[EnginePool]:
     """The plan's vLLM engines on a model folder, which start while other work is done."""
     section = plan.engines
@@ -96,6 +97,7 @@ def policy_engines(
         seed=plan.seed,
         lora_rank=lora_rank,
         sleeps=section.sleep,
+        tempered_logprobs=tempered_logprobs,
         chat_template_kwargs=plan.chat_template_kwargs,
     )
     progress.say(f"  starting {placement.engines} vLLM engine(s) on {folder}")

@@ -51,6 +51,8 @@ class EngineSettings:
         threads: of the engine's process on a CPU; None lets Ray say, by what it reserves.
         lora_rank: highest rank of adapters that will be synced; 0 for none.
         sleeps: whether it will be asked to `sleep`.
+        tempered_logprobs: log-probabilities are those of the distribution that is sampled from;
+            else of the model's own, at temperature 1, which vLLM reports by default.
         chat_template_kwargs: given to the chat template with every chat.
     """
 
@@ -69,6 +71,7 @@ class EngineSettings:
     seed: int = 0
     lora_rank: int = 0
     sleeps: bool = False
+    tempered_logprobs: bool = False
     chat_template_kwargs: Mapping[str, Any] | None = None
 
     @property
@@ -350,6 +353,7 @@ def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
         "worker_extension_cls": f"{WorkerExtension.__module__}.{WorkerExtension.__name__}",
         "enable_sleep_mode": settings.sleeps and settings.on_gpu,
         "seed": settings.seed,
+        "logprobs_mode": "processed_logprobs" if settings.tempered_logprobs else "raw_logprobs",
         **options,
     }
 

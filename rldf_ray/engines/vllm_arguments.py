@@ -40,16 +40,18 @@ def vllm_arguments(
         "dtype": dtype,
         "max_model_len": max_model_len,
         "max_num_seqs": max_num_seqs,
-        # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
-        # ("CPU Generator does not use offset"), so prompts are prefilled whole.
-        "enable_chunked_prefill": False,
-        "max_num_batched_tokens": max(2048, max_model_len),
         "enable_prefix_caching": True,
         "enforce_eager": enforce_eager,
         "disable_log_stats": True,
     }
     if kv_cache_gib is not None:
-        arguments["kv_cache_memory_bytes"] = int(kv_cache_gib * 2**30)
+        arguments |= {
+            "kv_cache_memory_bytes": int(kv_cache_gib * 2**30),
+            # Seeded requests whose prompt is prefilled in pieces kill the CPU engine
+            # ("CPU Generator does not use offset"), so prompts are prefilled whole there.
+            "enable_chunked_prefill": False,
+            "max_num_batched_tokens": max(2048, max_model_len),
+        }
     if gpu_memory_utilization is not None:
         arguments["gpu_memory_utilization"] = gpu_memory_utilization
     if lora_rank:

@@ -30,7 +30,14 @@ def ppo(run: Run) -> PPOResult:
             for stage in ("sft", "reward")
         }
     run = replace(run, placement=on_one_node(run.placement))
-    with run.policy_engines(start, "sft", run.plan.ppo.dtype, rank if adapters else 0) as pool:
+    with run.policy_engines(
+        start,
+        "sft",
+        run.plan.ppo.dtype,
+        rank if adapters else 0,
+        # The trainer's are tempered: importance weights compare one distribution with itself.
+        tempered_logprobs=run.plan.ppo.temperature != 1,
+    ) as pool:
         history = train_in_folder(run, "ppo", train_ppo, folders, {"pool": pool})
     tokens = {
         "prompt": int(sum(step["prompt_tokens"] for step in history)),

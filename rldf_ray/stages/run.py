@@ -44,11 +44,23 @@ class Run:
 
     @contextmanager
     def policy_engines(
-        self, folder: str, revision: str, dtype: str, lora_rank: int = 0
+        self,
+        folder: str,
+        revision: str,
+        dtype: str,
+        lora_rank: int = 0,
+        tempered_logprobs: bool = False,
     ) -> Iterator[Any]:
         """The plan's vLLM engines on a model folder, which start while other work is done."""
         with policy_engines(
-            self.plan, self.placement, self.progress, folder, revision, dtype, lora_rank
+            self.plan,
+            self.placement,
+            self.progress,
+            folder,
+            revision,
+            dtype,
+            lora_rank,
+            tempered_logprobs=tempered_logprobs,
         ) as pool:
             yield pool
 
