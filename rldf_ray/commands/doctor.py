@@ -40,9 +40,15 @@ def doctor(
         str | None,
         typer.Option("--nodes", metavar="NODES", help=f"place the plan on nodes: {SYNTAX}"),
     ] = None,
+    study: Annotated[
+        str | None, typer.Option("--study", metavar="NAME", help="PLAN is one of this study")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """What is installed, whether a plan fits, and what its run would take; says what to change."""
+    if study is not None:
+        _examine_study(study, plan, set_, out, as_json)
+        return
     if nodes is not None:
         _print_arrangement(load_plan(plan, set_), nodes, as_json)
         return
@@ -57,6 +63,29 @@ def doctor(
         console = TextConsole(soft_wrap=True)
         _print_checks(console, checks)
         _print_estimate(console, stages, like)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+def _examine_study(name: str, plan: str, overrides: list[str], out: Path, as_json: bool) -> None:
+    from rldf_ray.commands.study import print_estimate
+    from rldf_ray.studies.doctor import examine_study
+    from rldf_ray.studies.estimate import estimated
+    from rldf_ray.studies.plans import load_study
+
+    loaded = load_study(name, plan, overrides)
+    checks = examine_study(name, loaded, out)
+    # Without data there is nothing to reckon with, which its check says.
+    readable = all(check.ok for check in checks if check.name == "data")
+    rows = estimated(name, loaded) if readable else []
+    if as_json:
+        found = [asdict(check) for check in checks]
+        print(json_text({"checks": found, "estimate": [row.as_dict() for row in rows]}, indent=2))
+    else:
+        console = TextConsole(soft_wrap=True)
+        _print_checks(console, checks)
+        if rows:
+            print_estimate(console, rows)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
 

@@ -15,6 +15,7 @@ from rldf_ray.protocols.known import study_named, study_names
 from rldf_ray.storage.json_text import json_text
 
 if TYPE_CHECKING:
+    from rldf_ray.studies.estimate import ModelEstimate
     from rldf_ray.studies.plans import LoadedStudy
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a study (`rldf study list`)")]
@@ -138,10 +139,15 @@ def _estimate(name: str, loaded: LoadedStudy, as_json: bool) -> None:
     rows = estimated(name, loaded)
     if as_json:
         write(json_text([row.as_dict() for row in rows], indent=2))
-        return
+    else:
+        print_estimate(table_console(), rows)
+
+
+def print_estimate(console: Console, rows: Sequence[ModelEstimate]) -> None:
+    """Calls, tokens and cost by model, and in all."""
     cells = [
         [r.model, f"{r.calls:,.0f}", f"{r.prompt:,.0f}", f"{r.generated:,.0f}", r.usd_text]
         for r in rows
     ]
     columns = ["model", "calls", "prompt tokens", "generated", "USD"]
-    _print(table_console(), "What the study would take, at most", columns, cells)
+    _print(console, "What the study would take, at most", columns, cells)

@@ -8,6 +8,7 @@ from pathlib import Path
 from rldf_ray.errors import UserError
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
+from rldf_ray.plan.speaking import SpeakingPlan
 
 
 class PreflightError(UserError):
@@ -50,7 +51,7 @@ def _check_hub_cache(model: str) -> None:
         )
 
 
-def check_endpoint(plan: Plan) -> str:
+def check_endpoint(plan: SpeakingPlan) -> str:
     """An endpoint that speaks has its key (the endpoint itself is not called)."""
     remote = [str(speaker) for speaker in plan.speakers() if speaker.paid]
     if not remote:

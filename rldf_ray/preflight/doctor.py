@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from rldf_ray.cluster.session_folder import check_session_folder
 from rldf_ray.engines.checks import check_endpoint, check_model
 from rldf_ray.extras import advice
 from rldf_ray.plan import Plan
+from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.preflight.checks import (
     check_bias_types,
     check_disk,
@@ -44,38 +45,40 @@ def examine(plan: Plan, out: Path) -> list[Check]:
     """All checks; none of them starts an engine or a training job."""
     resources = reported_resources()
     return [
-        _check("packages", _packages),
-        _check("protocol", lambda: check_protocol(plan)),
-        _check("bias types", lambda: check_bias_types(plan)),
-        _check("language", lambda: check_language(plan)),
-        _check("model", lambda: check_model(plan)),
-        _check("chat templates", lambda: check_templates(plan)),
-        _check("referee", lambda: check_referee(plan)),
-        _check("evaluation items", lambda: check_items(plan)),
-        _check("loggers", lambda: check_loggers(plan)),
-        _check("endpoint", lambda: _reachable(plan)),
-        _check("temporary folder", check_session_folder),
-        _check("disk", lambda: check_disk(plan, out)),
+        checked("packages", lambda: packages_of(IMPORTED)),
+        checked("protocol", lambda: check_protocol(plan)),
+        checked("bias types", lambda: check_bias_types(plan)),
+        checked("language", lambda: check_language(plan)),
+        checked("model", lambda: check_model(plan)),
+        checked("chat templates", lambda: check_templates(plan)),
+        checked("referee", lambda: check_referee(plan)),
+        checked("evaluation items", lambda: check_items(plan)),
+        checked("loggers", lambda: check_loggers(plan)),
+        checked("endpoint", lambda: endpoint_answers(plan)),
+        checked("temporary folder", check_session_folder),
+        checked("disk", lambda: check_disk(plan, out)),
         Check(
             "resources",
             True,
             f"{resources.cpus:g} CPUs, {resources.gpus:g} GPUs, {resources.memory_gib:.1f} GiB",
         ),
-        _check("placement", lambda: place(plan, resources).describe()),
-        _check("memory", lambda: check_ppo_memory(plan, resources)),
-        _check("shared memory", lambda: check_shared_memory(plan, resources)),
+        checked("placement", lambda: place(plan, resources).describe()),
+        checked("memory", lambda: check_ppo_memory(plan, resources)),
+        checked("shared memory", lambda: check_shared_memory(plan, resources)),
     ]
 
 
-def _check(name: str, look: Callable[[], str]) -> Check:
+def checked(name: str, look: Callable[[], str]) -> Check:
+    """What `look` reports, or what is wrong by what it raises."""
     try:
         return Check(name, True, look())
     except Exception as error:  # noqa: BLE001 - whatever is wrong is what doctor reports
         return Check(name, False, str(error))
 
 
-def _packages() -> str:
-    for name in IMPORTED:
+def packages_of(imported: Sequence[str]) -> str:
+    """The versions that shape results; raises where one of these does not import."""
+    for name in imported:
         try:
             importlib.import_module(name)
         except ImportError as error:
@@ -86,7 +89,7 @@ def _packages() -> str:
     return ", ".join(f"{name} {version}" for name, version in versions().items())
 
 
-def _reachable(plan: Plan) -> str:
+def endpoint_answers(plan: SpeakingPlan) -> str:
     """Where the plan has an endpoint: whether it answers and knows the model."""
     endpoint = check_endpoint(plan)
     wanted = [speaker.model for speaker in plan.speakers() if speaker.paid]

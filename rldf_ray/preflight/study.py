@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rldf_ray.cluster.placement import BYTES, Resources
-from rldf_ray.engines.checks import PreflightError
+from rldf_ray.engines.checks import PreflightError, check_endpoint
 from rldf_ray.models.chat_template import ChatTemplateError, chat_template
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan.study import StudyPlan
@@ -14,11 +14,12 @@ LIBRARIES_GIB = 1.2
 
 
 def check_study(plan: StudyPlan) -> None:
-    """Nothing where every model is there and renders chats.
+    """Nothing where every model is there and renders chats, and endpoints have their key.
 
     Raises:
         PreflightError: one is not; the message names it.
     """
+    check_endpoint(plan)
     for name, text in plan.models.items():
         speaker = plan.speaker_of(name)
         if not speaker.local:
