@@ -49,6 +49,7 @@ ADDED_FIELDS: Mapping[str, object] = {
     "debate.protocol": "multirole",
     "debate.unknown": "bbq",
     "sft.held_out_share": 0.0,
+    "ppo.rewards": PPOSection().model_dump(mode="json")["rewards"],
 }
 """Fields that plans of earlier versions lack, with what those plans meant.
 

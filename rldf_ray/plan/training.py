@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
@@ -56,6 +57,51 @@ class RewardSection(Section):
     held_out_share: float = described(0.1, "share of topics kept to measure accuracy", ge=0, lt=1)
 
 
+class RewardSource(Section):
+    """One of the rewards of an answer, and what it counts for."""
+
+    model: Literal["reward"] | None = described(None, "the run's reward model")
+    python: str | None = described(
+        None, "FILE.py:FUNCTION, or package.module:FUNCTION: rows of answers -> their rewards"
+    )
+    http: str | None = described(
+        None, "URL that is sent {rows: [...]} and returns {rewards: [...]}"
+    )
+    weight: float = described(1.0, "what it is multiplied by in the sum")
+    timeout_s: float = described(60.0, "of a request to `http`", unit="s", gt=0)
+    retries: int = described(4, "further tries of a request that failed in passing", ge=0)
+    max_calls: int | None = described(
+        None, "requests to `http` in all, those of a resumed run included; null is no limit", ge=1
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> RewardSource:
+        given = [name for name in ("model", "python", "http") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("name one of model: reward, python: FILE.py:FUNCTION and http: URL")
+        if self.python is not None and not all(self.python.rpartition(":")):
+            raise ValueError(f"python={self.python!r}: allowed is FILE.py:FUNCTION")
+        if self.http is not None and not self.http.startswith(("http://", "https://")):
+            raise ValueError(f"http={self.http!r}: a URL begins with http:// or https://")
+        if self.weight == 0:
+            raise ValueError("weight=0 counts for nothing: leave it out")
+        return self
+
+    def __str__(self) -> str:
+        """As a plan has it, without what is left at its default."""
+        given = self.model_dump(exclude_defaults=True)
+        return "{" + ", ".join(f"{name}: {value}" for name, value in given.items()) + "}"
+
+    __repr__ = __str__
+
+    @property
+    def name(self) -> str:
+        """What figures and messages call it."""
+        if self.python is not None:
+            return self.python.rpartition(":")[2]
+        return "model" if self.http is None else urlsplit(self.http).hostname or self.http
+
+
 class PPOSection(Section):
     episodes: int = described(5120, "answers generated and trained on in all", ge=1)
     rollout_batch: int = described(64, "answers generated at once by one policy", ge=1)
@@ -71,6 +117,12 @@ class PPOSection(Section):
     epochs: int = described(1, "passes over one rollout", source="paper 4.1", ge=1)
     learning_rate: float = described(5e-6, "of the actor", source="paper 4.1", gt=0)
     critic_learning_rate: float = described(9e-6, "of the critic", gt=0)
+    rewards: tuple[RewardSource, ...] = described(
+        (RewardSource(model="reward"),),
+        "what answers are rewarded by, summed with weights: {model: reward}, {python: "
+        "FILE.py:FUNCTION}, {http: URL} (docs/ppo.md)",
+        min_length=1,
+    )
     beta: float = described(
         0.05, "weight of the KL to the reference in the reward", source="METHOD 3 (choice)", ge=0
     )

@@ -27,6 +27,7 @@ from rldf_ray.storage.folders import visible
 from rldf_ray.storage.stages import PIPELINE, TRAINING
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
+from rldf_ray.train.ppo.reward_functions import reward_texts
 
 
 def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> None:
@@ -50,6 +51,7 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> N
         check_items,
         check_endpoint,
         *((check_loggers,) if computing else ()),
+        *((check_rewards,) if "ppo" in stages else ()),
     ):
         check(plan)
     if computing:
@@ -111,6 +113,16 @@ def check_referee(plan: Plan) -> str:
             "referee.kind=prompted"
         )
     return f"fitted in the run to labelled statements on {len(topics)} topics"
+
+
+def check_rewards(plan: Plan) -> str:
+    """Functions that reward answers can be imported, and take what they are called with.
+
+    Raises:
+        RewardError: one cannot, or does not.
+    """
+    reward_texts(plan.ppo.rewards)
+    return ", ".join(source.name for source in plan.ppo.rewards)
 
 
 def check_loggers(plan: Plan) -> str:

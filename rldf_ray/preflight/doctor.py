@@ -25,6 +25,7 @@ from rldf_ray.preflight.checks import (
     check_ppo_memory,
     check_protocol,
     check_referee,
+    check_rewards,
     check_shared_memory,
 )
 from rldf_ray.preflight.models import check_templates
@@ -54,6 +55,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
         checked("referee", lambda: check_referee(plan)),
         checked("evaluation items", lambda: check_items(plan)),
         checked("loggers", lambda: check_loggers(plan)),
+        checked("rewards", lambda: check_rewards(plan)),
         checked("endpoint", lambda: endpoint_answers(plan)),
         checked("temporary folder", check_session_folder),
         checked("disk", lambda: check_disk(plan, out)),

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rldf_ray.cluster.ray_cluster import on_one_node
-from rldf_ray.stages.run import Run
+from rldf_ray.stages.run import Run, StageError
 from rldf_ray.stages.training import train_in_folder
+from rldf_ray.storage.digest import digest
 from rldf_ray.storage.results import PPOResult
+
+REWARDS = "ppo/rewards.json"
+"""Hashes of the functions' files, by what the plan says of them."""
 
 
 def ppo(run: Run) -> PPOResult:
     """PPO from pi_SFT against the reward model -> ppo/model, and model/ for its users."""
     from rldf_ray.train.lora import adapters_in_engines
     from rldf_ray.train.ppo.loop import train_ppo
+    from rldf_ray.train.ppo.reward_functions import reward_texts
 
     folders = {
         "model": run.plan.model,
         "sft": run.folder.address("sft/model"),
         "reward": run.folder.address("reward/model"),
     }
+    texts = reward_texts(run.plan.ppo.rewards)
+    _settle_rewards(run, texts)
     rank = run.plan.train.lora.rank
     adapters = adapters_in_engines(run.placement, run.plan.train.lora)
     start = folders["model" if adapters else "sft"]
@@ -38,10 +46,31 @@ def ppo(run: Run) -> PPOResult:
         # The trainer's are tempered: importance weights compare one distribution with itself.
         tempered_logprobs=run.plan.ppo.temperature != 1,
     ) as pool:
-        history = train_in_folder(run, "ppo", train_ppo, folders, {"pool": pool})
+        history = train_in_folder(
+            run, "ppo", train_ppo, folders, {"pool": pool, "reward_texts": texts}
+        )
     tokens = {
         "prompt": int(sum(step["prompt_tokens"] for step in history)),
         "cached": 0,
         "generated": int(sum(step["generated_tokens"] for step in history)),
     }
     return PPOResult(history=history, episodes=run.plan.ppo.episodes, tokens=tokens)
+
+
+def _settle_rewards(run: Run, texts: Mapping[str, str]) -> None:
+    """Make the reward functions' texts the stage's own; one that was cut off goes on with them.
+
+    Raises:
+        StageError: a function's file has changed since.
+    """
+    now = {named: digest(text) for named, text in texts.items()}
+    if run.folder.fetched(REWARDS).exists():
+        before = run.folder.read_object(REWARDS)
+        changed = [named for named in now if before.get(named) != now[named]]
+        if changed:
+            raise StageError(
+                f"ppo.rewards: {', '.join(changed)} has changed since this PPO began: put it back, "
+                "or begin again with `rldf train ppo RUN --redo`"
+            )
+    if now:
+        run.folder.write_json(REWARDS, now)

@@ -1,6 +1,6 @@
 """PPO (METHOD 3): E[R] - beta KL(pi || pi_SFT), one reward at an answer's end.
 
-    prompts -> engines (pi_old) -> rollouts -> reward model -> one reward an answer
+    prompts -> engines (pi_old) -> rollouts -> reward model, own rewards -> one reward an answer
                   ^                    |-> actor, critic, reference: logprobs, values, KL
                   |                    v
             weight sync <- actor, critic <- clipped losses <- advantages (GAE)
@@ -30,6 +30,7 @@ from rldf_ray.train.checkpoint import (
 from rldf_ray.train.collectives import barrier
 from rldf_ray.train.ppo.metrics import ANSWERS, Laps, append_answers
 from rldf_ray.train.ppo.resume_check import KeptAnswers
+from rldf_ray.train.ppo.rewards import Rewards
 from rldf_ray.train.ppo.rollout import Prompts, Rollout, RolloutSource
 from rldf_ray.train.ppo.sleep import EngineSleep
 from rldf_ray.train.ppo.step import PPO
@@ -63,6 +64,7 @@ def _loop(config: dict[str, Any]) -> None:
     ppo, steps = PPO(job), section.episodes // section.rollout_batch
     source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
     _resume(job, rank, ppo, source)
+    rewards = Rewards(job, ppo.score, rank)
     answered, engine_sleep = KeptAnswers(out, rank), EngineSleep(pool, rank, job.plan.engines.sleep)
     pool.wait_until_ready()
     with shared_memory_sync(pool) as engines:
@@ -80,9 +82,10 @@ def _loop(config: dict[str, Any]) -> None:
                 answered.keep(step, rollouts)
             engine_sleep.begin()
             laps.end("rollout_seconds")
-            scores = ppo.score(rollouts)
+            scores, by_source = rewards.of(source.rows_of(step), rollouts)
             figures, kl = ppo.step(rollouts, scores)
-            figures |= ppo.held_out_figures(held_out) | repeated
+            held_out_scores, _ = rewards.of(source.held_out_rows, held_out)
+            figures |= ppo.held_out_figures(held_out_scores) | by_source | repeated
             laps.end("train_seconds")
             policy = ppo.models.policy()
             source.settle()
@@ -90,7 +93,8 @@ def _loop(config: dict[str, Any]) -> None:
             if rank == 0:
                 engines.sync(policy, f"ppo-{step + 1}")
                 laps.end("sync_seconds")
-                _sample(job, step, source.prompts_of(step), rollouts, scores, kl)
+                prompts = [row["prompt"] for row in source.rows_of(step)]
+                _sample(job, step, prompts, rollouts, scores, kl)
                 log_step(out, {"step": step + 1, "steps": steps, **figures, **laps.seconds})
             barrier()
             if _checkpoint(job, rank, ppo, source, policy, figures):

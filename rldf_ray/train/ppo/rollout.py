@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -91,12 +92,11 @@ class Prompts:
     """The prompts PPO trains on, and those it keeps to see whether it generalises.
 
     Attributes:
-        topics: the topic of every prompt of `train`.
+        train, held_out: rows of data/prompts.parquet.
     """
 
-    train: tuple[list[dict[str, str]], ...]
-    topics: tuple[str, ...]
-    held_out: tuple[list[dict[str, str]], ...]
+    train: tuple[dict[str, Any], ...]
+    held_out: tuple[dict[str, Any], ...]
 
     @classmethod
     def of(cls, job: TrainJob) -> Prompts:
@@ -110,22 +110,25 @@ class Prompts:
 
     @classmethod
     def split(cls, rows: Sequence[dict[str, Any]], held_out: int) -> Prompts:
-        """The `held_out` prompts with the smallest hashes are kept; the others keep their order."""
-        if held_out >= len(rows):
+        """All prompts of the topics with the smallest hashes are kept, `held_out` at least.
+
+        A scene with its clue and the same without are not told apart by a split: one of them would
+        show what the other asks. The rows keep their order.
+        """
+        number = Counter(row["topic_id"] for row in rows)
+        topics = sorted(number, key=lambda t: hashlib.sha256(f"ppo-held/{t}".encode()).hexdigest())
+        kept: set[str] = set()
+        while sum(number[topic] for topic in kept) < held_out and len(kept) < len(topics):
+            kept.add(topics[len(kept)])
+        if rows and len(kept) == len(topics):
             raise ValueError(
-                f"ppo.held_out_prompts={held_out} leaves none of {len(rows)} PPO prompts to train "
-                "on: lower it, or raise topics.per_bias_type or topics.ppo_share"
+                f"ppo.held_out_prompts={held_out} leaves none of {len(rows)} PPO prompts of "
+                f"{len(topics)} topics to train on: lower it, or raise topics.per_bias_type or "
+                "topics.ppo_share"
             )
-        ids = sorted(
-            (row["prompt_id"] for row in rows),
-            key=lambda i: hashlib.sha256(f"ppo-held/{i}".encode()).hexdigest(),
-        )
-        kept = set(ids[:held_out])
-        trained_on = [row for row in rows if row["prompt_id"] not in kept]
         return cls(
-            tuple(row["prompt"] for row in trained_on),
-            tuple(row["topic_id"] for row in trained_on),
-            tuple(row["prompt"] for row in rows if row["prompt_id"] in kept),
+            tuple(row for row in rows if row["topic_id"] not in kept),
+            tuple(row for row in rows if row["topic_id"] in kept),
         )
 
 
@@ -147,14 +150,19 @@ class RolloutSource:
         self._model, self._section, self._seed = model, section, seed
         self._rank, self._workers, self._prompts = rank, workers, prompts
         asked = section.episodes // section.answers_per_prompt
-        self._order = prompt_order(prompts.topics, asked, seed)
+        self._order = prompt_order([row["topic_id"] for row in prompts.train], asked, seed)
         self._thread = ThreadPoolExecutor(1)
         self._begun: dict[int, Future[Answers]] = {}
 
-    def prompts_of(self, step: int) -> list[list[dict[str, str]]]:
+    def rows_of(self, step: int) -> list[dict[str, Any]]:
         """This worker's prompts of a step, in the order of its rollouts."""
         each = self._section.answers_per_prompt
         return [self._prompts.train[self._order[e // each]] for e in self._episodes(step)]
+
+    @property
+    def held_out_rows(self) -> Sequence[dict[str, Any]]:
+        """This worker's held-out prompts."""
+        return self._prompts.held_out[self._rank :: self._workers]
 
     def of(self, step: int) -> Answers:
         """Answers to the prompts of `step` and to the held-out ones, by the engines' policy."""
@@ -181,14 +189,14 @@ class RolloutSource:
 
     async def _answer(self, step: int) -> Answers:
         addresses = [f"ppo/{step}/{episode}" for episode in self._episodes(step)]
-        held_out = self._prompts.held_out[self._rank :: self._workers]
+        held_out = self.held_out_rows
         # The same seeds at every step: what changes is the policy.
         held_addresses = [
             f"ppo/held-out/{i * self._workers + self._rank}" for i in range(len(held_out))
         ]
         rollouts = await generate(
             self._model,
-            [*self.prompts_of(step), *held_out],
+            [row["prompt"] for row in (*self.rows_of(step), *held_out)],
             [*addresses, *held_addresses],
             self._section,
             self._seed,

@@ -280,11 +280,11 @@ class PPO:
         critic.step()
         return {**stats, "loss": loss.detach().double()}
 
-    def held_out_figures(self, held_out: Sequence[Rollout]) -> dict[str, float]:
-        """Mean reward of this step's answers to held-out prompts, over all workers."""
+    def held_out_figures(self, rewards: Tensor) -> dict[str, float]:
+        """Mean reward [B] of this step's answers to held-out prompts, over all workers."""
         if not self.section.held_out_prompts:
             return {}
-        total = float(self.score(held_out).sum()) if held_out else 0.0
-        sums = torch.tensor([total, len(held_out)], dtype=torch.float64, device=self.device)
+        total = [float(rewards.sum()), len(rewards)]
+        sums = torch.tensor(total, dtype=torch.float64, device=self.device)
         reward, number = all_reduce(sums).tolist()
         return {"held_out_reward": reward / number}

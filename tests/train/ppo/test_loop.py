@@ -210,7 +210,7 @@ def test_held_out_prompts_are_never_trained_on() -> None:
     assert len(split.train) == 6 and len(split.held_out) == 3
     assert not [p for p in split.held_out if p in split.train]
     assert Prompts.split(rows[::-1], 3).held_out == split.held_out[::-1]
-    assert Prompts.split(rows, 0).train == tuple(row["prompt"] for row in rows)
+    assert Prompts.split(rows, 0).train == tuple(rows)
     with pytest.raises(ValueError, match="held_out_prompts=9 leaves none of 9"):
         Prompts.split(rows, 9)
 
@@ -222,7 +222,7 @@ def test_workers_answer_every_prompt_once_between_them() -> None:
 
     def shares(workers: int, step: int) -> list[str]:
         sources = [RolloutSource(None, prompts, section, 0, r, workers) for r in range(workers)]  # type: ignore[arg-type]
-        return sorted(p[0]["content"] for s in sources for p in s.prompts_of(step))
+        return sorted(p["prompt_id"] for s in sources for p in s.rows_of(step))
 
     for step in (0, 1):
         assert shares(1, step) == shares(2, step) == shares(4, step)
@@ -239,7 +239,7 @@ def test_all_answers_to_a_prompt_are_one_workers() -> None:
         shares = []
         for rank in (0, 1):
             source = RolloutSource(None, prompts, section, 0, rank, 2)  # type: ignore[arg-type]
-            share = [p[0]["content"] for p in source.prompts_of(step)]
+            share = [p["prompt_id"] for p in source.rows_of(step)]
             assert share[::2] == share[1::2] and len(share) == 4
             shares.append(share[::2])
         asked += [p for both in zip(*shares, strict=True) for p in both]
