@@ -15,6 +15,7 @@ import typer
 
 from rldf_ray import extras, signals
 from rldf_ray.commands import compare, figures
+from rldf_ray.commands import export as eval_export
 from rldf_ray.commands.corpus import app as corpora
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
@@ -186,7 +187,7 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     print_summary(out, progress, as_json)
 
 
-add_evaluations(evals, others=(compare, figures))
+add_evaluations(evals, others=(compare, figures, eval_export))
 app.command("show")(show_command)
 
 

@@ -247,6 +247,31 @@ def compare(
     return Comparison(str(out), result.summary, tuple(result.notes))
 
 
+def export(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    to: Literal["inspect", "lm-eval"],
+    bbq: str | Path | None = None,
+) -> list[str]:
+    """Results as inspect_ai's logs, or lm-evaluation-harness' files (`rldf eval export`).
+
+    Args:
+        folder: of `bbq`, of `compare` or of a study of judges.
+        out: a new or empty folder.
+        bbq: BBQ's files, where they have moved since.
+
+    Returns:
+        The files.
+
+    Raises:
+        UserError: as `rldf_ray.api.exports.export_results`.
+    """
+    from rldf_ray.api.exports import export_results
+
+    return [str(path) for path in export_results(str(folder), Path(out), to, _path(bbq))]
+
+
 def serve(
     model: str,
     *,
@@ -291,6 +316,7 @@ def _twin(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 arun, adebate, astudy = _twin(run), _twin(debate), _twin(study)
 abbq, ajudge, acompare, aserve = _twin(bbq), _twin(judge), _twin(compare), _twin(serve)
+aexport = _twin(export)
 
 
 def _staged(plan: Plan, out: str | Path | None, stages: tuple[str, ...], quiet: bool) -> Run:

@@ -206,9 +206,10 @@ class Study(Interface):
     `GIVEN`, schemas of tables that people give it later, by name, which `summary` then gets with
     the others; `write_for_people(folder, items, tables, settings, plan)`, files of its own, the
     pages among them by title; `training_rows(folder, settings, seed)`, rows by kind (`sft`,
-    `pairs`) of a finished study; and `again(outcomes, settings)`, what a further pass over all
-    items holds once they have come to the rows `outcomes`, which `hold` then gets as `cast.again`;
-    None ends.
+    `pairs`) of a finished study; `evaluation_logs(folder, settings, plan, created)`, its verdicts
+    for other programs (`rldf_ray/eval_logs`); and `again(outcomes, settings)`, what a further pass
+    over all items holds once they have come to the rows `outcomes`, which `hold` then gets as
+    `cast.again`; None ends.
     """
 
     @property

@@ -17,3 +17,8 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a text as UTF-8, hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -100,6 +100,9 @@ def test_predictions_are_scored(tmp_path: Path) -> None:
     scored = json.loads(done.stdout)
     assert list(scored["categories"]) == [item.category] and scored["unparsed"]["number"] > 0
     assert scored["overall"]["accuracy"] <= 1 / len(load_bbq(SCENES).items)
+    logs = str(tmp_path / "logs")
+    done = rldf("eval", "export", str(tmp_path / "scored"), "--to", "inspect", "--out", logs)
+    assert done.returncode == 0 and done.stdout.startswith(logs), done.stderr
 
 
 def test_what_computes_says_what_to_install(tmp_path: Path) -> None:

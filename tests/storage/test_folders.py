@@ -16,6 +16,7 @@ OWN = {
     "rldf_ray/storage/folders.py",
     "rldf_ray/storage/mirror.py",
     "rldf_ray/dataset/export.py",
+    "rldf_ray/eval_logs/forms.py",
     "rldf_ray/train/checkpoint.py",
     "rldf_ray/train/unpickling.py",
     "rldf_ray/train/worker.py",

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rldf_ray.protocols.judges.conditions import Shown, against_loser, long_twin, shown_views
 from rldf_ray.protocols.judges.estimate import estimate as estimate
+from rldf_ray.protocols.judges.exported import evaluation_logs as evaluation_logs
 from rldf_ray.protocols.judges.items import item_table as item_table
 from rldf_ray.protocols.judges.items import read_items
 from rldf_ray.protocols.judges.judging import Judgement, Judging
