@@ -267,10 +267,10 @@ class TrainSection(Section):
     checkpoint_keep: int = described(
         2, "newest checkpoints kept; PPO's best one is kept beside them", ge=1
     )
-    loggers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = described(
+    loggers: tuple[Literal["tensorboard", "wandb", "mlflow", "trackio"], ...] = described(
         ("tensorboard",),
-        "who is sent the figures of training beside metrics.parquet; wandb and mlflow have to be "
-        "installed",
+        "who is sent the figures of training beside metrics.parquet; wandb, mlflow and trackio "
+        "have to be installed",
     )
     max_failures: int = described(
         0, "how often lost workers are replaced, to go on from the last checkpoint", ge=0

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rldf_ray.models.embedded import located
 from rldf_ray.stages.run import Run, StageError
 from rldf_ray.storage.results import History
+from rldf_ray.storage.stages import TRAINING
+from rldf_ray.train.loggers.logger import TrackedRun
 
+TRACKING = "tracking.json"
+"""The id by which experiment trackers know the run folder; there where a tracker is used."""
 DIVERGED = ("loss", "train_loss", "reward", "kl")
 """Figures that are finite numbers for as long as the weights are."""
 
@@ -47,6 +52,7 @@ def train_in_folder(
             "out": run.folder.address(name),
         },
         extra or {},
+        tracked_run(run, name),
     )
     with run.progress.bar(f"{name} steps", 1) as bar:
         history = train(job, on_progress=bar.update)
@@ -56,6 +62,24 @@ def train_in_folder(
     run.folder.write_json(ended, {"history": history})
     run.folder.shared(ended)
     return history
+
+
+def tracked_run(run: Run, name: str) -> TrackedRun:
+    """The run folder as experiment trackers know it, in the stage `name`.
+
+    Its id is written before a tracker hears of it, so that a killed run goes on under it.
+    """
+    if set(run.plan.train.loggers) <= {"tensorboard"}:
+        return TrackedRun()
+    if not (run.folder.root / TRACKING).exists():
+        run.folder.write_json(TRACKING, {"id": secrets.token_hex(8)})
+        run.folder.shared(TRACKING)
+    earlier = TRAINING[: TRAINING.index(name)]
+    manifests = [run.folder.manifest(stage) or {} for stage in earlier]
+    return TrackedRun(
+        id=run.folder.read_object(TRACKING, ("id",))["id"],
+        rows_before=sum(len(manifest.get("history", ())) for manifest in manifests),
+    )
 
 
 def check_finite(name: str, history: History) -> None:

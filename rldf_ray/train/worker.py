@@ -27,7 +27,8 @@ from rldf_ray.storage.mirror import Mirror, copy_of
 from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.periodic import repeated
 from rldf_ray.train.localize import UPLOAD_EVERY_S, localize_inputs
-from rldf_ray.train.loggers import Logger, open_loggers
+from rldf_ray.train.loggers import open_loggers
+from rldf_ray.train.loggers.logger import LoggedStage, Logger, TrackedRun
 from rldf_ray.train.reasons import reason_of
 from rldf_ray.train.unpickling import check_files
 
@@ -47,12 +48,14 @@ class TrainJob:
         folders: named folders (inputs and the output, "out"): paths all workers reach, or addresses
             in an object store; a loop sees local paths.
         extra: what one loop alone needs.
+        run: the run that experiment trackers add the job's figures to.
     """
 
     plan: Plan
     placement: Placement
     folders: Mapping[str, str]
     extra: Mapping[str, Any] = field(default_factory=dict)
+    run: TrackedRun = field(default_factory=TrackedRun)
 
 
 OnProgress = Callable[[int, int], None]
@@ -92,8 +95,9 @@ def run_training(
     trainer._register_sigint_handler = lambda controller: None
     # Ray would go on from what an earlier driver recorded; our own checkpoints say more.
     here = _forget_ray_train(out)
+    logged = LoggedStage(plan=job.plan, name=here.name, folder=here, run=job.run)
     with (
-        open_loggers(job.plan, here.name, here) as loggers,
+        open_loggers(logged) as loggers,
         _following(Follower(out, on_progress, loggers), UPLOAD_EVERY_S if is_address(out) else 0.5),
     ):
         try:
@@ -262,28 +266,35 @@ def read_progress(out: str) -> list[dict[str, Any]]:
 
 
 class Follower:
-    """Reads a job's progress file while it grows, for the driver's bar and its loggers."""
+    """Reads a job's progress file while it grows, for the driver's bar and its loggers.
+
+    A job that lost a worker, or was killed, does some steps again and writes their lines again;
+    each row goes to a logger once.
+    """
 
     def __init__(self, out: str, on_progress: OnProgress, loggers: Sequence[Logger]) -> None:
         self._out, self._on_progress, self._loggers = out, on_progress, loggers
-        self._logged = 0
+        self._lines = 0
 
     def look(self) -> None:
         """Pass on what is new."""
         entries = read_progress(self._out)
-        # Fewer than before: a lost worker was replaced and goes on from an earlier step.
-        self._logged = min(self._logged, len(entries))
-        for entry in entries[self._logged :]:
-            figures = {
-                name: value
-                for name, value in entry.items()
-                if name not in ("step", "steps") and value is not None
-            }
-            for logger in self._loggers:
-                logger.log(entry["step"], figures)
-        if len(entries) > self._logged:
+        for logger in self._loggers:
+            for row, entry in enumerate(entries[logger.rows :], start=logger.rows):
+                logger.log(row, entry["step"], _figures(entry))
+                logger.rows = row + 1
+        if entries and len(entries) != self._lines:
             self._on_progress(entries[-1]["step"], entries[-1]["steps"])
-        self._logged = len(entries)
+        self._lines = len(entries)
+
+
+def _figures(entry: Mapping[str, Any]) -> dict[str, float]:
+    """What a line has besides its step, where it is a number."""
+    return {
+        name: value
+        for name, value in entry.items()
+        if name not in ("step", "steps") and value is not None
+    }
 
 
 @contextmanager

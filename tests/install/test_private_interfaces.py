@@ -25,6 +25,8 @@ UNFINISHED = "vllm.v1.engine.output_processor:OutputProcessor.get_num_unfinished
 USED = {
     "rldf_ray/cluster/ray_cluster.py": {"_private"},
     "rldf_ray/engines/vllm_actor.py": {"_already_called_process_weights_after_loading"},
+    # Not installed here: tests/train/test_trackers.py has its shape, where it is.
+    "rldf_ray/train/loggers/trackio.py": {"_next_step"},
     "rldf_ray/train/prompts_once.py": {"_attn_implementation"},
     "rldf_ray/train/unpickling.py": {"_core", "_reconstruct"},
     "rldf_ray/train/worker.py": {"_register_sigint_handler"},

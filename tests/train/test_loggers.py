@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,23 +12,30 @@ import pytest
 from rldf_ray.engines.checks import PreflightError
 from rldf_ray.preflight.checks import check_loggers
 from rldf_ray.train.loggers import open_loggers
+from rldf_ray.train.loggers.logger import LoggedStage, TrackedRun
 from rldf_ray.train.worker import PROGRESS, Follower, log_step
 from tests.fakes import plan_with
 
 
 class Remembers:
     def __init__(self) -> None:
-        self.seen: list[tuple[int, dict[str, float]]] = []
+        self.rows = 0
+        self.seen: list[tuple[int, Mapping[str, float]]] = []
 
-    def log(self, step: int, figures: dict[str, float]) -> None:
+    def log(self, row: int, step: int, figures: Mapping[str, float]) -> None:
         self.seen.append((step, figures))
 
-    def close(self) -> None: ...
+    def close(self, *, failed: bool) -> None: ...
 
 
-def test_every_line_is_logged_once_and_lines_done_again_are_logged_again(tmp_path: Path) -> None:
-    logger, told = Remembers(), []
-    follower = Follower(tmp_path, lambda done, total: told.append((done, total)), [logger])  # type: ignore[list-item]
+def ppo_stage(folder: Path, *overrides: str) -> LoggedStage:
+    return LoggedStage(plan=plan_with(*overrides), name="ppo", folder=folder, run=TrackedRun())
+
+
+def test_every_line_is_logged_once_also_where_its_step_is_done_again(tmp_path: Path) -> None:
+    logger = Remembers()
+    told: list[tuple[int, int]] = []
+    follower = Follower(str(tmp_path), lambda done, total: told.append((done, total)), [logger])
     log_step(tmp_path, {"step": 1, "steps": 3, "reward": 0.5})
     follower.look()
     follower.look()
@@ -39,16 +47,38 @@ def test_every_line_is_logged_once_and_lines_done_again_are_logged_again(tmp_pat
     lines = (tmp_path / PROGRESS).read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / PROGRESS).write_text(lines[0], encoding="utf-8")
     follower.look()
-    log_step(tmp_path, {"step": 2, "steps": 3, "reward": 0.8})
+    assert told[-1] == (1, 3)
+    log_step(tmp_path, {"step": 2, "steps": 3, "reward": 0.7})
+    log_step(tmp_path, {"step": 3, "steps": 3, "reward": 0.8})
     follower.look()
-    assert logger.seen[2:] == [(2, {"reward": 0.8})]
+    assert logger.seen[2:] == [(3, {"reward": 0.8})]
+    assert told[-1] == (3, 3)
+
+
+def test_a_row_that_a_logger_did_not_take_is_offered_again(tmp_path: Path) -> None:
+    class Unreachable(Remembers):
+        def log(self, row: int, step: int, figures: Mapping[str, float]) -> None:
+            if step == 2 and not attempts:
+                attempts.append(step)
+                raise ConnectionError
+            super().log(row, step, figures)
+
+    attempts: list[int] = []
+    logger = Unreachable()
+    follower = Follower(str(tmp_path), lambda done, total: None, [logger])
+    for step in (1, 2, 3):
+        log_step(tmp_path, {"step": step, "steps": 3, "reward": 0.5})
+    with pytest.raises(ConnectionError):
+        follower.look()
+    follower.look()
+    assert [step for step, _ in logger.seen] == [1, 2, 3]
 
 
 def test_a_figure_that_is_no_number_is_null_in_the_file_and_reaches_no_logger(
     tmp_path: Path,
 ) -> None:
     logger = Remembers()
-    follower = Follower(tmp_path, lambda done, total: None, [logger])  # type: ignore[arg-type, list-item]
+    follower = Follower(str(tmp_path), lambda done, total: None, [logger])
     log_step(tmp_path, {"step": 1, "steps": 1, "grad_norm": math.nan, "kl": math.inf, "loss": 0.5})
     follower.look()
     assert logger.seen == [(1, {"loss": 0.5})]
@@ -59,16 +89,28 @@ def test_a_figure_that_is_no_number_is_null_in_the_file_and_reaches_no_logger(
 def test_tensorboard_shows_what_was_logged(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with open_loggers(plan_with(), "ppo", tmp_path) as loggers:
+    with open_loggers(ppo_stage(tmp_path)) as loggers:
         for step in (1, 2):
-            loggers[0].log(step, {"reward": step / 2})
+            loggers[0].log(step - 1, step, {"reward": step / 2})
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     assert [(e.step, e.value) for e in events.Scalars("ppo/reward")] == [(1, 0.5), (2, 1.0)]
 
 
+def test_tensorboard_shows_each_step_of_a_resumed_job_once(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for steps in (3, 4):
+        with open_loggers(ppo_stage(tmp_path)) as loggers:
+            for step in range(1, steps + 1):
+                loggers[0].log(step - 1, step, {"reward": step / 2})
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("ppo/reward")] == [1, 2, 3, 4]
+
+
 def test_no_loggers_is_allowed(tmp_path: Path) -> None:
-    with open_loggers(plan_with("train.loggers=[]"), "ppo", tmp_path) as loggers:
+    with open_loggers(ppo_stage(tmp_path, "train.loggers=[]")) as loggers:
         assert loggers == []
     assert not (tmp_path / "tensorboard").exists()
 
@@ -76,9 +118,9 @@ def test_no_loggers_is_allowed(tmp_path: Path) -> None:
 def test_a_logger_that_is_not_installed_is_named_before_anything_starts() -> None:
     from importlib.util import find_spec
 
-    missing = [name for name in ("wandb", "mlflow") if find_spec(name) is None]
+    missing = [name for name in ("wandb", "mlflow", "trackio") if find_spec(name) is None]
     if not missing:
-        pytest.skip("wandb and mlflow are both installed")
+        pytest.skip("all of them are installed")
     plan = plan_with(f"train.loggers={json.dumps(missing)}")
     with pytest.raises(PreflightError, match=rf"train.loggers: {missing[0]}.*pip install"):
         check_loggers(plan)
