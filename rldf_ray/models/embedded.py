@@ -24,6 +24,9 @@ from rldf_ray.storage.whole_files import whole_folder
 
 EMBEDDED = "embedded"
 NAME = "SmolLM2-135M-Instruct"
+HUB_ID = f"HuggingFaceTB/{NAME}"
+LICENSE = "apache-2.0"
+"""What the GGUF file has as `general.license`."""
 
 
 def gguf_file() -> Path:

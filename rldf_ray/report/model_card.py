@@ -4,37 +4,106 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
 
 from rldf_ray.cluster.environment import versions
+from rldf_ray.models.base_model import base_model
+from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import templates
+from rldf_ray.report.card_results import bbq_results, results_table
+from rldf_ray.report.notes import evaluation_notes
+from rldf_ray.report.parts import read_parts
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.folders import visible
+from rldf_ray.storage.hub_card import is_language
 from rldf_ray.storage.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelCard
+
+CARD = "README.md"
+Form = Literal["model", "adapter"]
 
 render = templates(Path(__file__).parent)
 
 
 def export_model(folder: RunFolder, plan: Plan) -> None:
-    """Copy ppo/model to model/ and write its card, last; done once for what PPO left."""
-    source, target = folder.root / "ppo/model", folder.root / "model"
-    card = target / "README.md"
+    """Copy ppo/model to model/ and write its card, last.
+
+    Done once for what PPO left; the card is written again once there is another evaluation of it.
+    """
+    card = folder.root / "model" / CARD
     # Not by times of files: a clock that was ahead would make an old policy look like the new one.
-    training = digest(folder.manifest("ppo"))
-    if card.exists() and training in card.read_text(encoding="utf-8", errors="replace"):
-        return
+    written = card.read_text(encoding="utf-8", errors="replace") if card.exists() else ""
+    is_new = training_digest(folder) not in written
+    if is_new:
+        _copy_model(folder)
+    if is_new or evaluation_digest(folder) not in written:
+        folder.write_text(f"model/{CARD}", str(model_card(folder, plan, "model")))
+
+
+def _copy_model(folder: RunFolder) -> None:
     fresh = folder.fresh_folder(".model")
-    for file in visible(source):
+    for file in visible(folder.root / "ppo/model"):
         shutil.copy2(file, fresh / file.name)
     folder.remove("model")
-    fresh.rename(target)
-    weights = {f.name: file_digest(f) for f in visible(target, "*.safetensors")}
-    described = render(
+    fresh.rename(folder.root / "model")
+
+
+def training_digest(folder: RunFolder) -> str:
+    return digest(folder.manifest("ppo"))
+
+
+def evaluation_digest(folder: RunFolder) -> str:
+    manifest = folder.manifest("eval")
+    return "none yet" if manifest is None else digest(manifest)
+
+
+def model_card(folder: RunFolder, plan: Plan, form: Form) -> ModelCard:
+    """The card of the run's policy: of `model/`, or of the adapter `ppo/adapter`.
+
+    Raises:
+        ResultError: the evaluation's manifest cannot be read.
+    """
+    from huggingface_hub import ModelCard, ModelCardData
+
+    base = base_model(plan.model)
+    manifest = folder.manifest("eval")
+    read = read_parts({} if manifest is None else {"eval": manifest}, pa.table({}))
+    evaluation = read["evaluation"]
+    results = [] if evaluation is None else bbq_results(plan, evaluation)
+    language = plan.data.language
+    data = ModelCardData(
+        base_model=base.hub_id,
+        language=language if is_language(language) else None,
+        library_name="transformers" if form == "model" else "peft",
+        license=base.license,
+        license_name=base.license_name,
+        license_link=base.license_link,
+        model_name=plan.name if results else None,
+        eval_results=results or None,
+        metrics=["accuracy"] if results else None,
+        pipeline_tag="text-generation",
+        tags=["rldf", "debiasing"],
+    )
+    source = folder.root / ("model" if form == "model" else "ppo/adapter")
+    body = render(
         "model_card",
         plan=plan,
+        form=form,
+        base=base,
+        began_as=base.hub_id or short_name(plan.model),
+        teacher=None if plan.teacher is None else short_name(plan.teacher),
         digest=plan.digest(),
-        training=training,
-        weights=weights,
+        training=training_digest(folder),
+        evaluated=evaluation_digest(folder),
+        evaluation=evaluation,
+        results={} if evaluation is None else results_table(evaluation),
+        notes=[*read["unreadable"].values(), *evaluation_notes(read)],
+        weights={file.name: file_digest(file) for file in visible(source, "*.safetensors")},
         versions=versions(),
     )
-    folder.write_text("model/README.md", f"{described}\n")
+    return ModelCard(f"---\n{data.to_yaml()}\n---\n{body}\n")

@@ -29,7 +29,7 @@ TAUGHT = {
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
     """On unreadable parts and tokens, then on each stage in its order."""
-    parts = (_unreadable, _tokens, _referee, _data, _sft, _reward, _ppo, _evaluation)
+    parts = (_unreadable, _tokens, _referee, _data, _sft, _reward, _ppo, evaluation_notes)
     return [note for part in parts for note in part(report)]
 
 
@@ -184,7 +184,8 @@ def _ppo(report: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _evaluation(report: Mapping[str, Any]) -> Iterator[str]:
+def evaluation_notes(report: Mapping[str, Any]) -> Iterator[str]:
+    """What the multiple-choice figures of a report, and its rewards, are evidence of."""
     evaluation = report["evaluation"]
     if "eval" in report["unreadable"]:
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from huggingface_hub import DatasetCard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from rldf_ray.dataset.card import dataset_card
 from rldf_ray.dataset.statistics import AUC, Measured, MeasuredPairs, clustered_auc, quality_of
 from rldf_ray.plan import DataSection
 from rldf_ray.records import Statement
+from rldf_ray.storage.hub_card import check_card
 from tests.fakes import opinion, pairs_table, plan_with, statement
 
 TOPICS = {topic.topic_id: topic for topic in (*(opinion(i) for i in range(40)),)}
@@ -165,3 +167,18 @@ def test_the_card_has_every_table_figure_and_warning_and_loads_as_configs() -> N
     ):
         assert line in body.splitlines(), line
     assert found.warnings()[0] in body and "The chosen side is the longer one in 0 %" in body
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"),
+    [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (99_999, "10K<n<100K"), (10**6, "1M<n<10M")],
+)
+def test_the_head_of_the_card_is_what_the_hub_takes(rows: int, size: str) -> None:
+    plan = plan_with('name="a: b"', "data.language=de")
+    card = DatasetCard(dataset_card({"topics": rows}, quality([said("high", 9)]), plan))
+    check_card(card, "the card")
+    data = card.data.to_dict()
+    assert data["pretty_name"] == "Multi-role debates, scored and paired (a: b)"
+    assert (data["language"], data["size_categories"]) == ("de", size)
+    assert data["configs"] == [{"config_name": "topics", "data_files": "topics.parquet"}]
+    assert "license" not in data and "No licence is given" in card.text

@@ -1,12 +1,17 @@
-"""model/ is the policy that PPO left, whatever the clock said when it was written."""
+"""model/ is the policy that PPO left, whatever the clock said, with a card that the hub reads."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
-from rldf_ray.plan import load_plan
-from rldf_ray.report.model_card import export_model
+from huggingface_hub import ModelCard
+
+from rldf_ray.evaluate.bbq.run_models import load_items, summarise
+from rldf_ray.plan import Plan, load_plan
+from rldf_ray.report.model_card import export_model, model_card
+from rldf_ray.storage.hub_card import check_card
 from rldf_ray.storage.run_folder import RunFolder
 
 AHEAD_S = 4_000_000_000
@@ -49,3 +54,121 @@ def test_a_card_that_an_earlier_version_or_a_kill_left_is_no_sign(tmp_path: Path
     folder.write_text("model/README.md", "a card")
     folder.write_text("model/model.safetensors", "old")
     assert exported(folder) == "new"
+
+
+def evaluated(folder: RunFolder, plan: Plan, bbq: str | None = None) -> Plan:
+    """A finished evaluation: the base always takes the stereotyped option, the policy is right."""
+    items = load_items(plan)
+    chosen = {
+        "base": [
+            item.unknown if item.target_loc is None else item.target_loc for item in items.items
+        ],
+        "policy": [item.label for item in items.items],
+    }
+    scores = {
+        name: [tuple(0.0 if i == option else -1.0 for i in range(3)) for option in options]
+        for name, options in chosen.items()
+    }
+    folder.finish(
+        "eval",
+        "key",
+        {
+            "evaluation": {
+                "set": "a set",
+                "why_no_bias_scores": None,
+                "models": {
+                    name: {"multiple_choice": summarise(items, given, 0), "reward": None}
+                    for name, given in scores.items()
+                },
+                "accuracy_change": {},
+            }
+        },
+    )
+    return plan.model_copy(update={"evaluate": plan.evaluate.model_copy(update={"bbq": bbq})})
+
+
+def read_back(folder: RunFolder) -> Any:
+    card = ModelCard.load(folder.root / "model/README.md")
+    check_card(card, "the card")
+    return card
+
+
+def test_the_card_says_what_the_model_began_as_and_under_which_licence(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    trained(folder, "new")
+    exported(folder)
+    card = read_back(folder)
+    assert card.data.to_dict() == {
+        "base_model": "HuggingFaceTB/SmolLM2-135M-Instruct",
+        "language": "en",
+        "library_name": "transformers",
+        "license": "apache-2.0",
+        "pipeline_tag": "text-generation",
+        "tags": ["rldf", "debiasing"],
+    }
+    assert "The licence (apache-2.0) is that of HuggingFaceTB/SmolLM2-135M-Instruct." in card.text
+    assert "The models were not evaluated." in card.text
+
+
+def test_a_licence_that_is_not_known_is_left_out_and_said(tmp_path: Path) -> None:
+    folder, base = RunFolder(tmp_path / "run"), tmp_path / "secret" / "mine"
+    base.mkdir(parents=True)
+    trained(folder, "new")
+    plan = load_plan("smoke", [f"model={base}"])
+    card = model_card(folder, plan, "model")
+    assert "license" not in card.data.to_dict() and "base_model" not in card.data.to_dict()
+    assert "No licence is given here: none is known of mine" in card.text
+    assert "secret" not in str(card)
+
+
+def test_results_on_bbq_are_metadata_and_a_table(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    trained(folder, "new")
+    plan = evaluated(folder, load_plan("smoke"), bbq="/data/BBQ")
+    export_model(folder, plan)
+    card = read_back(folder)
+    results = {result.metric_name: result for result in card.data.eval_results}
+    # Where it cannot be known the policy always says so: there is no answer to take a bias score
+    # from, so it is left out. 14 of the 20 right answers elsewhere are the stereotyped ones.
+    assert {name: result.metric_value for name, result in results.items()} == {
+        "Accuracy, ambiguous contexts": 1.0,
+        "Accuracy, disambiguated contexts": 1.0,
+        "Bias score, disambiguated contexts (s_DIS)": 0.4,
+    }
+    assert {result.dataset_name for result in results.values()} == {"BBQ (Parrish et al. 2022)"}
+    assert card.data.model_name == plan.name
+    (row,) = [line for line in card.text.splitlines() if line.startswith("| this model")]
+    assert row.split(" | ")[3] == "none"
+    (row,) = [line for line in card.text.splitlines() if line.startswith("| the model it began")]
+    assert row.split(" | ")[1].startswith("0.000") and row.split(" | ")[3].startswith("1.000")
+
+
+def test_results_on_items_of_our_own_are_no_results_on_bbq(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    trained(folder, "new")
+    export_model(folder, evaluated(folder, load_plan("smoke")))
+    card = read_back(folder)
+    assert card.data.eval_results is None
+    assert "| this model | 1.000" in card.text and "a set, with 95 % intervals" in card.text
+
+
+def test_the_card_is_written_again_for_an_evaluation_and_not_without_one(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    trained(folder, "new")
+    exported(folder)
+    path = tmp_path / "model/README.md"
+    path.write_text(path.read_text(encoding="utf-8") + "and by hand", encoding="utf-8")
+    assert exported(folder) == "new"
+    assert path.read_text(encoding="utf-8").endswith("and by hand")
+    evaluated(folder, load_plan("smoke"))
+    exported(folder)
+    assert "| this model | 1.000" in path.read_text(encoding="utf-8")
+
+
+def test_the_card_of_an_adapter_names_its_library(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    trained(folder, "new")
+    folder.write_text("ppo/adapter/adapter_model.safetensors", "weights")
+    card = model_card(folder, load_plan("smoke"), "adapter")
+    assert card.data.library_name == "peft"
+    assert "- adapter_model.safetensors: sha256" in card.text and "AutoPeftModel" in card.text
