@@ -23,8 +23,9 @@ from rldf_ray.commands.evaluations import add_evaluations
 from rldf_ray.commands.evince import app as evinces
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.commands.persuasion import app as persuasions
+from rldf_ray.commands.publish import publish
 from rldf_ray.commands.referee import app as referees
-from rldf_ray.commands.serve import publish, serves
+from rldf_ray.commands.serve import serves
 from rldf_ray.commands.show import show as show_command
 from rldf_ray.commands.study import study as study_command
 from rldf_ray.commands.summary import print_report, print_summary

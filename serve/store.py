@@ -21,6 +21,7 @@ import msgspec
 
 from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import file_digest
+from rldf_ray.storage.folders import foreign_file
 from rldf_ray.storage.run_folder import RunFolder
 
 MANIFEST = "MANIFEST.json"
@@ -114,7 +115,8 @@ class ModelStore:
         """
         if not any((source / file).exists() for file in ("config.json", "adapter_config.json")):
             raise StoreError(f"{source} is no model folder: no config.json, no adapter_config.json")
-        _check_files(source)
+        if why := foreign_file(source):
+            raise StoreError(why)
         versions = self._versions
         versions.mkdir(parents=True, exist_ok=True)
         # Not `whole_folder`: the number is free only once the finished folder has taken it.
@@ -193,23 +195,6 @@ class ModelStore:
             new = Traffic(now.current, version, percent)
         self.direct(new)
         return new
-
-
-def _check_files(source: Path) -> None:
-    """Nothing of another place is published with a folder: what a link leads to may be a secret.
-
-    Raises:
-        StoreError: a link leads out of the folder or nowhere, or something is no file.
-    """
-    for path in source.rglob("*"):
-        target = path.resolve()
-        if path.is_symlink() and not target.is_relative_to(source.resolve()):
-            raise StoreError(
-                f"{path} is a link that leads out of the folder, to {target}: put the file itself "
-                "there (`cp -rL` copies a folder with what its links lead to)"
-            )
-        if not (path.is_dir() or path.is_file()):
-            raise StoreError(f"{path} is no file that can be published: remove it")
 
 
 def digests(folder: Path) -> dict[str, str]:

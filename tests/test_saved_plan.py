@@ -11,7 +11,7 @@ import pytest
 from rldf_ray import cli
 from rldf_ray.apps.serve.settings import settings_for
 from rldf_ray.commands.doctor import measured
-from rldf_ray.commands.serve import publish
+from rldf_ray.commands.publish import publish
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.plan.saved import check_stages, saved_plan, settle_plan
 from rldf_ray.records import STATEMENT_SCHEMA
@@ -100,7 +100,7 @@ def test_no_command_opens_a_run_whose_plan_was_changed(tmp_path: Path, content: 
         rldf("eval", "judge", run, "--judge", "openai:m"),
         lambda: measured(folder.root),
         lambda: settings_for(run, ("policy",), {}),
-        lambda: publish(run, tmp_path / "store"),
+        lambda: publish(str(run), store=tmp_path / "store"),
     ]
     for command in commands:
         with pytest.raises(RunFolderError, match=r"is empty|is not the plan that topics"):

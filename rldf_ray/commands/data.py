@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,13 +9,11 @@ from typing import Annotated, Literal
 import typer
 
 from rldf_ray.console import write
-from rldf_ray.dataset import DatasetError
-from rldf_ray.dataset.export import export_files, export_to_hub
+from rldf_ray.dataset.export import export_files, hub_files
 from rldf_ray.plan import load_plan
 from rldf_ray.plan.saved import saved_plan
+from rldf_ray.storage.hub import hub_client, listing, upload
 from rldf_ray.storage.run_folder import RunFolder
-
-TOKEN = "HF_TOKEN"
 
 
 class Form(StrEnum):
@@ -44,16 +41,14 @@ def export(
         for file in export_files(folder, Path(target), form):
             write(str(file))
         return
-    token = os.environ.get(TOKEN)
-    if not token:
-        raise DatasetError(
-            f"the environment variable {TOKEN} holds no token of the Hugging Face hub: set it to "
-            "one that may write datasets"
-        )
-    from huggingface_hub import HfApi
-
-    export_to_hub(folder, target, HfApi(token=token), public)
-    write(f"dataset {target}, {'public' if public else 'private'}")
+    files = hub_files(folder)
+    write(f"dataset {target}:")
+    for line in listing(files):
+        write(line)
+    is_public = upload(
+        hub_client(), target, "dataset", files, public=public, message="Data of an rldf_ray run"
+    )
+    write(f"dataset {target}, {'public' if is_public else 'private'}")
 
 
 def import_(

@@ -1,4 +1,4 @@
-"""`rldf serve`, `rldf publish`: the served policy, imported when it is called."""
+"""`rldf serve`: the served policy, imported when it is called."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import yaml
 
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.console import Progress
-from rldf_ray.plan.saved import PLAN, saved_plan
 from rldf_ray.storage.json_text import json_text
-from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.yaml_text import read_yaml
 
 progress = Progress()
@@ -133,24 +131,6 @@ def key(
         remove_key(keys, name)
         return
     print(add_key(keys, name, requests, tokens))
-
-
-def publish(
-    model: Annotated[str, typer.Argument(metavar="RUN_OR_MODEL", help="its model/, or a folder")],
-    store: Store,
-    name: ModelName = "policy",
-) -> None:
-    """Put a model or adapter into the model store as its next version."""
-    from rldf_ray.apps.serve.store import ModelStore
-
-    folder = Path(model)
-    source = folder
-    if (folder / PLAN).exists():
-        saved_plan(RunFolder.at(folder))
-        source = folder / "model"
-    model_store = ModelStore(store.resolve(), name)
-    version = model_store.publish(source)
-    progress.say(f"{name} {version}: {model_store.folder(version)}")
 
 
 def _settings(model: str, names: str, set_: list[str], given: dict[str, Any]) -> Any:

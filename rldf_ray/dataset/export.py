@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 from rldf_ray.dataset import DatasetError
+from rldf_ray.storage.hub import Files
+from rldf_ray.storage.hub_card import check_card
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
 
 TABLES = ("topics", "transcripts", "sft", "pairs", "prompts")
-
-
-class Hub(Protocol):
-    """The part of `huggingface_hub.HfApi` that is used."""
-
-    def create_repo(
-        self, repo_id: str, *, repo_type: str, private: bool, exist_ok: bool
-    ) -> Any: ...
-
-    def dataset_info(self, repo_id: str) -> Any: ...
-
-    def upload_folder(
-        self, *, repo_id: str, repo_type: str, folder_path: str, allow_patterns: list[str],
-        commit_message: str,
-    ) -> Any: ...  # fmt: skip
 
 
 def tables_of(folder: RunFolder) -> list[str]:
@@ -57,25 +44,22 @@ def export_files(folder: RunFolder, target: Path, form: Literal["jsonl", "parque
     return [*files, target / "README.md"]
 
 
-def export_to_hub(folder: RunFolder, name: str, hub: Hub, public: bool) -> None:
-    """Upload tables and card as the dataset `name`, private unless `public`.
+def hub_files(folder: RunFolder) -> Files:
+    """What goes to the hub: the card and the tables.
 
     Raises:
-        DatasetError: the data stage has not finished, or the dataset is there and public.
+        DatasetError: the data stage has not finished.
+        CardError: the hub would not take the card.
     """
-    files = [f"{table}.parquet" for table in tables_of(folder)]
-    hub.create_repo(name, repo_type="dataset", private=not public, exist_ok=True)
-    if not public and not hub.dataset_info(name).private:
-        raise DatasetError(
-            f"the dataset {name} is there already and public: give another name, or --public"
-        )
-    hub.upload_folder(
-        repo_id=name,
-        repo_type="dataset",
-        folder_path=str(folder.root / "data"),
-        allow_patterns=[*files, "README.md"],
-        commit_message="Data of an rldf_ray run",
-    )
+    from huggingface_hub import DatasetCard
+
+    card = folder.root / "data/README.md"
+    tables = tables_of(folder)
+    check_card(DatasetCard(card.read_text(encoding="utf-8")), str(card))
+    return {
+        "README.md": card,
+        **{f"{table}.parquet": folder.root / f"data/{table}.parquet" for table in tables},
+    }
 
 
 def _export_table(

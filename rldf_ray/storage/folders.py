@@ -19,3 +19,20 @@ def visible(folder: Path, pattern: str = "*") -> list[Path]:
         # `glob` passes over a folder that it has no right to, as if it were empty.
         os.scandir(folder).close()
     return sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
+
+
+def foreign_file(folder: Path) -> str | None:
+    """Why a folder cannot be handed on whole; None where it can.
+
+    Nothing of another place goes with it: what a link leads to may be a secret.
+    """
+    for path in folder.rglob("*"):
+        target = path.resolve()
+        if path.is_symlink() and not target.is_relative_to(folder.resolve()):
+            return (
+                f"{path} is a link that leads out of the folder, to {target}: put the file itself "
+                "there (`cp -rL` copies a folder with what its links lead to)"
+            )
+        if not (path.is_dir() or path.is_file()):
+            return f"{path} is no file that can be published: remove it"
+    return None

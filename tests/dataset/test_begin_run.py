@@ -17,6 +17,7 @@ from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.contamination import texts_to_avoid
 from rldf_ray.plan import load_plan
 from rldf_ray.report.build import write_report
+from rldf_ray.storage.hub import HubError
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
@@ -187,7 +188,7 @@ def test_a_run_is_not_imported_over(tmp_path: Path) -> None:
 def test_the_commands_import_and_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, there = str(tmp_path / "run"), str(tmp_path / "there")
     given = str(file(tmp_path, PAIRS))
-    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
 
     def rldf(*words: str) -> Any:
         return CliRunner().invoke(cli.app, ["data", *words])
@@ -197,4 +198,4 @@ def test_the_commands_import_and_export(tmp_path: Path, monkeypatch: pytest.Monk
     exported = rldf("export", run, there, "--to", "jsonl")
     assert exported.exit_code == 0 and f"{there}/pairs.jsonl" in exported.output
     refused = rldf("export", run, "me/mine", "--to", "hub")
-    assert isinstance(refused.exception, DatasetError) and "HF_TOKEN" in str(refused.exception)
+    assert isinstance(refused.exception, HubError) and "HF_TOKEN" in str(refused.exception)

@@ -1,11 +1,10 @@
-"""What leaves a run: files that load again, and a hub that gets them privately."""
+"""What leaves a run: files that load again, and those that go to a hub."""
 
 from __future__ import annotations
 
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -13,9 +12,10 @@ import pytest
 import yaml
 
 from rldf_ray.dataset import DatasetError
-from rldf_ray.dataset.export import TABLES, export_files, export_to_hub
+from rldf_ray.dataset.export import TABLES, export_files, hub_files
 from rldf_ray.dataset.preference_data import preference_data, write_data
 from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, table_of
+from rldf_ray.storage.hub_card import CardError
 from rldf_ray.storage.results import as_manifest
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import opinion, plan_with, statement
@@ -35,23 +35,6 @@ def run(tmp_path: Path) -> RunFolder:
     made = preference_data(said, {t.topic_id: t for t in topics}, plan.data)
     folder.finish("data", plan.digest(), as_manifest(write_data(folder, plan, made)))
     return folder
-
-
-class RecordingHub:
-    """A hub that remembers what it was asked; `public` is what the dataset is already."""
-
-    def __init__(self, public: bool = False) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        self._public = public
-
-    def create_repo(self, repo_id: str, **options: Any) -> None:
-        self.asked.append(("create", {"name": repo_id, **options}))
-
-    def dataset_info(self, repo_id: str) -> Any:
-        return SimpleNamespace(private=not self._public)
-
-    def upload_folder(self, **options: Any) -> None:
-        self.asked.append(("upload", options))
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
@@ -103,42 +86,17 @@ def test_unfinished_data_are_not_exported(tmp_path: Path) -> None:
     assert not (tmp_path / "there").exists()
 
 
-@pytest.mark.parametrize("public", [False, True])
-def test_the_hub_gets_tables_and_card_privately_unless_told_otherwise(
-    run: RunFolder, public: bool
-) -> None:
-    hub = RecordingHub(public=public)
-    export_to_hub(run, "me/debates", hub, public)
-    (_, created), (_, uploaded) = hub.asked
-    assert created["private"] is not public
-    assert created["repo_type"] == uploaded["repo_type"] == "dataset"
-    assert uploaded["repo_id"] == created["name"] == "me/debates"
-    assert set(uploaded["allow_patterns"]) == {*(f"{name}.parquet" for name in TABLES), "README.md"}
-    folder = Path(uploaded["folder_path"])
-    assert all((folder / name).exists() for name in uploaded["allow_patterns"])
+def test_the_hub_gets_the_card_and_every_table(run: RunFolder) -> None:
+    run.write_text("data/notes.txt", "not for others")
+    files = hub_files(run)
+    assert files == {
+        "README.md": run.root / "data/README.md",
+        **{f"{name}.parquet": run.root / f"data/{name}.parquet" for name in TABLES},
+    }
+    assert all(isinstance(path, Path) and path.exists() for path in files.values())
 
 
-def test_nothing_private_goes_into_a_dataset_that_is_public(run: RunFolder) -> None:
-    hub = RecordingHub(public=True)
-    with pytest.raises(DatasetError, match="public"):
-        export_to_hub(run, "me/debates", hub, public=False)
-    assert [what for what, _ in hub.asked] == ["create"]
-
-
-def test_the_hubs_own_client_takes_these_arguments() -> None:
-    import inspect
-
-    from huggingface_hub import HfApi
-
-    inspect.signature(HfApi.create_repo).bind(
-        None, "a/b", repo_type="dataset", private=True, exist_ok=True
-    )
-    inspect.signature(HfApi.upload_folder).bind(
-        None,
-        repo_id="a/b",
-        repo_type="dataset",
-        folder_path="x",
-        allow_patterns=[],
-        commit_message="",
-    )
-    inspect.signature(HfApi.dataset_info).bind(None, "a/b")
+def test_a_card_that_the_hub_does_not_take_is_refused(run: RunFolder) -> None:
+    run.write_text("data/README.md", "---\nlanguage: English\n---\n")
+    with pytest.raises(CardError, match=r"data/README\.md: language: 'English'"):
+        hub_files(run)
