@@ -10,7 +10,7 @@ Sharing the base among actor, critic and others: Santacroce et al. 2023 (arXiv:2
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,20 +33,16 @@ class SharedBase:
     """A frozen language model that computes under one of its adapters at a time.
 
     Args:
-        base: folder or hub id of the base.
+        base: a transformers causal language model; its layers are changed in place.
         sft, reward: folders of adapters that were trained on it.
         batches: that a PPO step computes with; what layers below all adapters make of them is kept.
     """
 
-    def __init__(
-        self, base: str, sft: Path, reward: Path, dtype: torch.dtype, device: str, batches: int
-    ) -> None:
+    def __init__(self, base: Any, sft: Path, reward: Path, device: str, batches: int) -> None:
         from peft import PeftModel
-        from transformers import AutoModelForCausalLM
 
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
         self._peft: Any = PeftModel.from_pretrained(
-            model, sft, "reference", autocast_adapter_dtype=False
+            base, sft, "reference", autocast_adapter_dtype=False
         )
         self._peft.load_adapter(sft, "actor", autocast_adapter_dtype=False)
         self.score = self._load_scorer(reward)
@@ -54,7 +50,7 @@ class SharedBase:
         self._trunk = Trunk(layers_below_adapters(self._peft), batches)
         self._peft.requires_grad_(False).to(device)
         self.score.to(device)
-        self.dtype = dtype
+        self.dtype: torch.dtype = base.dtype
         self._trained = [*self.parameters_of("actor"), *self.parameters_of("critic")]
         self._active = ""
 
@@ -197,14 +193,20 @@ class Scorer:
         return SimpleNamespace(logits=self._shared.score(last_states(hidden, attention_mask)))
 
 
-def shared_models(job: TrainJob) -> PPOModels:
-    """PPO's models as adapters on `folders["model"]`, from the adapters of SFT and reward model."""
+def shared_models(
+    job: TrainJob, base: Any = None, engine: Callable[..., Any] = training_engine
+) -> PPOModels:
+    """PPO's models as adapters on `folders["model"]`, from the adapters of SFT and reward model.
+
+    Args:
+        base: a language model that is in memory already, in place of that folder's.
+        engine: makes of a job, a module and a learning rate what trains the module.
+    """
     section, device, folders = job.plan.ppo, job.placement.device, job.folders
     shared = SharedBase(
-        folders["model"],
+        _loaded(job) if base is None else base,
         Path(folders["sft"]).parent / ADAPTER,
         Path(folders["reward"]).parent / ADAPTER,
-        dtype_of(section),
         device,
         batches=section.rollout_batch // (section.micro_batch * job.plan.train.workers),
     )
@@ -225,8 +227,8 @@ def shared_models(job: TrainJob) -> PPOModels:
         reward.tokenizer.save_pretrained(out / "model")
 
     return PPOModels(
-        actor=training_engine(job, Actor(shared), section.learning_rate),
-        critic=training_engine(job, Critic(shared), section.critic_learning_rate)
+        actor=engine(job, Actor(shared), section.learning_rate),
+        critic=engine(job, Critic(shared), section.critic_learning_rate)
         if section.has_critic
         else None,
         reference=lambda **inputs: shared.language("reference", **inputs),
@@ -237,3 +239,9 @@ def shared_models(job: TrainJob) -> PPOModels:
         export=export,
         save=save,
     )
+
+
+def _loaded(job: TrainJob) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(job.folders["model"], dtype=dtype_of(job.plan.ppo))

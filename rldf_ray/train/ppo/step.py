@@ -31,6 +31,7 @@ from rldf_ray.train.ppo.metrics import (
 )
 from rldf_ray.train.ppo.models import (
     Pass,
+    PPOModels,
     accumulation,
     full_models,
     logprobs_and_entropy,
@@ -43,12 +44,18 @@ from rldf_ray.train.worker import TrainJob
 
 
 class PPO:
-    """The PPO step of one worker, and the state it carries from step to step."""
+    """The PPO step of one worker, and the state it carries from step to step.
 
-    def __init__(self, job: TrainJob) -> None:
+    Args:
+        models: computed with, in place of those of the job's folders.
+    """
+
+    def __init__(self, job: TrainJob, models: PPOModels | None = None) -> None:
         self.section, self.seed = job.plan.ppo, job.plan.seed
         self.workers, self.device = job.plan.train.workers, job.placement.device
-        self.models = shared_models(job) if job.plan.train.lora.rank else full_models(job)
+        self.models = models or (
+            shared_models(job) if job.plan.train.lora.rank else full_models(job)
+        )
         self.steps_done = 0
         self.reward_scale = ppo_math.RewardScale()
         self.beta = ppo_math.AdaptiveKL(

@@ -14,15 +14,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
 from rldf_ray.cluster.shared_memory import place_for, places
-from rldf_ray.engines.pool import EnginePool
 from rldf_ray.storage.json_text import json_text
+
+if TYPE_CHECKING:
+    from rldf_ray.engines.pool import EnginePool
 
 PREFIX = "rldf-weights-"
 # As safetensors names them.
