@@ -40,24 +40,29 @@ def write_results(
     *,
     variant: str = "",
     others: Mapping[str, str] | None = None,
+    folder: Path | None = RESULTS,
+    commit: str | None = None,
 ) -> None:
     """Write benchmarks/results/NAME.json (NAME_VARIANT.json) and print the goals.
 
     Args:
         others: package -> version of what the benchmark ran besides the project's own packages.
+        folder: written to instead; None writes nothing.
+        commit: of the code, where it is a copy that does not know its own.
     """
-    RESULTS.mkdir(exist_ok=True)
     results = {
         "command": command_line(name, sys.argv[1:]),
-        "commit": source_commit(),
+        "commit": commit or source_commit(),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "machine": machine(),
         "versions": versions() | dict(others or {}),
         "figures": figures,
         "goals": goals,
     }
-    file = f"{name}_{variant}.json" if variant else f"{name}.json"
-    (RESULTS / file).write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = f"{name}_{variant}.json" if variant else f"{name}.json"
+        (folder / file).write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     table = Table("goal", "value", "goal", "met")
     for row in goals:
         table.add_row(row["name"], f"{row['value']:.3g}", row["goal"], str(row["met"]))
