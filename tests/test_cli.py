@@ -22,7 +22,9 @@ from rldf_ray.cluster.placement import PlacementError
 from rldf_ray.console import Progress
 from rldf_ray.models.base import BudgetSpentError, ModelError
 from rldf_ray.plan import PlanError, load_plan, plan_fields, presets
+from rldf_ray.protocols.known import study_names
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.studies.plans import study_fields
 from rldf_ray.topics.bias_type import BiasTypeError
 
 Rldf = Callable[..., tuple[int, str, str]]
@@ -153,6 +155,16 @@ def test_fields_as_json_have_path_type_default_unit_source_and_meaning(rldf: Rld
         "source": "paper 3.1",
         "description": "absolute: a score above it is high bias",
     }
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_fields_of_a_study_as_json_have_its_defaults(rldf: Rldf, name: str) -> None:
+    status, out, _ = rldf("study", "fields", name, "--json")
+    assert status == 0
+    defaults = {row["path"]: row["default"] for row in json.loads(out)}
+    assert list(defaults) == [field.path for field in study_fields(name)]
+    if name == "persuasion":
+        assert defaults["settings.debaters"]["debater"]["best_of"] == 1
 
 
 def test_fields_show_every_field_with_its_unit_and_source(rldf: Rldf) -> None:

@@ -106,11 +106,14 @@ def _list(as_json: bool) -> None:
 def _fields(name: str, as_json: bool) -> None:
     from dataclasses import asdict
 
+    from pydantic_core import to_jsonable_python
+
     from rldf_ray.studies.plans import study_fields
 
     fields = list(study_fields(name))
     if as_json:
-        write(json_text([asdict(field) for field in fields], indent=2))
+        described = [asdict(field) for field in fields]
+        write(json_text(described, indent=2, default=to_jsonable_python))
         return
     rows = [
         [f.path, f.type, str(f.default), f"{f.description}{f' [{f.unit}]' if f.unit else ''}"]
