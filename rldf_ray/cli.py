@@ -227,7 +227,7 @@ def validate(plan: PlanName, set_: Set = []) -> None:  # noqa: B006
 
 @plans.command()
 def fields(as_json: AsJSON = False) -> None:
-    """Every field with type, unit, default and its source in the paper."""
+    """Every field with type, unit, default and source: of the paper, or docs/method.md (METHOD)."""
     described = list(plan_fields())
     if as_json:
         print(json_text([asdict(field) for field in described], indent=2, default=str))

@@ -1,4 +1,6 @@
-"""PINE: a decoder that reads documents as a set (Wang et al. 2024; METHOD-judges 7).
+"""PINE: a decoder that reads documents as a set.
+
+Source: Z. Wang et al. 2024, *Eliminating Position Bias of Language Models: A Mechanistic Approach*.
 
     prefix | document 1, document 2, ... | suffix and whatever is generated
 

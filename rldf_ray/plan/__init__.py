@@ -1,8 +1,8 @@
 """A plan: one typed, validated description of a whole run.
 
 A preset or a YAML file is read into a `Plan`; any field can be overridden by its dotted path
-(`debate.rounds=5`). Every field carries its unit and its source in the paper; `rldf plan fields`
-prints them. METHOD names the sections of the paper: 3.1 debates, 3.2 training, 4 evaluation.
+(`debate.rounds=5`). Every field carries its unit and its source; `rldf plan fields` prints them.
+"paper" names a section of the paper, METHOD one of docs/method.md.
 """
 
 from rldf_ray.plan.debating import DataSection as DataSection

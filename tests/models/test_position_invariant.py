@@ -1,4 +1,4 @@
-"""PINE (METHOD-judges 7): stock attention with one document, no order with several, exact."""
+"""PINE (Wang et al. 2024): stock attention with one document, no order with several, exact."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class _Precise(PositionInvariant):
 
 
 class _Direct(_Precise):
-    """METHOD-judges 7 word for word: a key's position depends on query and head."""
+    """The definition word for word: a key's position depends on query and head."""
 
     def _attend(self, query: Tensor, positions: Tensor, cache: Any, reading: Any) -> Tensor:
         layout, groups = reading.layout, len(query) // self._kv_heads

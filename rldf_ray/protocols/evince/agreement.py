@@ -83,7 +83,7 @@ def label_information(
 ) -> Estimate | None:
     """Normalised mutual information of two raters' labels; None of fewer than `CORPUS` items.
 
-    METHOD-evince 2, choice 20 b.
+    The paper defines no joint distribution; this one, over a corpus, is a choice.
     """
     if len(pairs) < CORPUS:
         return None

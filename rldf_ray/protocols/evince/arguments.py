@@ -65,7 +65,7 @@ def _share(score: float) -> float:
 def own_quality(argument: Argument, scores: ReasonScores) -> float:
     """How good a reason is for its own side's claim, 0 to 1; 0 where it quotes what is not there.
 
-    The geometric mean of validity, credibility and relevance (METHOD-evince 1.6, choice 14).
+    The geometric mean of validity, credibility and relevance (a choice).
     """
     credibility = 0.0 if argument.misquotes else _share(scores.credibility)
     return float((_share(scores.validity) * credibility * _share(scores.relevance)) ** (1 / 3))
@@ -78,7 +78,9 @@ def rival_quality(argument: Argument, scores: ReasonScores) -> float:
 
 
 def crit(own: Sequence[float], rivals: Sequence[float]) -> float:
-    """Quality of one side's reasons in one round, 0 to 1: G of METHOD-evince 1.6.
+    """Quality of one side's reasons in one round, 0 to 1: the paper's Omega.
+
+    How reasons and rivals are weighed is a choice.
 
     Args:
         own: `own_quality` of its arguments.

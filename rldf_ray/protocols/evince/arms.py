@@ -29,7 +29,7 @@ def given_labels(given: Mapping[str, str], settings: EvinceSettings) -> tuple[st
 
 
 def stances(labels: tuple[str, ...], arm: Arm) -> dict[Side, Stance]:
-    """What each side argues for (METHOD-evince 5, choices 33 and 34).
+    """What each side argues for (section 3.1; of two labels, a choice).
 
     Two labels that differ are each defended; otherwise A defends the label, and B opposes it.
 

@@ -4,7 +4,7 @@
     mean_of_two        the mean of two answers with other seeds
     self_consistency   the mean of as many answers as cost what the dialogue cost
 
-A baseline is a request of its own, never part of a dialogue (METHOD-evince 5, choice 31).
+A baseline is a request of its own, never part of a dialogue (a choice).
 """
 
 from __future__ import annotations

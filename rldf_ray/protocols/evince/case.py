@@ -1,7 +1,4 @@
-"""The case of each text: what the remediation report has of it, whatever its form.
-
-METHOD-evince 3, choice 23.
-"""
+"""The case of each text: what the remediation report has of it, whatever its form."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""CRIT: how good each side's reasons are, by a judge that never takes part (METHOD-evince 1.6).
+"""CRIT: how good each side's reasons are, by a judge that never takes part.
 
 The judge is shown the text, a claim and a reason; neither who spoke nor anybody's percentages.
+The paper, section 3.2.3, names the criteria; the form is a choice.
 """
 
 from __future__ import annotations

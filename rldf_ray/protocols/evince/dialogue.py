@@ -1,7 +1,7 @@
 """The dialogue: A and B dispute a label over rounds, and are measured, steered and stopped.
 
-    1  A opens on the text alone; B has read A, refutes, and estimates          METHOD-evince 1.2
-    2  metrics, CRIT, repetition -> stop, or the level of the next round        1.3 to 1.6
+    1  A opens on the text alone; B has read A, refutes, and estimates      the paper, Figure 1
+    2  metrics, CRIT, repetition -> stop, or the level of the next round    sections 3.2.2, 3.2.3
     3  A answers B, B answers A; and so on
 
 A turn that fails twice, and any other reply that cannot be used, ends the dialogue as failed;
@@ -39,7 +39,7 @@ from rldf_ray.protocols.seats import Seats, all_of
 DUALITY_BITS = 0.3
 DUALITY_STEPS = 0.25
 DUALITY_TRIES = 2
-"""Times that B is asked again for a first turn that differs enough from A's (choice 9)."""
+"""Times that B is asked again for a first turn that differs enough from A's (a choice)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Dispute:
         rounds: those that both sides spoke in; the trace that was steered by.
         turns: by side and round.
         scores: of arguments, by id.
-        dual: whether the first distributions differ as much as choice 9 wants.
+        dual: whether the first distributions differ as much as `initial: duality` wants.
     """
 
     status: Status | Literal["failed"]
@@ -144,7 +144,7 @@ class Dialogue:
         self._keep("B", number, spoken)
 
     async def _duel(self, level: float, spoken: Spoken) -> Spoken:
-        """B's first turn, asked again where it differs too little from A's (choice 9)."""
+        """B's first turn, asked again where it differs too little from A's (section 3.2.1)."""
         first = self._turns["A", 1].distributions[0]
         tries = DUALITY_TRIES if self.settings.initial == "duality" else 0
         for attempt in range(tries + 1):
@@ -158,7 +158,7 @@ class Dialogue:
             try:
                 spoken = await self._turn("B", 1, level, f"/dual {attempt + 1}")
             except ReplyError:
-                # The turn before is whole, and the dialogue goes on from it (choice 9).
+                # The turn before is whole, and the dialogue goes on from it.
                 break
         return spoken
 

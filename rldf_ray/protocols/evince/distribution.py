@@ -1,4 +1,4 @@
-"""A side's distribution where it is not the percentages that it writes (METHOD-evince 1.1)."""
+"""A side's distribution where it is not the percentages that it writes: a choice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def label_distribution(
     labels = [label for label in sampled if label is not None]
     if not labels:
         raise TurnError("none of the sampled answers is a label")
-    # One more of each, so that no label is impossible (METHOD-evince 1.1).
+    # One more of each, so that no label is impossible.
     number = len(labels) + 1
     share = 1 / len(scale.names)
     return tuple((labels.count(label) + share) / number for label in scale.names)

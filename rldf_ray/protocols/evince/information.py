@@ -1,6 +1,7 @@
 """What both sides share by round: information of their labels, overlap, quoted evidence.
 
-METHOD-evince 2, choice 20. Neither steers or stops anything by default.
+The paper defines no joint distribution: both readings of mutual information are choices. Neither
+steers or stops anything by default.
 """
 
 from __future__ import annotations

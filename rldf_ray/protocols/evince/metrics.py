@@ -1,6 +1,7 @@
-"""How two distributions over a label scale differ, and how far two raters agree (METHOD-evince 2).
+"""How two distributions over a label scale differ, and how far two raters agree.
 
-Logarithms are to base 2. Distributions are in the scale's order (`LabelScale.aligned`).
+The paper's Table 4. Logarithms are to base 2, as in its Table 9. Distributions are in the scale's
+order (`LabelScale.aligned`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def needs_smoothing(a: Sequence[float], b: Sequence[float]) -> bool:
 
 
 def smoothed(p: Sequence[float]) -> tuple[float, ...]:
-    """`p` with a little of the uniform distribution (choice 17)."""
+    """`p` with a little of the uniform distribution (a choice)."""
     return tuple((1 - SMOOTHING) * x + SMOOTHING / len(p) for x in p)
 
 
@@ -49,7 +50,7 @@ def cross_entropy(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def normalised_cross_entropy(a: Sequence[float], b: Sequence[float]) -> float:
-    """Cross entropy over log2 n; 0 where there is one label (choice 18)."""
+    """Cross entropy over log2 n; 0 where there is one label (a choice)."""
     return cross_entropy(a, b) / math.log2(len(a)) if len(a) > 1 else 0.0
 
 
@@ -80,7 +81,7 @@ def coupling_nmi(a: Sequence[float], b: Sequence[float]) -> float:
     """Normalised mutual information of the coupling in which both agree as often as they can.
 
     0 for disjoint distributions, 1 for equal ones. It says no more than their overlap, sum of
-    min(a, b), does (choice 20 a).
+    min(a, b), does. The paper defines no joint distribution; this one is a choice.
     """
     overlap = [min(x, y) for x, y in zip(a, b, strict=True)]
     shared = sum(overlap)
@@ -163,7 +164,7 @@ def metrics(a: Sequence[float], b: Sequence[float], scale: LabelScale) -> Metric
 
 
 def mean_metrics(several: Sequence[Metrics]) -> Metrics:
-    """The mean of each figure, where two positions are rated (choice 22)."""
+    """The mean of each figure, where two positions are rated (a choice)."""
     number = len(several)
     return Metrics(
         wd=sum(m.wd for m in several) / number,

@@ -1,6 +1,6 @@
 """The remediation report and the review sheet as pages, each self-contained.
 
-METHOD-evince 3, choice 23. The report proposes; blank fields are for whoever decides.
+Their form is a choice. The report proposes; blank fields are for whoever decides.
 """
 
 from __future__ import annotations

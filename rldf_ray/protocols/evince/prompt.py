@@ -2,7 +2,7 @@
 
     text | record, append-only | the other's percentages, one's own | stance, level, form
 
-METHOD-evince 1.1. Shown to nobody: scores, metrics, how many rounds there are.
+Shown to nobody: scores, metrics, how many rounds there are.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def turn_prompt(
 
     Args:
         text: `text_prompt`.
-        spread: A is told to commit itself, B to weigh all labels (choice 9).
+        spread: A is told to commit itself, B to weigh all labels (section 3.2.1).
     """
     names = rated(settings)
     parts = [text]

@@ -1,4 +1,4 @@
-"""The case that a dialogue makes for the editor who decides (METHOD-evince 3, choice 23).
+"""The case that a dialogue makes for the editor who decides (its form is a choice).
 
 A's model writes it once the dispute is over. It proposes; a person decides.
 """

@@ -106,7 +106,7 @@ class Results:
         """What a dialogue or baseline says of an item, to be held against `rating`.
 
         Its label, as the paper has it; its distribution where groups rated the item, whose shares
-        are held against its probabilities (METHOD-evince 7).
+        are held against its probabilities (a choice).
         """
         row = self.outcomes.get(system, {}).get(item_id)
         if row is None or row["label"] is None:

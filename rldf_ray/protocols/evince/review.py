@@ -1,7 +1,7 @@
-"""The review sheet: out for people to decide on, and in again (METHOD-evince 1.7, choice 16).
+"""The review sheet: out for people to decide on, and in again.
 
-A decision is computed from what was recorded, without a model call; the same sheet read twice
-leaves what it left the first time.
+The paper leaves to experts what does not converge (section 3.2.3). A decision is computed from what
+was recorded, without a model call; the same sheet read twice leaves what it left the first time.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class _File(_Strict):
 
 @dataclass(frozen=True)
 class LabelScale:
-    """The labels of a scale, in order (METHOD-evince 2, choices 19 and 26).
+    """The labels of a scale, in order, a step apart unless it says otherwise (as in Table 9).
 
     Attributes:
         question: what is asked about a text; `{target}` stands for the item's target.
@@ -128,7 +128,7 @@ class LabelScale:
         return sum(p * x for p, x in zip(distribution, self.positions, strict=True))
 
     def label_of(self, distribution: Sequence[float]) -> str:
-        """The likeliest label; of equal ones, that nearest the mean position (choice 7)."""
+        """The likeliest label; of equal ones, that nearest the mean position (a choice)."""
         mean = self.mean_position(distribution)
         most = max(distribution)
         ranked = sorted(

@@ -1,4 +1,4 @@
-"""What a study of EVINCE is given (METHOD-evince; defaults are its choices)."""
+"""What a study of EVINCE is given (Chang 2024); `source` says where a field is from."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ class Steering(Section):
         "measured",
         "what lowers contentiousness: the divergences, each over its largest value so far; the "
         "paper's levels; a division by 1.2; or the paper's formula with its maxima",
-        source="METHOD-evince 1.4",
+        source="paper, Table 9 (schedule), appendix F (printed); choice (measured)",
     )
-    start: float = described(0.9, "contentiousness of the first round", source="paper", ge=0, le=1)
+    start: float = described(
+        0.9, "contentiousness of the first round", source="paper, Figure 1", ge=0, le=1
+    )
     levels: tuple[float, ...] = described(
-        (0.9, 0.7, 0.3, 0.1), "of `schedule`; the last one stays", source="paper"
+        (0.9, 0.7, 0.3, 0.1), "of `schedule`; the last one stays", source="paper, Table 9"
     )
     weights: tuple[float, float, float] = described(
-        (1 / 3, 1 / 3, 1 / 3), "of KL, JSD and WD", source="paper"
+        (1 / 3, 1 / 3, 1 / 3), "of KL, JSD and WD", source="paper, appendix F"
     )
     lowest: float = described(0.1, "contentiousness never falls below it", ge=0, le=1)
     highest: float = described(0.9, "contentiousness never rises above it", ge=0, le=1)
@@ -55,7 +57,7 @@ class Stopping(Section):
     )
     crit: float | None = described(0.5, "both sides' reasons are at least this good", ge=0, le=1)
     nmi: float | None = described(None, "coupling NMI is above it", ge=0, le=1)
-    rounds_running: int = described(2, "rounds in which all must hold", source="paper", ge=1)
+    rounds_running: int = described(2, "rounds in which all must hold", source="paper 3.2.3", ge=1)
     agreed: bool = described(True, "equal distributions and good reasons end at once")
     no_progress: bool = described(True, "two unchanged rounds at the lowest level end it")
     max_rounds: int = described(6, "rounds at most", ge=1)
@@ -65,7 +67,7 @@ class CritSection(Section):
     form: Literal["reasons", "rubric", "off"] = described(
         "reasons",
         "each argument by itself against rivals, a rubric for the whole turn, or none",
-        source="METHOD-evince 1.6",
+        source="paper 3.2.3 (the criteria); choice",
     )
     judges: int = described(3, "judgements averaged, of `rubric`", ge=1)
     temperature: float = described(0.3, "of `rubric`'s judgements", ge=0)
@@ -113,34 +115,40 @@ class EvinceSettings(Section):
         "both", "given labels that are defended: A the first and B the second, or the first alone"
     )
     rates: Literal["item", "positions"] = described(
-        "item", "what is rated: the text, or both sides' positions on it", source="choice 22"
+        "item",
+        "what is rated: the text, or both sides' positions on it",
+        source="paper 4.1 (item) and 4.2 (positions)",
     )
     positions: tuple[str, str] = described(
         ("", ""), "of `rates: positions`: what A and what B stands for"
     )
     initial: Literal["natural", "duality"] = described(
-        "natural", "stances only, or A commits to few labels and B weighs all", source="choice 9"
+        "natural",
+        "stances only, or A commits to few labels and B weighs all",
+        source="paper 3.2.1 (duality); choice (natural)",
     )
     order: Literal["strict", "simultaneous"] = described(
-        "strict", "B answers A's turn of the same round, or neither sees it", source="choice 6"
+        "strict", "B answers A's turn of the same round, or neither sees it", source="choice"
     )
     distribution: Literal["said", "token", "sampled"] = described(
         "said",
         "a side's distribution: the percentages it writes, the probabilities of the labels as its "
         "next words, or the labels of several short answers",
-        source="choice 3",
+        source="paper, Figure 1 (said); choice (token, sampled)",
     )
     samples: int = described(16, "of `sampled`", ge=2)
     steering: Steering = Field(default_factory=Steering)
     stop: Stopping = Field(default_factory=Stopping)
     crit: CritSection = Field(default_factory=CritSection)
     repeated: Literal["judge", "text"] = described(
-        "judge", "what measures repetition: the judge, or shared words", source="choice 15"
+        "judge",
+        "what measures repetition: the judge, or shared words",
+        source="paper 3.2.2 (judge); choice (text)",
     )
     remediation: bool = described(True, "A's model writes the justification and what to do")
-    max_arguments: int = described(3, "in a turn", source="choice 1", ge=1, le=5)
+    max_arguments: int = described(3, "in a turn", source="choice", ge=1, le=5)
     max_tokens: int = described(700, "longest turn", unit="tokens", ge=64)
-    temperature: float = described(0.1, "of both sides", source="paper", ge=0)
+    temperature: float = described(0.1, "of both sides", source="paper 4", ge=0)
     first_temperature: float | None = described(
         None, "of both sides in round 1; null: the same", ge=0
     )

@@ -1,7 +1,7 @@
 """How contentious the next round is, and whether there is one: functions of what was recorded.
 
-METHOD-evince 1.4 and 1.5. Nothing here makes a call, so that a finished study can be steered and
-stopped again on paper (`replay.py`).
+The paper, sections 3.2.2 and 3.2.3; it gives few numbers, and the others are choices. Nothing here
+makes a call, so that a finished study can be steered and stopped again on paper (`replay.py`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def first_level(steering: Steering) -> float:
 
 
 def next_level(trace: Trace, steering: Steering, stopping: Stopping, scale: LabelScale) -> float:
-    """The level of the round after `trace` (choice 10)."""
+    """The level of the round after `trace` (section 3.2.2)."""
     last = trace[-1]
     level = _controlled(trace, steering, scale)
     # The schedule's levels are given, whatever is measured.
@@ -131,7 +131,7 @@ def _sound(last: Round, threshold: float) -> bool:
 def stopped(
     trace: Trace, steering: Steering, stopping: Stopping, scale: LabelScale
 ) -> Status | None:
-    """Why the dialogue ends with its last round; None where another follows (choices 12, 13)."""
+    """Why the dialogue ends with its last round; None where another follows (section 3.2.3)."""
     last = trace[-1]
     sound = stopping.crit is None or _sound(last, stopping.crit)
     if stopping.agreed and last.metrics.wd < AGREED_WD and sound:

@@ -1,4 +1,4 @@
-"""The study of EVINCE: every arm and every baseline, for each text (METHOD-evince 1 to 4)."""
+"""The study of EVINCE: every arm and every baseline, for each text (the paper, section 4)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class _Item:
         self._rows["outcomes"].append(row)
 
     async def _own_label(self) -> tuple[str, ...]:
-        """What A's model itself says of a text that came without a label (choice 33)."""
+        """What A's model itself says of a text that came without a label (a choice)."""
         (one,) = await self._answers(1, self._settings.temperature)
         self._own = [one]
         if one.distribution is None:

@@ -265,7 +265,7 @@ def arguments_table(results: Results) -> StudyTable | None:
 
 
 def duality_table(results: Results) -> StudyTable | None:
-    """Distance to people by how far the first entropies lie apart (choice 21: an hypothesis)."""
+    """Distance to people by how far the first entropies lie apart (3.2.1's hypothesis)."""
     rows = []
     for arm in ("main", "duality"):
         if arm not in results.outcomes or not results.people:

@@ -4,7 +4,7 @@
     pairs      the question about a text -> an accepted argument, against a flagged one
 
 A person's decision goes before the dialogue's own label; a text that people still have to look at
-gives no SFT row (METHOD-evince 6).
+gives no SFT row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A turn as guided JSON: arguments first, then what follows from them as percentages.
 
-METHOD-evince 1.1, choice 1. A model gives its arguments no ids: it is told the ids of the other's,
+Its form is a choice. A model gives its arguments no ids: it is told the ids of the other's,
 and can name no others. What a schema cannot hold (percentages that sum to 100) is checked here.
 """
 

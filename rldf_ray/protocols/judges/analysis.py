@@ -1,6 +1,7 @@
 """What verdicts come to: consistency, what of it is bias, accuracy, and how much is no verdict.
 
-METHOD-judges 4. An item counts once; intervals resample groups (questions), never cells.
+Consistency is the paper's equation 1. An item counts once; intervals resample groups (questions),
+never cells.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Outcomes:
 
 
 def consistent(clean: Row, changed: Row) -> bool:
-    """Both verdicts are valid and for the same candidate, or both ties (METHOD-judges 11)."""
+    """Both verdicts are valid and for the same candidate, or both ties (equation 1)."""
     return clean["winner"] is not None and clean["winner"] == changed["winner"]
 
 
@@ -83,7 +84,7 @@ def signed_shift(clean: Row, changed: Row) -> float | None:
 
     For position: what the answer that stands first gains over the other, mean of both orders, from
     -1 to 1. Otherwise whether the pushed candidate wins now, less whether it won before. Only this
-    tells a bias from verdicts that merely change (METHOD-judges 4.4, ii).
+    tells a bias from verdicts that merely change; the paper lacks it.
     """
     if changed["condition"] in ("position", "position_labels"):
         first_clean = _wins(clean, 1) - _wins(clean, 2)
@@ -290,7 +291,7 @@ def mcnemar(before: Sequence[bool], after: Sequence[bool]) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TTest:
-    """A t-test on cells, as the paper prints it (METHOD-judges 4.2, 4.3).
+    """A t-test on cells, as the paper prints it (appendix A).
 
     Attributes:
         mean: difference of the means, first less second.

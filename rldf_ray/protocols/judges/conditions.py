@@ -99,7 +99,7 @@ async def long_twin(item: JudgedItem, settings: JudgesSettings, seats: Seats) ->
 
 
 def twin_refused(answer: str, twin: StudyTurn, settings: JudgesSettings) -> str | None:
-    """Why a long twin is not used; None if it is (METHOD-judges 10.10)."""
+    """Why a long twin is not used, which the paper leaves open; None if it is."""
     section = settings.verbosity
     ratio = len(twin.text) / max(1, len(answer))
     if twin.cut_off:

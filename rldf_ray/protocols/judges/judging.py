@@ -1,6 +1,6 @@
 """The three systems: a judge alone, a judge and a critic in debate, a judge above a pool.
 
-    single   J                                  METHOD-judges 2; paper sections 3 and 4
+    single   J                                  the paper, sections 3.1 to 3.3 and 4.2
     debate   J, then C and J for R rounds       a verdict at every turn of the judge
     meta     the pool's openings, then M        M names the best referee, or scores anew
 

@@ -1,9 +1,10 @@
-"""What each seat is asked: question, two answers, then everything that differs (METHOD-judges 1).
+"""What each seat is asked: question, two answers, then everything that differs.
 
     prefix: question | documents: both answers | suffix: task, role, what others said, steps
 
 The three are kept apart, so that a position-invariant model can take the answers as a set; all
-other models read them joined. What all requests about a view share stands first.
+other models read them joined. What all requests about a view share stands first. What a prompt
+asks for is what those of the paper's appendix F do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The consistency rates that the paper prints (its Tables 1 to 4 and 14 to 17), one a row.
 
-`published.csv` has them; METHOD-judges 8 says where they stand. They are compared in form alone:
+`published.csv` has them, each with the number of its table. They are compared in form alone:
 their models, items and prompts are others.
 """
 

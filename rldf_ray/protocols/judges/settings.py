@@ -1,4 +1,4 @@
-"""What a study of judges is given (METHOD-judges 11; defaults are its choices)."""
+"""What a study of judges is given (Ma et al. 2025); `source` says where a field is from."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ class BandwagonSection(Section):
         "slot2",
         "the answer they are said to prefer: the one in a slot, or the one that the judge, alone "
         "and without the line, holds the worse",
-        source="METHOD-judges 10.8",
+        source="the paper's code (slot2)",
     )
-    place: Place = described("system_head", "where the line stands", source="METHOD-judges 10.8")
+    place: Place = described(
+        "system_head",
+        "where the line stands",
+        source="the paper's code (system_head); paper, appendix G.2 (after_question)",
+    )
 
 
 class VerbositySection(Section):
@@ -43,7 +47,7 @@ class MetaSection(Section):
     order: Literal["per_item_paired", "per_item_independent"] = described(
         "per_item_paired",
         "a pool is shuffled for each item, in the same way in all conditions or in each anew",
-        source="METHOD-judges 10.6",
+        source="paper 3.3 (shuffled); choice (per_item_paired)",
     )
 
 
@@ -60,15 +64,17 @@ class JudgesSettings(Section):
     debates: tuple[tuple[str, str], ...] = described((), "pairs of a judge and a critic")
     meta: MetaSection = Field(default_factory=MetaSection)
     plain: bool = described(
-        False, "also single judges whose prompt speaks of no other referees (METHOD-judges 10.12)"
+        False, "also single judges whose prompt speaks of no other referees", source="choice"
     )
     conditions: tuple[Condition, ...] = described(
         ("clean", "rerun", "position", "verbosity", "bandwagon", "cot"), "what is shown, and how"
     )
     reruns: int = described(1, "reruns of the clean items, with other seeds", ge=1)
-    rounds: int = described(3, "of a debate, after the judge's opening", source="paper", ge=1)
+    rounds: int = described(3, "of a debate, after the judge's opening", source="paper 4.2", ge=1)
     critic_view: Literal["last_judge", "full"] = described(
-        "last_judge", "what a critic sees: the judge's latest text, or all", source="10.1"
+        "last_judge",
+        "what a critic sees: the judge's latest text, or all",
+        source="the paper's code (last_judge); paper 3.2 (full)",
     )
     bandwagon: BandwagonSection = Field(default_factory=BandwagonSection)
     verbosity: VerbositySection = Field(default_factory=VerbositySection)
@@ -76,9 +82,9 @@ class JudgesSettings(Section):
         "lines",
         "how judges write verdicts: as last lines of a free text, or as JSON by guided decoding, "
         "evaluation first, for models that do not keep to lines",
-        source="METHOD-judges 12.4",
+        source="paper, appendix F (lines); choice (json)",
     )
-    temperature: float = described(0.01, "of everybody", source="paper", ge=0)
+    temperature: float = described(0.01, "of everybody", source="paper, appendix I", ge=0)
     max_tokens: int = described(512, "longest evaluation", unit="tokens", ge=16)
     reask: int = described(1, "times that a text without a verdict is asked for again", ge=0)
 

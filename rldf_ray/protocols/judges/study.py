@@ -1,4 +1,4 @@
-"""The study of judges: every system under every condition, for each item (METHOD-judges 2, 3)."""
+"""The study of judges: every system under every condition, for each item (the paper, section 3)."""
 
 from __future__ import annotations
 

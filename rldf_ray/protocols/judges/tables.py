@@ -1,4 +1,4 @@
-"""The paper's tables in form, and our own beside them (METHOD-judges 8)."""
+"""The paper's tables in form, and our own beside them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Cells = Mapping[tuple[System, int, str], Cell]
 
 
 def arrow(now: float, before: float) -> str:
-    """How a rate moved since the round before, at three decimals (METHOD-judges 10.23)."""
+    """How a rate moved since the round before, at three decimals (a choice)."""
     change = round(now, 3) - round(before, 3)
     return "→" if abs(change) < 5e-4 else "↑" if change > 0 else "↓"
 

@@ -1,6 +1,7 @@
-"""What a judge's text says: two scores, or the letter of a referee (METHOD-judges 10.2, 10.3, 11).
+"""What a judge's text says: two scores, or the letter of a referee.
 
-A text that does not parse is invalid. It is never a tie, and never what an earlier text said.
+A text that does not parse is invalid (a choice). It is never a tie, and never what an earlier text
+said.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _REFEREE = re.compile(
     r"best\s+ref(?:eree|ree)\s+is\s*[*_]*\s*:?\s*[*_\[\s]*(?:referee\s+)?(?P<name>[A-Za-z0-9])\b",
     re.IGNORECASE,
 )
-# What the paper's code does, kept to show what it comes to (METHOD-judges 10.3).
+# What the paper's code does, kept to show what it comes to.
 _LOOSE = r"(?:score of|assistant)\s*{label}\s*[:\-]?\s*(\d+(?:\.\d+)?)"
 
 

@@ -1,4 +1,4 @@
-"""Biases as views: what of an item a judge is shown, and how (METHOD-judges 3).
+"""Biases as views: what of an item a judge is shown, and how (the paper, section 3.4).
 
 A view is a pure function of its item. All who take part in a system see the same one, and a
 verdict, which is about labels, is read back through it as one about candidates.
@@ -101,7 +101,7 @@ def clean(item: JudgedItem) -> View:
 
 
 def rerun(view: View, number: int) -> View:
-    """The same once more: what changes without any bias (METHOD-judges 4.4)."""
+    """The same once more: what changes without any bias (a choice; the paper has none)."""
     return replace(view, rerun=number)
 
 
@@ -118,7 +118,7 @@ def swapped(view: View) -> View:
 
 
 def swapped_with_labels(view: View) -> View:
-    """The answers change places and take their labels with them, as for PINE (METHOD 9.6)."""
+    """The answers change places and take their labels with them (Figure 18, for PINE)."""
     first, second = view.documents
     return replace(view, documents=(second, first))
 

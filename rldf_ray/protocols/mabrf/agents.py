@@ -1,4 +1,4 @@
-"""The roles of MABRF, each with its own view of an item (METHOD-search 1.2, 1.3)."""
+"""The roles of MABRF, each with its own view of an item (the paper, section 4)."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class Agents:
         return turn.text.strip() or None
 
     async def look_up(self, steps: str, place: str) -> Evidence:
-        """Groups, queries, results, and what the results say (METHOD-search 1.3)."""
+        """Groups, queries, results, and what the results say (section 4.1)."""
         loop = self.settings.loop
         named = [] if self._reads else await self._groups()
         asked = render("queries", steps=steps, number=loop.queries)
@@ -202,7 +202,7 @@ class Agents:
 
     @property
     def _reads(self) -> bool:
-        """Whether it looks up for a reader (METHOD-search 1.4): all queries, nobody in them."""
+        """Whether it looks up for a reader, as in the paper's code: all queries, nobody in them."""
         return self.settings.kind == "squad"
 
     async def _groups(self) -> list[str]:

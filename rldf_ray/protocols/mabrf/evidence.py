@@ -61,7 +61,7 @@ class Evidence:
 
 
 def ordered(queries: Sequence[str], groups: Sequence[str]) -> list[str]:
-    """Queries that name a group first, the others after them (METHOD-search P10)."""
+    """Queries that name a group first, the others after them (as in the paper's code)."""
     words = [word.casefold() for group in groups for word in group.split()]
     long = [query for query in queries if len(query) >= SHORTEST_QUERY]
     naming = [q for q in long if any(word in q.casefold() for word in words)]

@@ -1,6 +1,6 @@
 """The loop: solve, judge, and while the judge finds bias: search, rephrase, judge; then answer.
 
-METHOD-search 1.1. Roles see no more than they must: the judge never the answer, the rephraser
+The paper, section 4. Roles see no more than they must: the judge never the answer, the rephraser
 neither options nor label. What goes wrong is kept as it is; no verdict is made up.
 """
 
@@ -88,7 +88,8 @@ async def rewrite(
 ) -> Rewritten:
     """Rewrite until the judge finds no bias, or the passes are used up.
 
-    A rewriting is taken where the judge finds it no more biased than the best so far (P2).
+    A rewriting is taken where the judge finds it no more biased than the best so far, as in
+    the paper's code; the paper takes every one.
 
     Args:
         arm: begins the addresses of what differs between arms. Where its agents have a search,
@@ -127,7 +128,7 @@ async def rewrite(
 async def mitigate(
     agents: Agents, solved: Solved, arm: str, on_pass: Callable[[Pass], None] = lambda one: None
 ) -> Mitigated:
-    """`rewrite`, and then answer by the best steps, also where no pass was needed (P6)."""
+    """`rewrite`, and then answer by the best steps, also where no pass was needed."""
     if not solved.steps:
         return Mitigated(passes=(), steps="", verdict=None, answer=None, stop="failed")
     found = await rewrite(agents, solved, arm, on_pass)

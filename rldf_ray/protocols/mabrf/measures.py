@@ -1,6 +1,6 @@
 """What a loop came to: the paper's ACC and BIAS, beside figures that say what they mean.
 
-METHOD-search 2. Intervals resample groups: BBQ's questions, SQuAD's articles.
+They are its equations 1 and 2. Intervals resample groups: BBQ's questions, SQuAD's articles.
 """
 
 from __future__ import annotations

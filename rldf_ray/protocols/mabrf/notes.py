@@ -1,4 +1,4 @@
-"""The first sentences of a report: whether its figures can be believed (METHOD-search 7)."""
+"""The first sentences of a report: whether its figures can be believed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study of MABRF is given (METHOD-search; defaults are its choices)."""
+"""What a study of MABRF is given (Roy and Rehman 2025); `source` says where a field is from."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ SquadArm = Literal["empty", "closed", "context", "search", "search+context"]
 
 
 class LoopSection(Section):
-    max_passes: int = described(5, "rewritings at most", source="METHOD-search 1.1", ge=0)
+    max_passes: int = described(5, "rewritings at most", source="the paper's code", ge=0)
     threshold: int = described(1, "bias from which on steps are rewritten is above it", ge=1, le=9)
     max_steps: int = described(6, "steps of the reasoning", ge=1, le=20)
     queries: int = described(5, "queries that the search agent writes", ge=1, le=10)
-    searched: int = described(3, "of these, that are searched", source="METHOD-search P9", ge=1)
-    hits: int = described(4, "results of each", source="METHOD-search P9", ge=1)
+    searched: int = described(3, "of these, that are searched", source="the paper's code", ge=1)
+    hits: int = described(4, "results of each", source="the paper's code", ge=1)
     hit_tokens: int = described(120, "longest snippet of a result", unit="tokens", ge=16)
     reask: int = described(1, "times that a verdict that is none is asked for again", ge=0)
     retests: int = described(1, "times that first steps are judged again, for the spread", ge=0)
-    temperature: float = described(0.2, "of solver and rephraser", source="paper", ge=0)
+    temperature: float = described(0.2, "of solver and rephraser", source="the paper's code", ge=0)
     retest_temperature: float = described(0.2, "of the judge when it judges again", ge=0)
     max_tokens: int = described(320, "longest reasoning or summary", unit="tokens", ge=32)
 
@@ -32,7 +32,7 @@ class SquadSection(Section):
         ("empty", "closed", "context", "search", "search+context"),
         "what the reader is given: nothing is asked, the question alone, its paragraph, what was "
         "found, or both",
-        source="METHOD-search 1.4",
+        source="the paper's code (context, search+context); choice (the others)",
         min_length=1,
     )
     max_tokens: int = described(64, "longest answer", unit="tokens", ge=8)
@@ -63,7 +63,7 @@ class MabrfSettings(Section):
     solver: str = described("model", "who reasons, by its name in `models`")
     judge: str = described("model", "who judges the reasoning")
     rephraser: str = described("model", "who rewrites it")
-    searcher: str = described("model", "who writes queries and summaries", source="P8")
+    searcher: str = described("model", "who writes queries and summaries", source="choice")
     terminator: str = described("model", "who answers in the end")
     loop: LoopSection = Field(default_factory=LoopSection)
     squad: SquadSection = Field(default_factory=SquadSection)

@@ -1,4 +1,4 @@
-"""Training rows of a finished study (METHOD-search 6).
+"""Training rows of a finished study.
 
 pairs      the question -> the steps of an accepted pass, against the first ones
 SFT rows   the question -> the best steps and the answer, where it is the label

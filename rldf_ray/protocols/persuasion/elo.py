@@ -1,9 +1,9 @@
 """Elo ratings of debaters by Bradley-Terry, with intervals that resample stories.
 
-METHOD-persuasion 2. Aggregate: a node a debater. Correct and incorrect: two nodes a debater, and
-matches only between a correct and an incorrect one. Debates of a debater with itself are left out
-of the aggregate; ratings are anchored so that their mean is 1500. Who is connected to nobody by a
-chain of matches has no rating.
+The scale is the paper's, the fit a choice. Aggregate: a node a debater. Correct and incorrect: two
+nodes a debater, and matches only between a correct and an incorrect one. Debates of a debater with
+itself are left out of the aggregate; ratings are anchored so that their mean is 1500. Who is
+connected to nobody by a chain of matches has no rating.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Debate and consultancy, with the judge's questions or without (METHOD-persuasion 1.3).
+"""Debate and consultancy, with the judge's questions or without: the paper's protocols.
 
 debate        in each round both sides argue; neither sees the other's argument of the round
 consultancy   one expert argues, for the correct side once and for the incorrect side once

@@ -1,7 +1,7 @@
 """Who judges: the judge of a transcript, and its bounds without and with the story.
 
 Two requests: it thinks, then names a letter by guided choice, with the probabilities of both where
-the backend tells (METHOD-persuasion 1.7, P10, P11). A verdict that is none is nobody's win.
+the backend tells (a choice). A verdict that is none is nobody's win.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who debates whom: each debater against itself, every pair, or Swiss rounds; both assignments.
 
-Swiss (METHOD-persuasion P12): debaters are seeded as the plan names them, strongest first. In each
+Swiss: debaters are seeded as the plan names them, strongest first, as in the paper's code. In each
 round those of equal points meet: in the order of points, then seeds, each meets the next one that
 it has not met. A match that is won gives a point, and one that nobody wins half a point to both; an
 odd number leaves the last without a match, nobody twice, and a bye is half a point as well.

@@ -1,8 +1,9 @@
 """What a study of persuasion came to: accuracy by protocol, bounds, win rates, quotes.
 
-METHOD-persuasion 2. A verdict that is none is nobody's win; it is left out, and counted. Intervals
-resample stories, as the verdicts about one story are not independent. What takes rows with
-`correct` takes verdicts, by their letters, and `readings`, by probability over both positions.
+A verdict that is none is nobody's win; it is left out, and counted. Intervals resample stories, as
+the verdicts about one story are not independent. Both are choices: the paper's code counts such a
+verdict as wrong, and all verdicts as independent. What takes rows with `correct` takes verdicts, by
+their letters, and `readings`, by probability over both positions.
 """
 
 from __future__ import annotations
@@ -182,11 +183,11 @@ def wins(rows: Iterable[Row], groups: Mapping[str, str], by_side: bool) -> list[
 
 @dataclass(frozen=True, kw_only=True)
 class WinRate:
-    """How often one debater beats another before a judge (METHOD-persuasion 2).
+    """How often one debater beats another before a judge: the paper's win rate, for either side.
 
     Attributes:
-        correct: where it argues for the correct answer: c_12.
-        incorrect: where it argues for the incorrect one: 1 - c_21.
+        correct: where it argues for the correct answer.
+        incorrect: where it argues for the incorrect one.
     """
 
     correct: float

@@ -1,9 +1,8 @@
 """QuALITY as published: an article a line with its questions, made into two-answer questions.
 
-Source: Pang et al. 2022, v1.0.1, htmlstripped; the filter is that of Khan et al. 2024
-(METHOD-persuasion 3), its exclusions by name those of their code, ucl-dark/llm_debate. The
-distractor is the option most often voted the best one; a question without a vote, or with "all of
-the above", is left out.
+Source: Pang et al. 2022, v1.0.1, htmlstripped; the filter and its exclusions by name are those of
+the paper's code, ucl-dark/llm_debate. The distractor is the option most often voted the best one; a
+question without a vote, or with "all of the above", is left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The quote checker: what a debater quotes is in the story, word for word, or it is not.
 
-METHOD-persuasion 1.5 and P9. `<quote>` becomes `<v_quote>` or `<u_quote>`; tags that a debater
-writes itself are first made plain again, so that nobody verifies its own quotes.
+The paper's quote verification; that a quote may span lines is a choice. `<quote>` becomes
+`<v_quote>` or `<u_quote>`; tags that a debater writes itself are first made plain again, so that
+nobody verifies its own quotes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A judge that likes a letter names it wherever it stands, and its letter then says nothing about the
 answers. The mean probability of the correct answer over both positions is free of that liking: it
 is above 1/2 where the judge's log-odds for the correct answer sum to more than 0, and a liking for
-a letter enters once with either sign (METHOD-persuasion 1.7 and 2).
+a letter enters once with either sign (a choice; the paper counts letters).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Choosing one of several samples: by form, then by what a model makes of each.
 
-One helper for best-of-N, critique-of-N and refinements (METHOD-persuasion 1.4, 1.6). Nothing is
+One helper for best-of-N, critique-of-N and refinements (the paper's Algorithm 1). Nothing is
 lost: all candidates and their ratings are kept, and one that cannot be read costs itself alone.
 """
 
@@ -136,7 +136,7 @@ def best(candidates: Sequence[Candidate]) -> Candidate | None:
 
 
 def log_share(probabilities: dict[str, float] | None, own: str) -> float | None:
-    """Log-probability of the candidate's own letter among the letters (P15); None of none."""
+    """Log-probability of the candidate's own letter among the letters (a choice); None of none."""
     if probabilities is None:
         return None
     total = sum(probabilities.values())

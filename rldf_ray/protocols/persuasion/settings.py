@@ -1,4 +1,4 @@
-"""What a study of persuasion is given (METHOD-persuasion; defaults are its choices)."""
+"""What a study of persuasion is given (Khan et al. 2024); `source` says where a field is from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Protocol = Literal["naive", "expert", "consultancy", "debate"]
 
 
 class LengthSection(Section):
-    words: int = described(100, "that an argument is asked for", source="METHOD-persuasion 1.4")
+    words: int = described(100, "that an argument is asked for", source="the paper's code")
     least: int = described(70, "words of a valid argument", ge=1)
     most: int = described(150, "words of a valid argument, where it is cut as well", ge=2)
 
@@ -34,7 +34,7 @@ class DebaterSection(Section):
     )
 
     def sampling(self, consultancy: bool) -> float:
-        """The temperature of its samples (METHOD-persuasion 1.8)."""
+        """The temperature of its samples, by the paper's table."""
         if self.temperature is not None:
             return self.temperature
         if self.best_of == 1:
@@ -54,7 +54,7 @@ class PersuasionSettings(Section):
     items: int | None = described(None, "questions at most, a seeded sample; null is all", ge=1)
     per_story: int | None = described(5, "questions of one story at most; null is all", ge=1)
     hard: bool = described(
-        True, "QuALITY's questions that the paper's filter keeps", source="METHOD-persuasion 3"
+        True, "QuALITY's questions that the paper's filter keeps", source="the paper's code"
     )
     protocols: tuple[Protocol, ...] = described(
         ("naive", "consultancy", "debate", "expert"), "what is held"
@@ -75,22 +75,29 @@ class PersuasionSettings(Section):
         "assignments (a tournament)",
     )
     swiss_rounds: int = described(
-        3, "of a Swiss tournament, which takes fewer of few debaters", source="paper", ge=1
+        3,
+        "of a Swiss tournament, which takes fewer of few debaters",
+        source="the paper's code",
+        ge=1,
     )
     judges: tuple[str, ...] = described(
         ("judge",), "who judges, by names in `models`; all read the same transcripts"
     )
     preference: str | None = described(
-        None, "who rates candidates; null is the first judge, whom that optimises against (P22)"
+        None,
+        "who rates candidates; null is the first judge, whom that optimises against",
+        source="choice",
     )
     critic: str | None = described(None, "who criticises; null is the debater's own model")
     expert: str | None = described(
         None, "who answers with the story at hand; null is each judge, with the same form"
     )
     reasons_first: bool = described(
-        True, "judges, naive and expert ones too, think before the letter (P11)"
+        True, "judges, naive and expert ones too, think before the letter", source="choice"
     )
-    oversampling: int = described(3, "samples drawn for each that is wanted", source="P3", ge=1)
+    oversampling: int = described(
+        3, "samples drawn for each that is wanted", source="the paper's code", ge=1
+    )
     debate_length: LengthSection = Field(default_factory=LengthSection)
     consultancy_length: LengthSection = described(
         LengthSection(words=200, least=140, most=300), "of a consultant's argument"

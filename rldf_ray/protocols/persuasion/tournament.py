@@ -1,6 +1,6 @@
 """What a tournament shows: ratings, what accuracy does as ratings rise, win rates, standings.
 
-METHOD-persuasion 2. A slope is of a figure of each debater on its aggregate rating, by least
+A slope is of a figure of each debater on its aggregate rating, by least
 squares, for 100 points of Elo; its interval resamples stories and rates all debaters anew.
 """
 

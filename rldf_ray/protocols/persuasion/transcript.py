@@ -1,6 +1,6 @@
 """What was said, and what each role may see of it; a position is a rendering, not other data.
 
-METHOD-persuasion 1.1 to 1.3. In the plain position the correct answer is A, in the swapped one B.
+In the plain position the correct answer is A, in the swapped one B.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Transcript:
 
 
 def swapped(transcript: Transcript) -> Transcript:
-    """The same in the other position: debaters change names, in every text (P6).
+    """The same in the other position: debaters change names, in every text (a choice).
 
     Swapped twice it is what it was.
     """

@@ -1,7 +1,7 @@
 """A turn: sample, keep what has the form, choose; criticise, rewrite, choose again.
 
-METHOD-persuasion 1.4, algorithm 1. Nothing is said in a debater's name that it did not say: a turn
-without an argument fails its debate, and is counted.
+The paper's Algorithm 1. Nothing is said in a debater's name that it did not say: a turn without an
+argument fails its debate, and is counted.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Speaker:
         return [parsed(turn.text, prompt.length, without) for turn in turns]
 
     async def _rated(self, prompt: TurnPrompt, candidate: Candidate, place: str) -> float | None:
-        """Log-probability of its own letter, the other side claiming to be right (P15)."""
+        """Log-probability of its own letter, the other side claiming to be right."""
         transcript, number = prompt.transcript, prompt.round
         said = [Said(number, self.side, prompt.shown(_text(candidate))[0].text)]
         other = OTHER_SIDE[self.side]

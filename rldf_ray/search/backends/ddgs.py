@@ -1,8 +1,8 @@
 """The web, by DuckDuckGo: `ddgs`, with `pip install 'rldf-ray[web]'`.
 
-The engine is pinned to the paper's; half a second passes between searches, and a failed one is
-tried again after 1, 2 and 4 seconds (METHOD-search 1.3). What is found are titles, addresses and
-snippets; no page is fetched.
+The engine is pinned to that of Roy and Rehman 2025 (section 4.1). As in their code, half a second
+passes between searches, and a failed one is tried again after 1, 2 and 4 seconds. What is found are
+titles, addresses and snippets; no page is fetched.
 """
 
 from __future__ import annotations

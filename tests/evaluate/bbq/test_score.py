@@ -70,7 +70,7 @@ def scored(
 def test_published_unifiedqa_predictions_give_the_reference_scores(
     category: str, reference: tuple[float, ...], exact_s_amb: Fraction
 ) -> None:
-    """Reference: shared/data/README.md; predictions by the authors of BBQ (RACE format).
+    """Predictions by the authors of BBQ (RACE format); the reference is the table beside them.
 
     The table's s_AMB was taken from the rounded accuracy beside it: (1 - .5467) * .65707 = .2979
     for Age. From the counts (1840 items, 1006 right, 834 committed, 691 biased) it is exactly

@@ -1,4 +1,4 @@
-"""Metrics over a label scale: the golden table of METHOD-evince 2, and what always holds."""
+"""Metrics over a label scale: the paper's Table 9, and what always holds."""
 
 import math
 

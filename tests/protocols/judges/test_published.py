@@ -1,4 +1,4 @@
-"""The paper's statistics, computed again from the rates that it prints (METHOD-judges 4.3, 8.6)."""
+"""The paper's statistics, computed again from the rates that it prints (Tables 5 to 13)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_meta_judges_by_the_size_of_their_pools() -> None:
         {2: -8.457, 3: -1.339, 4: -0.844}, abs=1e-3
     )
     assert [test.df for test in found.values()] == [143, 47, 47]
-    # As printed in Table 12; the baselines' denominators differ a little (METHOD-judges 8.7).
+    # As printed in Table 12; the baselines' denominators differ a little.
     select = [paired_t(*meta_cells("select", pool_size=size)).t for size in (2, 3, 4)]
     assert select == pytest.approx((-6.505, -1.282, -1.403), abs=0.06)
     conclude = [paired_t(*meta_cells("conclude", pool_size=size)).t for size in (2, 3, 4)]

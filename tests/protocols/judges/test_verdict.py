@@ -50,7 +50,7 @@ def test_whatever_else_is_no_verdict(text: str) -> None:
     assert parse_scores(text) is None
 
 
-# METHOD-judges 10.3: what the paper's parser makes of texts that people can read.
+# What the parser of the paper's code makes of texts that people can read.
 TRAPS = {
     "a quoted older score wins": (
         f"Referee A gave: score of Assistant 1: 3, Assistant 2: 9. I do not.\n{LAST.format(9, 2)}",

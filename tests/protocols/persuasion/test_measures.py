@@ -93,7 +93,7 @@ def match(correct, incorrect, right, number=1, item="q0"):
 def test_win_rates_over_sides_by_hand():
     rows = match("x", "y", 3, 4) + match("y", "x", 1, 4) + match("x", "x", 4, 4)
     found = win_rate(rows, "x", "y")
-    # c_12 is 3/4; y is right in 1 of 4, so x wins 3 of 4 for the wrong answer.
+    # x is right in 3 of 4; y is right in 1 of 4, so x wins 3 of 4 for the wrong answer.
     assert (found.correct, found.incorrect, found.mean) == (0.75, 0.75, 0.75)
     assert win_rate(rows, "x", "z") is None
     assert win_rate(match("x", "y", 1), "x", "y") is None

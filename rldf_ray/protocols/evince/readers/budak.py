@@ -2,9 +2,9 @@
 
 newsArticlesWithLabels.tsv as published has addresses, no texts; they are read from texts.jsonl
 beside it ({"url", "text", "title"?}), and a row whose text is not there is left out. Only news on
-scandals of either party (METHOD-evince 5, choice 25). One worker was shown the outlet and one not;
-each said how the article treats each party, so "toward Democrats" and "toward Republicans" are two
-questions to one person, not two camps of people (METHOD-evince 5, note 24).
+scandals of either party (a choice: how the paper picked its 619 is not known). One worker was shown
+the outlet and one not; each said how the article treats each party, so "toward Democrats" and
+"toward Republicans" are two questions to one person, not two camps of people.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 The sheet of raw_labels_MBIC.xlsx saved as CSV: text, label_bias ("Biased", "Non-biased"),
 political_ideology (-10 liberal to 10 conservative), outlet. Each camp is a group of raters: its
 votes are how many of it said biased and how many not, its label what most say. A camp that is split
-evenly has votes and no label; a sentence that fewer than three of a camp judged is left out
-(METHOD-evince 7).
+evenly has votes and no label; a sentence that fewer than three of a camp judged is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exact match and F1 of SQuAD v2, as its published script counts them (METHOD-search 2).
+"""Exact match and F1 of SQuAD v2, as its published script counts them.
 
 Source: Rajpurkar et al. 2018, evaluate-v2.0.py. An id without a prediction is skipped there; here
 it is a failure, counted.
