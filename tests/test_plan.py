@@ -365,6 +365,7 @@ WRITTEN_WHERE_SET = {
     "endpoint.reasoning_effort",
     "endpoint.chat_template_kwargs",
     "endpoint.extra_body",
+    "debate.seats",
     "referee.fit.bias_types",
     "referee.critic",
     "referee.rounds",

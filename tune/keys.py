@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.import_path import ROOT
-from rldf_ray.plan import RUNTIME_FIELDS, Part, Plan
+from rldf_ray.plan import RUNTIME_FIELDS, Plan
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -40,7 +40,7 @@ def topics_key(plan: Plan, most: int) -> str:
 def debates_key(plan: Plan, most: int) -> str:
     section = plan.debate.model_dump(mode="json", exclude={"model", *_how("debate")})
     referee = plan.referee.model_dump(mode="json", exclude={"model"})
-    parts = (_speaking(plan, "debate"), _speaking(plan, "referee"))
+    parts = tuple(_speaking(plan, part) for part in (*plan.debate_parts(), "referee"))
     return digest(topics_key(plan, most), parts, section, referee)
 
 
@@ -70,7 +70,7 @@ def _training_key(plan: Plan, folder: RunFolder, table: str, other: str) -> str:
     return digest(_software(), data, values, train)
 
 
-def _speaking(plan: Plan, part: Part) -> tuple[object, ...]:
+def _speaking(plan: Plan, part: str) -> tuple[object, ...]:
     """What every answer of a part depends on."""
     types = [file_digest(Path(name)) if Path(name).is_file() else name for name in plan.bias_types]
     engines = plan.engines.model_dump(mode="json", exclude=_how("engines"))

@@ -124,11 +124,11 @@ def cost_of(
 def remarks_on(training: Training) -> tuple[str, ...]:
     """Where one model sits in two places, by itself or as what a referee was fitted from."""
     plan = training.source
-    referee, debater = (plan.speaker_of(part).weights for part in ("referee", "debate"))
+    referee = plan.speaker_of("referee").weights
     fitted = plan.referee.kind == "trained"
     if referee == Speaker.parse(policy_as_speaker(plan)).weights:
         return ("its referee is fitted from the model itself",) if fitted else (ITSELF,)
-    if referee == debater:
+    if referee in {debater.weights for debater in plan.debaters()}:
         return ("its referee is fitted from its teacher",) if fitted else (TEACHER,)
     return ()
 

@@ -77,4 +77,4 @@ def _speakers(method: Method) -> set[str]:
     if method.training is None:
         return set()
     source = method.training.source
-    return {source.speaker_of(part).weights for part in ("debate", "referee")}
+    return {speaker.weights for speaker in (*source.debaters(), source.speaker_of("referee"))}

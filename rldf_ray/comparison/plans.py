@@ -11,12 +11,17 @@ from rldf_ray.plan import Plan, Speaker
 from rldf_ray.plan.refereeing import RefereeSection
 
 Learning = Literal["sft", "reward", "ppo"]
+SEATS = "seats"
+"""What files call the debates of a plan with a model for each seat."""
 # What comes after a stage, which it does not depend on.
 LATER: dict[Learning, tuple[str, ...]] = {"sft": ("reward", "ppo"), "reward": ("ppo",), "ppo": ()}
 
 
 def own_teacher(plan: Plan) -> str | None:
-    """Who debates in the plan; None if it is the model itself."""
+    """Who debates in the plan; None if it is the model itself.
+
+    Of a plan with a model for each seat, who would debate without them.
+    """
     speaker = str(plan.speaker_of("debate"))
     return None if speaker == policy_as_speaker(plan) else speaker
 
@@ -24,6 +29,14 @@ def own_teacher(plan: Plan) -> str | None:
 def policy_as_speaker(plan: Plan) -> str:
     """The model to be debiased, as a speaker."""
     return str(Speaker("vllm", plan.model))
+
+
+def as_planned(plan: Plan) -> Plan:
+    """RLDF in the plan's own mode: with its teacher, by itself, or with a model for each seat."""
+    source = debating(plan, own_teacher(plan))
+    if plan.debate.seats is None:
+        return source
+    return source.model_copy(update={"name": f"{plan.name}-{SEATS}", "debate": plan.debate})
 
 
 def debating(plan: Plan, teacher: str | None) -> Plan:
@@ -40,7 +53,7 @@ def debating(plan: Plan, teacher: str | None) -> Plan:
             "name": f"{plan.name}-{name}",
             "teacher": teacher,
             "topics": _same_writer(plan),
-            "debate": plan.debate.model_copy(update={"model": None}),
+            "debate": plan.debate.model_copy(update={"model": None, "seats": None}),
             "referee": referee,
         }
     )
@@ -56,7 +69,9 @@ def sampling(plan: Plan) -> Plan:
             "name": f"{plan.name}-rlaif",
             "teacher": own_teacher(plan),
             "topics": _same_writer(plan),
-            "debate": plan.debate.model_copy(update={"model": policy_as_speaker(plan)}),
+            "debate": plan.debate.model_copy(
+                update={"model": policy_as_speaker(plan), "seats": None}
+            ),
             "referee": _own_referee(plan),
             "data": plan.data.model_copy(update={"pairing": "same_topic"}),
         }

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from rldf_ray.plan.request_fields import ExtraBody, TemplateValues, unset
 from rldf_ray.plan.section import Section, described
-from rldf_ray.plan.speaker import Backend, part_model
+from rldf_ray.plan.speaker import Backend, check_speaker, part_model
 
 SECRET = re.compile(r"key|token|secret|passw|credential|signature|^sig$", re.IGNORECASE)
 """Names of an address's parameters that hold a secret."""
@@ -140,6 +140,12 @@ class DebateSection(Section):
         source="paper 3.1 (multirole)",
     )
     model: Backend = part_model("who plays the debaters")
+    seats: tuple[str, ...] | None = described(
+        None,
+        "a model for each debater, in their order: as many as `debaters`, each 'vllm:MODEL' or "
+        "'openai:MODEL'; null: one model plays all of them",
+        exclude_if=unset,
+    )
     layout: Literal["shared", "paper"] = described(
         "shared",
         "order of a debater's prompt: topic and transcript first and the role last, which engines "
@@ -169,6 +175,28 @@ class DebateSection(Section):
     temperature: float = described(1.0, "sampling temperature of debaters", ge=0, le=2)
     top_p: float = described(0.95, "nucleus threshold of debaters", gt=0, le=1)
     in_flight: int = described(64, "debates under way at once", ge=1)
+
+    @model_validator(mode="after")
+    def _a_model_for_each_debater(self) -> DebateSection:
+        if self.seats is None:
+            return self
+        if len(self.seats) != self.debaters:
+            raise ValueError(
+                f"seats: names {len(self.seats)} models, and debaters={self.debaters}: name one "
+                "for each debater, or none (null)"
+            )
+        if self.model is not None:
+            raise ValueError(
+                f"seats: they name who plays each debater, and model={self.model} who plays all: "
+                "leave one of the two out"
+            )
+        for model in self.seats:
+            try:
+                check_speaker(model)
+            except ValueError as error:
+                text = str(error).replace("null, ", "")
+                raise ValueError(f"seats: {text} (found {model!r})") from None
+        return self
 
 
 class DataSection(Section):

@@ -66,6 +66,8 @@ Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
 CRITIC, POOL = "critic", "pool:"
 """Parts of a referee that debates, or of one above a pool (POOL and a member)."""
+SEAT = "seat:"
+"""Part of one debater (SEAT and its place from 0), where each has a model of its own."""
 
 
 class EnginesSection(Section):
@@ -219,8 +221,11 @@ class Plan(Section):
         """Who plays `part`: 'vllm:MODEL', 'openai:MODEL', 'scripted:SECONDS' or 'trained:MODEL'.
 
         The last is a referee only, fitted from MODEL in the run. Parts are `PARTS`, and those of
-        `referee_parts`.
+        `debate_parts` and `referee_parts`.
         """
+        if part.startswith(SEAT):
+            assert self.debate.seats is not None
+            return Speaker.parse(self.debate.seats[int(part.removeprefix(SEAT))])
         if part.startswith(POOL):
             member = part.removeprefix(POOL)
             return self.fitted_speaker() if member == TRAINED else Speaker.parse(member)
@@ -239,8 +244,19 @@ class Plan(Section):
 
     def speakers(self) -> tuple[Speaker, ...]:
         """The models that play the parts, each once."""
-        parts = (*PARTS, *self.referee_parts())
+        parts = ("topics", *self.debate_parts(), "referee", *self.referee_parts())
         return tuple(dict.fromkeys(self.speaker_of(part) for part in parts))
+
+    def debate_parts(self) -> tuple[str, ...]:
+        """Who debates: one part for all debaters, or one for each seat in their order."""
+        if self.debate.seats is None:
+            return ("debate",)
+        return tuple(f"{SEAT}{seat}" for seat in range(self.debate.debaters))
+
+    def debaters(self) -> tuple[Speaker, ...]:
+        """The models of the debaters, in the order of their seats."""
+        parts = self.debate_parts()
+        return tuple(self.speaker_of(parts[i % len(parts)]) for i in range(self.debate.debaters))
 
     def referee_parts(self) -> tuple[str, ...]:
         """Who referees besides the referee's own model: a critic, or the members of a pool."""

@@ -60,11 +60,16 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> N
 
 
 def check_protocol(plan: Plan) -> str:
-    """The plan's protocol is a folder of `protocols/`."""
+    """The plan's protocol is a folder of `protocols/`, and has seats where the plan names them."""
     try:
-        protocol_named(plan.debate.protocol)
+        protocol = protocol_named(plan.debate.protocol)
     except ProtocolError as error:
         raise PreflightError(str(error)) from error
+    if plan.debate.seats is not None and not getattr(protocol, "SEATED", False):
+        raise PreflightError(
+            f"debate.seats with debate.protocol={plan.debate.protocol}: its debaters have one "
+            "model; name it in debate.model, or take the protocol multirole"
+        )
     return plan.debate.protocol
 
 

@@ -203,7 +203,8 @@ def _debates(plan: Plan) -> StageEstimate:
     said, judged = rounds * n * longest, (rounds * n + rankings) * _verdict_tokens(plan)
     judged += rounds * n * _evaluations(plan) * _evaluation_tokens(plan)
     prompt, generated = round(speaking + judging), round(said + judged)
-    debater, referee = _billed(plan, "debate"), _billed(plan, "referee")
+    debater = statistics.mean(speaker.paid for speaker in plan.debaters())
+    referee = _billed(plan, "referee")
     return StageEstimate(
         name="debates",
         calls=(2 + _evaluations(plan)) * n * rounds * section.debates

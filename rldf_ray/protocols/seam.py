@@ -23,6 +23,8 @@ class Cast:
 
     Attributes:
         models: for every role of the protocol's ROLES, the model that plays it.
+        seats: the models of the debaters in their order, where the plan names one for each; empty
+            where one plays all of them.
         referee: scores the statements; it may be a model or a whole protocol of its own.
         run_id: recorded with every statement.
         on_statements: called after each refereed round with the number of its statements.
@@ -32,6 +34,7 @@ class Cast:
     run_id: str
     models: Mapping[str, ChatModel]
     referee: Referee
+    seats: Sequence[ChatModel] = ()
     on_statements: Callable[[int], None] = lambda number: None
 
 
@@ -47,7 +50,8 @@ class Item(Interface):
 class StatementProtocol(Interface):
     """A protocol whose participants make statements, which become training data.
 
-    A package satisfies this with module-level names.
+    A package satisfies this with module-level names. One whose debaters may have a model each
+    (`Cast.seats`) says so by `SEATED = True`; a plan's `debate.seats` is refused of the others.
     """
 
     @property

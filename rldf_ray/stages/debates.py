@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from rldf_ray.protocols.hold import hold_all
@@ -42,13 +42,7 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
     with closing(Transcripts(run.folder.path(ENDED_DEBATES), len(items))) as transcripts:
         number = len(items) * protocol.statements_per_item(run.plan)
         with run.progress.bar("statements", number) as bar:
-            cast = Cast(
-                plan=run.plan,
-                run_id=run.run_id,
-                models={role: run.speakers.of(part) for role, part in protocol.ROLES.items()},
-                referee=referee_of(run),
-                on_statements=bar.advance,
-            )
+            cast = _cast(run, protocol, bar.advance)
             run.speakers.run(hold_all(protocol, items, cast, keep))
         run.folder.write_batches(
             "data/transcripts.parquet", STATEMENT_SCHEMA, transcripts.batches()
@@ -59,4 +53,21 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
         failures=dict(counts.failures),
         label_sources=dict(counts.label_sources),
         **tokens_since(run, before),
+    )
+
+
+def _cast(run: Run, protocol: StatementProtocol, on_statements: Callable[[int], None]) -> Cast:
+    """The models of a role, or of its seats where each has its own."""
+    seats = () if run.plan.debate.seats is None else run.plan.debate_parts()
+    return Cast(
+        plan=run.plan,
+        run_id=run.run_id,
+        models={
+            role: run.speakers.of(part)
+            for role, part in protocol.ROLES.items()
+            if part != "debate" or not seats
+        },
+        referee=referee_of(run),
+        seats=[run.speakers.of(seat) for seat in seats],
+        on_statements=on_statements,
     )

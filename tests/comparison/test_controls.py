@@ -116,9 +116,9 @@ def test_instructed_samples_are_given_exactly_the_debaters_system_prompt() -> No
     debates = multirole.items(TOPICS, PLAN)
     model = RecordingModel()
     for debate in debates:
-        bare = answerers_of(debate, PLAN, model)
-        instructed = instructed_answerers_of(debate, PLAN, model)
-        debaters = debaters_of(debate, PLAN, model)
+        bare = answerers_of(debate, PLAN, [model] * len(debate.identities))
+        instructed = instructed_answerers_of(debate, PLAN, [model] * len(debate.identities))
+        debaters = debaters_of(debate, PLAN, [model] * len(debate.identities))
         assert [one.messages[1:] for one in instructed] == [one.messages for one in bare]
         assert [one.messages[0].content for one in instructed] == [one.system for one in debaters]
     spoken = held(SampledAnswers(instructed_answerers_of), model)

@@ -21,7 +21,7 @@ def _debates(*overrides: str) -> str:
         "seed=1", "debate.rounds=3", "debate.temperature=0.5", "teacher=scripted:0",
         "referee.threshold_kind=relative", "referee.model=openai:judge", "topics.similarity=0.5",
         "topics.per_bias_type=10", "engines.dtype=float32", "bias_types=[age]",
-        "evaluate.items_per_category=4",
+        "evaluate.items_per_category=4", "debate.seats=[scripted:0, scripted:0, scripted:0]",
     ],
 )  # fmt: skip
 def test_debates_depend_on_what_shapes_them(override: str) -> None:

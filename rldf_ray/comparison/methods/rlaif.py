@@ -79,8 +79,8 @@ class Answerer:
         )
 
 
-def answerers_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Answerer]:
+def answerers_of(debate: Debate, plan: Plan, models: Sequence[ChatModel]) -> list[Answerer]:
     """As many as the debate would have debaters; all are the model itself."""
     prompt = prompt_of(debate.topic, debate.clue_shown)
     messages = tuple(Message("user", message["content"]) for message in prompt)
-    return [Answerer(messages, speaker, plan) for _ in debate.identities]
+    return [Answerer(messages, model, plan) for model in models]

@@ -29,11 +29,11 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     return [Method("rlaif_instructed", title, Training(source, "ppo", made))]
 
 
-def instructed_answerers_of(debate: Debate, plan: Plan, speaker: ChatModel) -> list[Answerer]:
+def instructed_answerers_of(
+    debate: Debate, plan: Plan, models: Sequence[ChatModel]
+) -> list[Answerer]:
     """As many as the debate would have debaters, each under the system prompt of one of them."""
-    seated = zip(
-        answerers_of(debate, plan, speaker), debaters_of(debate, plan, speaker), strict=True
-    )
+    seated = zip(answerers_of(debate, plan, models), debaters_of(debate, plan, models), strict=True)
     return [
         replace(answerer, messages=(Message("system", debater.system), *answerer.messages))
         for answerer, debater in seated

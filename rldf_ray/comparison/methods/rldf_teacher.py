@@ -1,4 +1,7 @@
-"""RLDF, teacher-student: a stronger model debates and referees. One row a teacher (Table 5)."""
+"""RLDF, teacher-student: a stronger model debates and referees. One row a teacher (Table 5).
+
+A plan with a model for each seat is one row more, where no teacher is named.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rldf_ray.comparison.method import Method, Training
-from rldf_ray.comparison.plans import debating, own_teacher
+from rldf_ray.comparison.plans import SEATS, as_planned, debating, own_teacher
 from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Plan, PlanError, Speaker
 
@@ -17,6 +20,9 @@ NEEDS = "no teacher; give --teacher vllm:MODEL or openai:MODEL, or one in the pl
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     """A row for every teacher, the plan's own where none is named; none without any."""
+    if plan.debate.seats is not None and not teachers:
+        source = Training(as_planned(plan), "ppo")
+        return [Method(f"rldf_teacher-{SEATS}", "RLDF, a model for each seat", source)]
     own = own_teacher(plan)
     named = tuple(dict.fromkeys(teachers)) or (() if own is None else (own,))
     _check_slugs(named)

@@ -8,7 +8,7 @@ from functools import partial
 
 from rldf_ray.comparison.method import Method, Training
 from rldf_ray.comparison.methods.rlaif import SampledAnswers
-from rldf_ray.comparison.plans import debating, own_teacher, renamed
+from rldf_ray.comparison.plans import as_planned, renamed
 from rldf_ray.models.base import ChatModel, Completion
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.multirole.debater import Debater, debaters_of
@@ -23,7 +23,7 @@ CONTROL = True
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     """One row."""
-    source = renamed(debating(plan, own_teacher(plan)), f"{plan.name}-unheard")
+    source = renamed(as_planned(plan), f"{plan.name}-unheard")
     made = dict(STAGES) | {"debates": partial(debates, protocol=SampledAnswers(unheard_of))}
     title = "RLDF, nobody heard"
     return [Method("rldf_unheard", title, Training(source, "ppo", made))]
@@ -49,8 +49,8 @@ class Unheard:
         return await self.debater.speak(self.opening, number, address, affinity)
 
 
-def unheard_of(debate: Debate, plan: Plan, model: ChatModel) -> list[Unheard]:
+def unheard_of(debate: Debate, plan: Plan, models: Sequence[ChatModel]) -> list[Unheard]:
     """The debaters of an instance, none of whom hears another."""
     context = context_of(debate.topic, debate.clue_shown)
     opening = render("opening", topic=context.account, question=context.question)
-    return [Unheard(debater, opening) for debater in debaters_of(debate, plan, model)]
+    return [Unheard(debater, opening) for debater in debaters_of(debate, plan, models)]

@@ -235,6 +235,7 @@ def judge_plan(plan: Plan, judge: str) -> Plan:
     sections: dict[str, Section] = {
         name: getattr(plan, name).model_copy(update={"model": None}) for name in PARTS
     }
+    sections["debate"] = sections["debate"].model_copy(update={"seats": None})
     sections["referee"] = sections["referee"].model_copy(update={"kind": "prompted"})
     try:
         judged = Plan.model_validate(
@@ -255,7 +256,10 @@ def same_model(judge: str, theirs: Plan | None) -> list[str]:
     titles = {"topics": "topic writer", "debate": "teacher", "referee": "referee"}
     if theirs.referee.kind == "trained":
         titles["referee"] = "what the referee is fitted from"
-    parts = [titles[part] for part in PARTS if theirs.speaker_of(part).weights == name]
+    played = {part: [theirs.speaker_of(part)] for part in PARTS}
+    if theirs.debate.seats is not None:
+        played["debate"], titles["debate"] = [*theirs.debaters()], "one of the debaters"
+    parts = [titles[p] for p in PARTS if name in {speaker.weights for speaker in played[p]}]
     policy = Speaker("vllm", theirs.model).weights
     return [*parts, "the model that was trained"] if policy == name else parts
 

@@ -103,6 +103,7 @@ def _plan(request: Request, weights: str | None) -> Plan:
     values = request.plan.model_dump(mode="json") | parts
     for section in ("topics", "debate", "referee"):
         values[section]["model"] = None
+    values["debate"]["seats"] = None
     values["referee"]["kind"] = "prompted"
     try:
         return Plan.model_validate(values)

@@ -6,5 +6,6 @@
 
 from rldf_ray.protocols.multirole.debate import hold as hold
 from rldf_ray.protocols.multirole.items import ROLES as ROLES
+from rldf_ray.protocols.multirole.items import SEATED as SEATED
 from rldf_ray.protocols.multirole.items import items as items
 from rldf_ray.protocols.multirole.items import statements_per_item as statements_per_item

@@ -24,7 +24,8 @@ from rldf_ray.protocols.turns import Round, Spoken, refereed, statements_of
 from rldf_ray.records import Context, Debate, LabelSource, Statement, context_of
 from rldf_ray.referee.verdict import Referee
 
-Seating = Callable[[Debate, Plan, ChatModel], Sequence[Participant]]
+Seating = Callable[[Debate, Plan, Sequence[ChatModel]], Sequence[Participant]]
+"""Who takes part in a debate of a plan, given a model for each seat."""
 
 
 async def hold(debate: Debate, cast: Cast, seated: Seating = debaters_of) -> list[Statement]:
@@ -35,11 +36,12 @@ async def hold(debate: Debate, cast: Cast, seated: Seating = debaters_of) -> lis
     """
     section = cast.plan.debate
     context = context_of(debate.topic, debate.clue_shown)
+    models = cast.seats or [cast.models["debater"]] * len(debate.identities)
     transcript = await MultiRoleDebate(
         section.rounds, section.order, cast.plan.referee.label_source
     ).hold(
         context,
-        seated(debate, cast.plan, cast.models["debater"]),
+        seated(debate, cast.plan, models),
         cast.referee,
         debate.debate_id,
         cast.on_statements,

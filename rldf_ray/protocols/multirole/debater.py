@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -67,8 +68,8 @@ class Debater:
         )
 
 
-def debaters_of(debate: Debate, plan: Plan, model: ChatModel) -> list[Debater]:
-    """The debaters of one instance, in their seating order; `model` plays all of them."""
+def debaters_of(debate: Debate, plan: Plan, models: Sequence[ChatModel]) -> list[Debater]:
+    """The debaters of one instance in their seating order, each played by its seat's model."""
     section = plan.debate
     return [
         Debater(
@@ -86,5 +87,5 @@ def debaters_of(debate: Debate, plan: Plan, model: ChatModel) -> list[Debater]:
                 section.unknown, seed_of(plan.seed, f"{debate.debate_id}/wording")
             ),
         )
-        for identity in debate.identities
+        for identity, model in zip(debate.identities, models, strict=True)
     ]

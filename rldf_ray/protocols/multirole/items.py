@@ -9,7 +9,8 @@ from rldf_ray.records import Debate, Topic
 from rldf_ray.topics.bias_type import bias_type
 
 ROLES: Mapping[str, Part] = {"debater": "debate"}
-"""One model plays all debaters of a run."""
+"""One model plays all debaters of a run, unless each seat has its own."""
+SEATED = True
 
 
 def statements_per_item(plan: Plan) -> int:

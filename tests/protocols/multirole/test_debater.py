@@ -211,7 +211,7 @@ async def test_a_debaters_prompt_names_its_ways_to_say_that_something_is_not_kno
 def test_debates_name_two_wordings_each_of_those_that_the_plan_has(wordings: Wordings) -> None:
     debate = Debate("d", judgement(0), False, bias_type("age").identities[:3])
     plan = plan_with(f"debate.unknown={wordings}")
-    seated = debaters_of(debate, plan, RecordingModel())
+    seated = debaters_of(debate, plan, [RecordingModel()] * 3)
     assert len({one.unknown for one in seated}) == 1
     first, second = seated[0].unknown
     listed = UNKNOWN[wordings]

@@ -133,7 +133,7 @@ def test_only_topics_of_the_debate_split_are_debated() -> None:
 def test_a_debate_has_one_wording_and_debates_have_all_of_them() -> None:
     plan = plan_with()
     found = [
-        {d.unknown for d in debaters_of(debate, plan, RecordingModel())}
+        {d.unknown for d in debaters_of(debate, plan, [RecordingModel()] * 3)}
         for debate in debates_of(240, mixed_topics(5))
     ]
     assert all(len(wordings) == 1 for wordings in found)
