@@ -14,6 +14,8 @@ from rldf_ray.plan.debating import (
     Endpoint,
     Topics,
 )
+from rldf_ray.plan.engines import EnginesSection
+from rldf_ray.plan.evaluating import EvaluateSection
 from rldf_ray.plan.refereeing import RefereeFitSection, RefereeSection
 from rldf_ray.plan.request_fields import TemplateValues, unset
 from rldf_ray.plan.section import Section, described
@@ -56,78 +58,12 @@ ADDED_FIELDS: Mapping[str, object] = {
 With these values a plan's digest is what it was, so runs and stores begun before go on.
 """
 
-TREE_TOKENS = 384
-"""Tokens of a forward pass when answers are ranked, where nothing else is asked for.
-
-`benchmarks.eval` measures several.
-"""
-
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
 CRITIC, POOL = "critic", "pool:"
 """Parts of a referee that debates, or of one above a pool (POOL and a member)."""
 SEAT = "seat:"
 """Part of one debater (SEAT and its place from 0), where each has a model of its own."""
-
-
-class EnginesSection(Section):
-    count: int = described(1, "vLLM engines", ge=1)
-    max_count: int | None = described(
-        None,
-        "most engines of a model that speaks: one more is started whenever as many requests wait "
-        "as would fill it (PPO's are `count`); null is `count`",
-        ge=1,
-    )
-    dtype: Literal["float32", "bfloat16", "float16"] = described("bfloat16", "of the engines")
-    max_model_len: int = described(4096, "prompt plus answer", unit="tokens", ge=128)
-    max_num_seqs: int = described(64, "requests decoded together", ge=1)
-    kv_cache_gib: float = described(1.0, "KV cache of a CPU engine", unit="GiB", gt=0)
-    gpu_memory_utilization: float = described(0.85, "share of a GPU an engine takes", gt=0, lt=1)
-    tensor_parallel: int = described(1, "GPUs an engine is split over", ge=1)
-    block_size: int | None = described(
-        None, "tokens in a KV block (prefixes are shared by block); null is vLLM's choice", ge=1
-    )
-    enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
-    request_timeout_s: float = described(600.0, "limit of one request to an engine", unit="s", gt=0)
-    restarts: int = described(3, "how often an engine that died is started again", ge=0)
-    sleep: bool = described(
-        False,
-        "while PPO trains, engines give back the memory of their KV cache, and on a GPU that of "
-        "their weights, and while they answer the trainer gives back what it keeps for reuse",
-    )
-
-    @model_validator(mode="after")
-    def _bounds_are_in_order(self) -> EnginesSection:
-        if self.max_count is not None and self.max_count < self.count:
-            raise ValueError(
-                f"max_count={self.max_count} is below count={self.count}; allowed: null, or "
-                f"{self.count} and more"
-            )
-        return self
-
-
-class EvaluateSection(Section):
-    bbq: str | None = described(None, "folder with BBQ's files; null is the small set shipped here")
-    multirole: str | None = described(
-        None,
-        "folder with the multi-role debate set, which `rldf eval compare` asks as well; no topic "
-        "repeats a query of it",
-    )
-    items_per_category: int | None = described(
-        None, "items of each category, a seeded stratified sample; null is all", ge=4
-    )
-    held_out_prompts: int | None = described(
-        256, "held-out prompts each model answers; null is all", ge=1
-    )
-    max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
-    corpus: str | None = described(
-        None,
-        "texts that the method mabrf_search looks evidence up in: a corpus or a folder of texts",
-        exclude_if=unset,
-    )
-    batch_tokens: int = described(
-        TREE_TOKENS, "size of a forward pass when answers are ranked", unit="tokens", ge=1
-    )
 
 
 class Plan(Section):

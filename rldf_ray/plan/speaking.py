@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from rldf_ray.plan.debating import Endpoint
-from rldf_ray.plan.plan import EnginesSection
+from rldf_ray.plan.engines import EnginesSection
 from rldf_ray.plan.speaker import Speaker
 
 

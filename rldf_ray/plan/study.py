@@ -9,7 +9,7 @@ import yaml
 from pydantic import Field, field_validator
 
 from rldf_ray.plan.debating import Endpoint
-from rldf_ray.plan.plan import EnginesSection
+from rldf_ray.plan.engines import EnginesSection
 from rldf_ray.plan.request_fields import TemplateValues, unset
 from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.speaker import Speaker, check_speaker
