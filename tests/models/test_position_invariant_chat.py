@@ -8,7 +8,7 @@ import torch
 from rldf_ray.models.base import ChatRequest, Message, ModelError
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.position_invariant_chat import PositionInvariantChat
-from rldf_ray.protocols.judges.prompt import HELPER, segments
+from rldf_ray.protocols.judges.prompt import render, segments
 from rldf_ray.protocols.judges.views import JudgedItem, clean, swapped_with_labels
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def asked(item: JudgedItem, swapped: bool, tokens: int = 8) -> ChatRequest:
     view = swapped_with_labels(clean(item)) if swapped else clean(item)
     prompt = segments("judge", view)
     return ChatRequest(
-        messages=(Message("system", HELPER), Message("user", prompt.text)),
+        messages=(Message("system", render("helper")), Message("user", prompt.text)),
         max_tokens=tokens,
         temperature=0.0,
         documents=prompt.documents,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rldf_ray.models.base import Message
 from rldf_ray.protocols.evince.distribution import label_distribution
 from rldf_ray.protocols.evince.errors import ReplyError
-from rldf_ray.protocols.evince.prompt import HELPER, TEXT, render
+from rldf_ray.protocols.evince.prompt import TEXT, render
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.evince.turn import one_shot_schema, parse_percentages
@@ -62,7 +62,7 @@ async def answer(
         settings.a,
         prompt,
         place,
-        system=HELPER,
+        system=render("helper"),
         max_tokens=settings.max_tokens,
         temperature=temperature,
         json_schema=one_shot_schema(scale),

@@ -27,7 +27,6 @@ from rldf_ray.storage.digest import digest
 
 SCORES = tuple(str(score) for score in range(1, HIGHEST + 1))
 REPEATED = tuple(str(score) for score in range(HIGHEST + 1))
-SYSTEM = render("judge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,7 @@ class Critic:
             f"crit/rubric/{digest(asked)}",
             number=self.settings.judges,
             temperature=self.settings.temperature,
-            system=SYSTEM,
+            system=render("judge"),
         )
         if None in values:
             raise ScoreError("a judge's reply is no score from 1 to 10")
@@ -142,7 +141,7 @@ class Critic:
             f"{self.text}\n\n{asked}",
             scores,
             f"{place}/{digest(asked)}",
-            SYSTEM,
+            render("judge"),
         )
         return _expected(choice)
 

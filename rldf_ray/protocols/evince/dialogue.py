@@ -22,11 +22,11 @@ from rldf_ray.protocols.evince.distribution import label_distribution
 from rldf_ray.protocols.evince.errors import ReplyError, TurnError
 from rldf_ray.protocols.evince.metrics import entropy, mean_metrics, metrics, wasserstein
 from rldf_ray.protocols.evince.prompt import (
-    HELPER,
     Recorded,
     Stance,
     View,
     rated,
+    render,
     turn_prompt,
 )
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
@@ -217,7 +217,7 @@ class Dialogue:
             self._model(side),
             prompt,
             place,
-            system=HELPER,
+            system=render("helper"),
             max_tokens=settings.max_tokens,
             temperature=settings.temperature if first is None else first,
             # The same in all arms, which are held against each other.

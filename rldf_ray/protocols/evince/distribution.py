@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rldf_ray.models.base import Message
 from rldf_ray.protocols.evince.errors import DistributionError, TurnError
-from rldf_ray.protocols.evince.prompt import HELPER, render
+from rldf_ray.protocols.evince.prompt import render
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.seats import Seats
@@ -34,7 +34,7 @@ async def label_distribution(
     ]
     place = f"{place}/label {name}"
     if settings.distribution == "token":
-        choice = await seats.choose(seat, model, asked, scale.names, place, HELPER)
+        choice = await seats.choose(seat, model, asked, scale.names, place, render("helper"))
         if choice.probabilities is None:
             raise DistributionError(
                 f"settings.distribution=token: a reply of the model {model!r} came without the "
@@ -49,7 +49,7 @@ async def label_distribution(
         place,
         number=settings.samples,
         temperature=1.0,
-        system=HELPER,
+        system=render("helper"),
     )
     labels = [label for label in sampled if label is not None]
     if not labels:

@@ -19,7 +19,6 @@ from rldf_ray.protocols.evince.turn import SaidTurn
 
 render = prompts_beside(__file__)
 
-HELPER = render("helper")
 LEVELS = (0.9, 0.7, 0.5, 0.3, 0.1)
 """Levels of contentiousness that are described in words."""
 POSITIONS = ("A's position", "B's position")

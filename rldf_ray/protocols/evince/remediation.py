@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.protocols.evince.arguments import find_quote
-from rldf_ray.protocols.evince.prompt import HELPER, Recorded, render, shown
+from rldf_ray.protocols.evince.prompt import Recorded, render, shown
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.seats import Seats
 
@@ -131,7 +131,7 @@ async def remediation(
         settings.a,
         f"{ended.text}\n\n{record}\n\n{asked}",
         place,
-        system=HELPER,
+        system=render("helper"),
         max_tokens=settings.max_tokens,
         temperature=settings.temperature,
         json_schema=SCHEMA,

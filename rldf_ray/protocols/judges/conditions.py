@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rldf_ray.protocols.judges.prompt import HELPER, render
+from rldf_ray.protocols.judges.prompt import render
 from rldf_ray.protocols.judges.settings import JudgesSettings
 from rldf_ray.protocols.judges.verdict import Winner
 from rldf_ray.protocols.judges.views import (
@@ -91,7 +91,7 @@ async def long_twin(item: JudgedItem, settings: JudgesSettings, seats: Seats) ->
         section.generator,
         prompt,
         "verbosity/twin",
-        system=HELPER,
+        system=render("helper"),
         temperature=section.temperature,
         max_tokens=section.max_tokens,
     )

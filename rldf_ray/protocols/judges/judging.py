@@ -16,7 +16,7 @@ from random import Random
 from typing import Literal, TypeVar
 
 from rldf_ray.models.base import seed_of
-from rldf_ray.protocols.judges.prompt import HELPER, Evaluation, Seat, segments
+from rldf_ray.protocols.judges.prompt import Evaluation, Seat, render, segments
 from rldf_ray.protocols.judges.settings import JudgesSettings
 from rldf_ray.protocols.judges.verdict import (
     Scores,
@@ -179,7 +179,7 @@ class Judging:
             model,
             prompt.text,
             place,
-            system=HELPER,
+            system=render("helper"),
             max_tokens=self.settings.max_tokens,
             temperature=self.settings.temperature,
             documents=prompt.documents,

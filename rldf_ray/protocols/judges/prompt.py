@@ -19,7 +19,6 @@ from rldf_ray.protocols.judges.views import Bandwagon, View
 render = prompts_beside(__file__)
 
 Seat = Literal["judge", "critic", "select", "plain"]
-HELPER = render("helper")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rldf_ray.protocols.persuasion.prompt import SYSTEM, question_prompt, render, rules
+from rldf_ray.protocols.persuasion.prompt import question_prompt, render, rules
 from rldf_ray.protocols.persuasion.selection import spoken
 from rldf_ray.protocols.persuasion.settings import DebaterSection, PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import (
@@ -125,7 +125,7 @@ class Debating:
             self.asks,
             f"{prompt}\n\n{asked}",
             f"{self.key}/{number}/question",
-            system=SYSTEM,
+            system=render("system"),
             max_tokens=self.settings.judge_tokens,
             temperature=QUESTION_TEMPERATURE,
         )

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from rldf_ray.models.agent import Choice
 from rldf_ray.models.base import Message
 from rldf_ray.protocols.persuasion.prompt import (
-    SYSTEM,
     question_prompt,
     render,
     rules,
@@ -107,7 +106,7 @@ class Judging:
             name,
             request,
             f"{place}/thinking",
-            system=SYSTEM,
+            system=render("system"),
             max_tokens=self.settings.judge_tokens,
             temperature=0.0,
         )
@@ -119,7 +118,9 @@ class Judging:
         return self._read(await self._letter(name, messages, place), position)
 
     async def _letter(self, name: str, asked: str | list[Message], place: str) -> Choice:
-        return await self.seats.choose("judge", name, asked, LETTERS, f"{place}/letter", SYSTEM)
+        return await self.seats.choose(
+            "judge", name, asked, LETTERS, f"{place}/letter", render("system")
+        )
 
     def _read(self, choice: Choice, position: Position) -> Verdict:
         right = letter_of("correct", position)
@@ -143,6 +144,6 @@ class Judging:
             f"{prompt}\n\n{asked}",
             ("Y", "N"),
             f"{key}/concedes/{side}",
-            SYSTEM,
+            render("system"),
         )
         return None if choice.value is None else choice.value == "Y"

@@ -20,8 +20,6 @@ from rldf_ray.protocols.persuasion.transcript import (
 
 render = prompts_beside(__file__)
 
-SYSTEM = render("system")
-
 
 def story_prompt(item: PersuasionItem) -> str:
     """Story, question and both answers: the beginning for everybody who has read it.

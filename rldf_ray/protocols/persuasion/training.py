@@ -19,7 +19,7 @@ from rldf_ray.errors import UserError
 from rldf_ray.models.base import Message
 from rldf_ray.protocols.persuasion.finished import Address, Finished, finished
 from rldf_ray.protocols.persuasion.folder import study_data
-from rldf_ray.protocols.persuasion.prompt import SYSTEM
+from rldf_ray.protocols.persuasion.prompt import render
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem, Side
 from rldf_ray.protocols.persuasion.turn_prompt import TurnPrompt
@@ -167,13 +167,14 @@ def _asked(data: TrainingData, place: Place, stage: str) -> list[dict[str, str]]
     else:
         messages = prompt.refine(first["raw"], critique["text"])
     address = f"{item_id}/{key}/{number}/{side}/{_REQUESTS[stage]}"
-    if digest(SYSTEM, *(one.content for one in messages)) != data.digests.get(address):
+    system = render("system")
+    if digest(system, *(one.content for one in messages)) != data.digests.get(address):
         raise PromptsChangedError(
             f"the request {address} is not what this version asks: make the rows with the version "
             "that held the study (held.versions in its report.json), or hold it anew"
         )
     return [
-        {"role": one.role, "content": one.content} for one in (Message("system", SYSTEM), *messages)
+        {"role": one.role, "content": one.content} for one in (Message("system", system), *messages)
     ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.base import Message
-from rldf_ray.protocols.persuasion.prompt import SYSTEM, question_prompt, render, rules
+from rldf_ray.protocols.persuasion.prompt import question_prompt, render, rules
 from rldf_ray.protocols.persuasion.quotes import Checked
 from rldf_ray.protocols.persuasion.selection import (
     Candidate,
@@ -132,7 +132,7 @@ class Speaker:
             messages,
             place,
             number=self.settings.oversampling * self.debater.best_of,
-            system=SYSTEM,
+            system=render("system"),
             max_tokens=self.settings.max_tokens,
             temperature=self.debater.sampling(prompt.consultancy),
         )
@@ -156,7 +156,7 @@ class Speaker:
             f"{seen}\n\n{asked}",
             ("A", "B"),
             place,
-            SYSTEM,
+            render("system"),
         )
         return log_share(choice.probabilities, letter_of(self.side, position))
 
@@ -169,7 +169,7 @@ class Speaker:
             prompt.critique(_text(argument)),
             f"{place}/critique",
             number=critiques,
-            system=SYSTEM,
+            system=render("system"),
             max_tokens=self.settings.max_tokens,
             temperature=0.6 if critiques < 8 else 0.8,
         )
@@ -189,7 +189,7 @@ class Speaker:
                 f"{seen}\n\n{question}",
                 ("Y", "N"),
                 f"{place}/helpful {n}",
-                SYSTEM,
+                render("system"),
             )
             return log_share(choice.probabilities, "Y")
 

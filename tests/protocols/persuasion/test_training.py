@@ -3,7 +3,7 @@
 import pytest
 
 from rldf_ray.protocols.persuasion.finished import finished
-from rldf_ray.protocols.persuasion.prompt import SYSTEM
+from rldf_ray.protocols.persuasion.prompt import render
 from rldf_ray.protocols.persuasion.training import (
     PromptsChangedError,
     believed,
@@ -75,7 +75,7 @@ async def test_the_best_candidate_against_the_worst_of_every_choice(interactive,
     asked = [[(m.role, m.content) for m in r.messages] for r in script.asked if r.choices is None]
     for row in rows:
         assert [(m["role"], m["content"]) for m in row["prompt"]] in asked
-        assert row["prompt"][0] == {"role": "system", "content": SYSTEM}
+        assert row["prompt"][0] == {"role": "system", "content": render("system")}
     debate = rows[: 3 * 2 * 2 * debates]
     told = {(row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in debate}
     assert told == {
