@@ -25,6 +25,7 @@ from rldf_ray.plan import Plan
 from rldf_ray.plan.saved import settle_plan
 from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.preflight.checks import check_inputs, check_ppo_memory, check_shared_memory
+from rldf_ray.prompts import own_prompts
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
 from rldf_ray.report.notes import stage_notes
@@ -63,7 +64,7 @@ def run(
         PlacementError, ModelError, TrainingError, StageError: with what to do about it.
     """
     folder = RunFolder.at(out)
-    with folder.locked():
+    with folder.locked(), own_prompts(plan.prompts):
         settle_plan(plan, folder)
         if bbq is not None:
             items = plan.evaluate.model_copy(update={"bbq": str(bbq)})

@@ -21,6 +21,7 @@ from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service, caller_of
 from rldf_ray.apps.serve.together import together
 from rldf_ray.models.base import ModelError
+from rldf_ray.prompts import own_prompts
 from rldf_ray.records import Context
 from rldf_ray.referee.trained import TrainedReferee
 
@@ -35,8 +36,10 @@ def router(service: Service) -> APIRouter:
         caller = caller_of(request)
         prompted = ServedChatModel(service, caller, service.settings.referee_model)
         judge = Judge.of(service.trained, prompted, seed=0)
-        async with asyncio.timeout(service.settings.limits.request_timeout_s):
-            found: list[Any] = await together(_rewards(service, body), _scores(body, judge))
+        limit_s = service.settings.limits.request_timeout_s
+        with own_prompts(service.settings.prompts):
+            async with asyncio.timeout(limit_s):
+                found: list[Any] = await together(_rewards(service, body), _scores(body, judge))
         rewards, scores = found
         reward_model = Path(service.settings.reward or "").parent.name or None
         return {

@@ -12,9 +12,11 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from rldf_ray.errors import UserError
+from rldf_ray.plan.prompts import OwnPrompts
 from rldf_ray.plan.request_fields import TemplateValues
 from rldf_ray.plan.saved import saved_plan
 from rldf_ray.plan.section import Section, described
+from rldf_ray.prompts.own import check_prompts
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.yaml_text import read_yaml
@@ -132,6 +134,9 @@ class Settings(Section):
     chat_template_kwargs: TemplateValues = described(
         None, "values for the models' chat templates; those of a run are its plan's"
     )
+    prompts: OwnPrompts = described(
+        None, "of debates and the referee, in place of shipped ones; those of a run are its plan's"
+    )
     runs: tuple[str, ...] = described((), "run folders that the page may show")
     corpora: dict[str, str] = described(
         {}, "texts that /v1/debias may search, by name: a corpus or a folder of texts"
@@ -152,6 +157,12 @@ class Settings(Section):
     def _from_anywhere(cls, corpora: dict[str, str]) -> dict[str, str]:
         """Replicas have other working folders."""
         return {name: str(home_path(where).resolve()) for name, where in corpora.items()}
+
+    @field_validator("prompts")
+    @classmethod
+    def _of_dialogues(cls, prompts: dict[str, str] | None) -> dict[str, str] | None:
+        check_prompts(prompts or {}, ("topics", "referee", "protocols"))
+        return prompts
 
     @model_validator(mode="after")
     def _names_fit(self) -> Settings:
@@ -273,6 +284,8 @@ def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) 
     found: dict[str, Any] = {"models": models, "runs": [str(folder.resolve())]}
     if plan.chat_template_kwargs:
         found["chat_template_kwargs"] = plan.chat_template_kwargs
+    if plan.prompts:
+        found["prompts"] = plan.prompts
     if (reward / "config.json").exists():
         found["reward"] = str(reward.resolve())
     if (folder / "referee/calibration.json").exists():

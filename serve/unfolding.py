@@ -15,6 +15,7 @@ from typing import Any
 from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.service import Service
 from rldf_ray.errors import UserError
+from rldf_ray.prompts import own_prompts
 from rldf_ray.storage.json_text import json_text
 
 Tell = Callable[[str, dict[str, Any]], None]
@@ -50,7 +51,8 @@ async def _held(
 ) -> None:
     try:
         async with _turn(service, caller), _time(service):
-            await hold(tell)
+            with own_prompts(service.settings.prompts):
+                await hold(tell)
         tell("done", {"tokens": caller.tokens})
     except UserError as error:
         tell("error", {"message": str(error)})

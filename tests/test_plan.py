@@ -362,6 +362,7 @@ def test_how_a_run_is_carried_out_does_not_change_the_digest(path: str) -> None:
 
 WRITTEN_WHERE_SET = {
     "chat_template_kwargs",
+    "prompts",
     "endpoint.reasoning_effort",
     "endpoint.chat_template_kwargs",
     "endpoint.extra_body",

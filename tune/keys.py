@@ -26,6 +26,7 @@ NOT_TRAINING = (
     "ppo",
     "engines",
     "evaluate",
+    "prompts",
 )
 
 
@@ -34,21 +35,23 @@ def topics_key(plan: Plan, most: int) -> str:
     section = plan.topics.model_dump(mode="json", exclude={"model", "per_bias_type"})
     evaluated = plan.evaluate.model_dump(include={"bbq", "items_per_category"})
     count = plan.topics.per_bias_type
-    return digest(*_speaking(plan, "topics"), section, evaluated, most, count)
+    own = _own_prompts(plan, "topics/")
+    return digest(*_speaking(plan, "topics"), section, evaluated, most, count, *own)
 
 
 def debates_key(plan: Plan, most: int) -> str:
     section = plan.debate.model_dump(mode="json", exclude={"model", *_how("debate")})
     referee = plan.referee.model_dump(mode="json", exclude={"model"})
     parts = tuple(_speaking(plan, part) for part in (*plan.debate_parts(), "referee"))
-    return digest(topics_key(plan, most), parts, section, referee)
+    own = _own_prompts(plan, "referee/", "protocols/")
+    return digest(topics_key(plan, most), parts, section, referee, *own)
 
 
 def referee_key(plan: Plan) -> str:
     """Of the fit of a trained referee."""
     train = plan.train.model_dump(mode="json", exclude=_how("train"))
     fit = plan.referee.fit.model_dump(mode="json")
-    return digest(_speaking(plan, "referee"), train, fit)
+    return digest(_speaking(plan, "referee"), train, fit, *_own_prompts(plan, "referee/"))
 
 
 def sft_key(plan: Plan, folder: RunFolder) -> str:
@@ -84,6 +87,11 @@ def _speaking(plan: Plan, part: str) -> tuple[object, ...]:
         plan.request_fields(speaker),
         engines,
     )
+
+
+def _own_prompts(plan: Plan, *folders: str) -> list[tuple[str, str]]:
+    """The plan's own prompts below these folders; nothing where it has none."""
+    return [item for item in sorted((plan.prompts or {}).items()) if item[0].startswith(folders)]
 
 
 def _how(section: str) -> set[str]:

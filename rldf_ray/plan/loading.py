@@ -48,7 +48,7 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = (), *, saved: bool =
     for override in overrides:
         apply_override(values, override)
     try:
-        return Plan.model_validate(values)
+        return Plan.model_validate(values, context={"saved": saved})
     except ValidationError as error:
         raise PlanError(f"plan {name_or_path}:\n{explain(error)}") from error
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import yaml
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from rldf_ray.plan.debating import (
     DataSection,
@@ -16,12 +15,15 @@ from rldf_ray.plan.debating import (
 )
 from rldf_ray.plan.engines import EnginesSection
 from rldf_ray.plan.evaluating import EvaluateSection
+from rldf_ray.plan.prompts import PROMPTS, OwnPrompts
 from rldf_ray.plan.refereeing import RefereeFitSection, RefereeSection
 from rldf_ray.plan.request_fields import TemplateValues, unset
 from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.speaker import TRAINED, Backend, Speaker
 from rldf_ray.plan.training import PPOSection, RewardSection, SFTSection, TrainSection
+from rldf_ray.prompts.own import PromptError, check_prompts
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.yaml_text import yaml_text
 
 # How a run is carried out, not what it computes: these may change when a run is continued.
 RUNTIME_FIELDS = (
@@ -93,6 +95,7 @@ class Plan(Section):
         "{enable_thinking: false}; trained models keep them as their template's defaults",
         exclude_if=unset,
     )
+    prompts: OwnPrompts = described(None, PROMPTS, exclude_if=unset)
     endpoint: Endpoint = Field(default_factory=Endpoint)
     topics: Topics = Field(default_factory=Topics)
     debate: DebateSection = Field(default_factory=DebateSection)
@@ -111,6 +114,16 @@ class Plan(Section):
         if len(set(value)) != len(value):
             raise ValueError("a bias type is named twice")
         return value
+
+    @model_validator(mode="after")
+    def _prompts_are_filled_in_as_shipped_ones(self, info: ValidationInfo) -> Plan:
+        # A run is read whatever has become of the shipped ones since it was begun.
+        if self.prompts is not None and not (info.context or {}).get("saved"):
+            try:
+                check_prompts(self.prompts, self.prompt_scopes())
+            except PromptError as error:
+                raise ValueError(f"prompts: {error}") from None
+        return self
 
     @model_validator(mode="after")
     def _batches_divide(self) -> Plan:
@@ -152,6 +165,10 @@ class Plan(Section):
                 f"ppo.rollout_batch={self.ppo.rollout_batch}"
             )
         return self
+
+    def prompt_scopes(self) -> tuple[str, ...]:
+        """The folders of `rldf_ray` whose prompts topics, debates and referee are sent."""
+        return ("topics", "referee", f"protocols/{self.debate.protocol}", "protocols/judges")
 
     def speaker_of(self, part: str) -> Speaker:
         """Who plays `part`: 'vllm:MODEL', 'openai:MODEL', 'scripted:SECONDS' or 'trained:MODEL'.
@@ -235,4 +252,4 @@ class Plan(Section):
         return filled
 
     def to_yaml(self) -> str:
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+        return yaml_text(self.model_dump(mode="json"))

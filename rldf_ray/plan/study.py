@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from pydantic import Field, field_validator
 
 from rldf_ray.plan.debating import Endpoint
 from rldf_ray.plan.engines import EnginesSection
+from rldf_ray.plan.prompts import PROMPTS, OwnPrompts
 from rldf_ray.plan.request_fields import TemplateValues, unset
 from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.speaker import Speaker, check_speaker
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.yaml_text import yaml_text
 
 STUDY_RUNTIME_FIELDS = (
     "in_flight",
@@ -53,6 +54,7 @@ class StudyPlan(Section):
     chat_template_kwargs: TemplateValues = described(
         None, "values for the chat templates of models on engines", exclude_if=unset
     )
+    prompts: OwnPrompts = described(None, PROMPTS, exclude_if=unset)
     endpoint: Endpoint = Field(default_factory=Endpoint)
     engines: EnginesSection = Field(default_factory=EnginesSection)
     settings: dict[str, Any] = described({}, "the study's own; `rldf study fields NAME` lists them")
@@ -98,4 +100,4 @@ class StudyPlan(Section):
         return digest(values)
 
     def to_yaml(self) -> str:
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+        return yaml_text(self.model_dump(mode="json"))

@@ -15,6 +15,7 @@ from typing import Any
 
 from rldf_ray.plan import Part, Plan
 from rldf_ray.plan.refereeing import EVALUATION_TOKENS, ROUNDS
+from rldf_ray.prompts import own_prompts
 from rldf_ray.protocols.multirole.layouts import render as debate_prompt
 from rldf_ray.protocols.multirole.layouts import system_prompt
 from rldf_ray.records import Identity, Topic, TopicKind, context_of
@@ -89,6 +90,11 @@ def summary(stages: Sequence[StageEstimate]) -> dict[str, Any]:
 
 
 def _bounds(plan: Plan) -> list[StageEstimate]:
+    with own_prompts(plan.prompts):
+        return _stages(plan)
+
+
+def _stages(plan: Plan) -> list[StageEstimate]:
     statements = plan.debate.debates * plan.debate.debaters * plan.debate.rounds
     pairs = plan.data.pairs_per_topic and plan.data.pairs_per_topic * plan.debate.debates
     return [

@@ -74,26 +74,31 @@ def _pair(name: str, sides: dict[int, LabelledStatement]) -> dict[str, object]:
         raise ValueError(f"labelled pair {name}: one biased and one fair side in one context")
     return {
         "topic_id": sides[0].topic,
-        "prompt": _messages(sides[0].context),
+        "prompt": fit_prompt(sides[0].context),
         "chosen": [{"role": "assistant", "content": sides[0].text}],
         "rejected": [{"role": "assistant", "content": sides[1].text}],
     }
 
 
-def _messages(context: str) -> list[dict[str, str]]:
+def fit_prompt(context: str) -> list[dict[str, str]]:
+    """What a statement answers, as the referee reads it."""
     return [{"role": m.role, "content": m.content} for m in referee_prompt(context)]
 
 
 def rewards_of(
     folder: str,
-    statements: Sequence[LabelledStatement],
+    answers: Sequence[tuple[list[dict[str, str]], str]],
     *,
     device: str,
     threads: int,
     max_length: int,
 ) -> list[float | None]:
-    """The reward of each statement as the referee will give it; runs on a worker."""
+    """The reward of each statement as the referee will give it; runs on a worker.
+
+    Args:
+        answers: what each answers, by `fit_prompt` where the plan is known, and its text.
+    """
     from rldf_ray.models.reward_score import reward_model
 
     model = reward_model(folder, device, threads, max_length)
-    return [model.score_answer(_messages(s.context), s.text)[0] for s in statements]
+    return [model.score_answer(prompt, text)[0] for prompt, text in answers]

@@ -9,10 +9,10 @@ from typing import Any
 import jinja2
 import pyarrow as pa
 import pyarrow.compute as pc
-import yaml
 from markupsafe import Markup
 
 from rldf_ray.report.figures import Axis, Curve, Dot, Dots, dot_plot, line_plot
+from rldf_ray.storage.yaml_text import yaml_text
 
 SAMPLE_DEBATES = 4
 SAMPLE_ANSWERS = 8
@@ -42,7 +42,7 @@ def render_page(
         debates=sample_debates(statements.to_pylist()),
         answers=side_by_side(answers.to_pylist()),
         ranked=items.num_rows,
-        plan=yaml.safe_dump(report["plan"], sort_keys=False),
+        plan=yaml_text(report["plan"]),
     )
 
 

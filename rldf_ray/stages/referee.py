@@ -57,13 +57,13 @@ def referee(run: Run) -> RefereeResult:
 def _calibrated(run: Run, statements: Sequence[LabelledStatement]) -> Calibration:
     import ray
 
-    from rldf_ray.referee.fit import rewards_of
+    from rldf_ray.referee.fit import fit_prompt, rewards_of
 
     placement = run.placement
     rewards: list[float | None] = ray.get(
         remote(rewards_of, placement).remote(
             run.folder.address("referee/model"),
-            statements,
+            [(fit_prompt(s.context), s.text) for s in statements],
             device=placement.device,
             threads=placement.threads,
             max_length=run.plan.referee.fit.max_length,

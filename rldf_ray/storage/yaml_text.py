@@ -1,10 +1,13 @@
-"""YAML as people give it, bounded: a page of aliases of aliases can stand for more than any memory.
+"""YAML as people read it; and as they give it, bounded.
+
+A page of aliases of aliases can stand for more than any memory:
 
 a: &a [x, x]      b: &b [*a, *a]      c: [*b, *b]      and so on: 2^n values in n lines
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -15,6 +18,7 @@ LONGEST = 1_000_000
 """Characters of a text."""
 MOST = 100_000
 """Values that a text may stand for, with its aliases written out."""
+OTHER_LINE_ENDS = re.compile(r"[\r\x85\u2028\u2029\ufeff]")
 
 
 class OversizedError(UserError, yaml.YAMLError):
@@ -45,6 +49,26 @@ def read_yaml(text: str) -> Any:
         raise yaml.YAMLError(str(error)) from error
     finally:
         loader.dispose()
+
+
+def yaml_text(value: Any) -> str:
+    """A value as YAML, fields in their order, texts of several lines as they are."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a text of several lines line by line, wherever YAML allows it."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    # Outside of double quotes they are written as they are, and read as line ends or as nothing.
+    if OTHER_LINE_ENDS.search(text):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rldf_ray.prompts import own_prompts
 from rldf_ray.protocols.known import study_named
 from rldf_ray.studies.plans import LoadedStudy
 
@@ -30,9 +31,11 @@ class ModelEstimate:
 def estimated(name: str, loaded: LoadedStudy) -> list[ModelEstimate]:
     """Nothing is asked, and nothing but the data is read."""
     study, plan = study_named(name), loaded.plan
-    items = study.items(loaded.settings, plan.seed)
+    with own_prompts(plan.prompts):
+        items = study.items(loaded.settings, plan.seed)
+        asked = study.estimate(items, loaded.settings)
     rows = []
-    for one in study.estimate(items, loaded.settings):
+    for one in asked:
         paid = plan.speaker_of(one.speaker).paid
         usd = plan.endpoint.usd(one.prompt, one.generated) if paid else 0.0
         rows.append(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rldf_ray.errors import UserError
+from rldf_ray.prompts import own_prompts
 from rldf_ray.protocols.known import study_named, study_names
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
@@ -63,9 +64,11 @@ def write_training_rows(folder: RunFolder, out: Path) -> dict[Path, int]:
             f"{folder.where}: studies of {name} make no training rows; those of "
             f"{' and '.join(having)} do"
         )
-    kinds: Mapping[str, Iterable[Mapping[str, object]]] = training_rows(
-        folder, loaded.settings, loaded.plan.seed
-    )
+    with own_prompts(loaded.plan.prompts):
+        return _written(training_rows(folder, loaded.settings, loaded.plan.seed), out)
+
+
+def _written(kinds: Mapping[str, Iterable[Mapping[str, object]]], out: Path) -> dict[Path, int]:
     out.mkdir(parents=True, exist_ok=True)
     written = {}
     for kind, rows in kinds.items():

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import yaml
 from markupsafe import Markup
 
 from rldf_ray.figures.files import files_of
 from rldf_ray.protocols.study import Summary
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.yaml_text import yaml_text
 
 _templates = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -29,7 +29,7 @@ def study_page(report: Mapping[str, Any], summary: Summary, folder: RunFolder) -
         (figure.title, Markup(_svg(folder.root / "figures" / figure.name)))
         for figure in summary.figures
     ]
-    plan = yaml.safe_dump({**report["plan"], "settings": report["settings"]}, sort_keys=False)
+    plan = yaml_text({**report["plan"], "settings": report["settings"]})
     return _templates.get_template("page.html.jinja").render(
         report=report, tables=summary.tables, figures=figures, plan=plan
     )

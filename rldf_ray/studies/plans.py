@@ -19,6 +19,7 @@ from rldf_ray.plan.loading import (
     plan_values,
 )
 from rldf_ray.plan.study import StudyPlan
+from rldf_ray.prompts.own import PromptError, check_prompts
 from rldf_ray.protocols.known import study_named
 from rldf_ray.storage.folders import visible
 
@@ -60,6 +61,10 @@ def load_study(name: str, plan: str, overrides: Sequence[str] = ()) -> LoadedStu
         settings = study.SETTINGS.model_validate(loaded.settings)
     except ValidationError as error:
         raise PlanError(f"plan {plan}:\n{explain(error, fields, 'settings')}") from error
+    try:
+        check_prompts(loaded.prompts or {}, [f"protocols/{name}"])
+    except PromptError as error:
+        raise PlanError(f"plan {plan}:\n  prompts: {error}") from error
     lacking = [model for model in study.models(settings) if model not in loaded.models]
     if lacking:
         raise PlanError(

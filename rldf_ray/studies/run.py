@@ -15,6 +15,7 @@ from typing import Any
 from rldf_ray.console import Progress
 from rldf_ray.plan.study import STUDY_RUNTIME_FIELDS, StudyPlan
 from rldf_ray.preflight.study import check_study
+from rldf_ray.prompts import own_prompts
 from rldf_ray.protocols.known import study_named
 from rldf_ray.protocols.study import Summary
 from rldf_ray.storage.digest import digest
@@ -44,7 +45,7 @@ def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progres
     study = study_named(name)
     plan, settings = loaded.plan, loaded.settings
     folder = RunFolder.at(out)
-    with folder.locked():
+    with folder.locked(), own_prompts(plan.prompts):
         items = study.items(settings, plan.seed)
         table = study.item_table(items)
         key = digest(name, plan.digest(), table.to_pylist())

@@ -30,6 +30,11 @@ def test_every_preset_is_valid(schema: dict[str, Any]) -> None:
         jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), schema)
 
 
+@pytest.mark.parametrize("prompts", ["mine", {"referee/prompts/system.txt": "Be fair."}, None])
+def test_prompts_are_a_folder_or_the_texts(schema: dict[str, Any], prompts: object) -> None:
+    jsonschema.validate({"prompts": prompts}, schema)
+
+
 @pytest.mark.parametrize(
     "wrong", [{"debate": {"rouns": 2}}, {"debate": {"rounds": 0}}, {"debate": {"rounds": "many"}}]
 )

@@ -10,8 +10,10 @@ import pytest
 
 from rldf_ray.apps.serve import debates
 from rldf_ray.apps.serve.bodies import DebateBody
+from rldf_ray.apps.serve.engines import EngineRequest, Stream, Target
 from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.keys import Key, add_key, read_keys
+from rldf_ray.apps.serve.scripted import ScriptedEngines
 from rldf_ray.topics.bias_type import bias_type
 from tests.serve.conftest import Start, events
 
@@ -87,3 +89,23 @@ def test_a_trained_referee_judges_a_debate(start: Start, fitted: str) -> None:
     scores = found[4]["scores"]
     assert [row["rank"] for row in scores] == [1, 2, 3]
     assert all(row["expected_score"] == pytest.approx(1.192, abs=1e-3) for row in scores)
+
+
+def test_a_server_debates_with_the_prompts_of_its_settings(start: Start) -> None:
+    asked: list[str] = []
+
+    class Recording(ScriptedEngines):
+        async def generate(self, target: Target, request: EngineRequest) -> Stream:
+            asked.append(str(request.body["messages"]))
+            async for piece in super().generate(target, request):
+                yield piece
+
+    prompts = {
+        "protocols/multirole/prompts/opening.txt": "OWN {{ topic }}{{ question }}",
+        "referee/prompts/system.txt": "OWN REFEREE",
+    }
+    client = start(Recording(), prompts=prompts).client
+    client.post("/v1/debate", json={"topic": "Tests", "rounds": 1})
+    assert len(asked) == 3 + 4 and all("OWN" in text for text in asked)
+    client.post("/v1/bias", json={"input": "one", "referee": True})
+    assert len(asked) == 3 + 4 + 1 and "OWN REFEREE" in asked[-1]

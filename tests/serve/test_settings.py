@@ -90,6 +90,15 @@ def test_a_run_with_a_trained_referee_serves_it(run: Path) -> None:
     assert settings.referee_max_length == 300
 
 
+def test_a_run_is_served_with_its_own_prompts(run: Path) -> None:
+    own = {"referee/prompts/system.txt": "Be fair."}
+    plan = {"model": "embedded", "prompts": own}
+    (run / "plan.yaml").write_text(yaml.safe_dump(plan), encoding="utf-8")
+    assert settings_for(str(run), ("policy",), {}).prompts == own
+    with pytest.raises(SettingsError, match=r"prompts: .*system\.txt has the fields n"):
+        settings_for(str(run), ("policy",), {"prompts": {"referee/prompts/system.txt": "{{ n }}"}})
+
+
 def test_a_part_the_run_has_not_is_named(run: Path) -> None:
     (run / "sft/model/config.json").unlink()
     assert set(settings_for(str(run), ("policy", "base"), {}).models) == {"policy", "base"}

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rldf_ray.plan import PlanError, load_plan, presets
-from rldf_ray.storage.yaml_text import MOST, OversizedError, read_yaml
+from rldf_ray.storage.yaml_text import MOST, OversizedError, read_yaml, yaml_text
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 40)
@@ -60,3 +62,16 @@ def test_a_wrong_value_is_shown_by_its_beginning(tmp_path: Path) -> None:
     with pytest.raises(PlanError) as caught:
         load_plan("smoke", [f"seed={[*range(20_000)]}"])
     assert len(str(caught.value)) < 1000 and "seed" in str(caught.value)
+
+
+LINES = st.lists(st.text(" \t#-:|>a{}%é\u2028\x85\ufeff\"'\\", max_size=6), max_size=5)
+
+
+@given(st.one_of(LINES.map("\n".join), st.text()))
+def test_any_text_is_read_as_it_was_written(text: str) -> None:
+    value = {"a/b.txt": text, "list": [text, {"c": text}], text: 1}
+    assert read_yaml(yaml_text(value)) == value
+
+
+def test_lines_are_written_as_lines() -> None:
+    assert yaml_text({"b": "Über\n\nuns\n", "a": 1}) == "b: |\n  Über\n\n  uns\na: 1\n"

@@ -120,3 +120,25 @@ def test_a_folder_of_another_study_is_refused(tmp_path: Path, asked: Asked) -> N
     with pytest.raises(RunFolderError, match="begun on other items"):
         studied(plan, out)
     assert RunFolder.at(out).read_json("study.json")["study"] == "judges"
+
+
+def test_judges_are_sent_the_prompts_of_ones_own(tmp_path: Path, played_by: Played) -> None:
+    seen: list[str] = []
+
+    class Reading(ScriptedModel):
+        async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+            seen.append(request.messages[0].content)
+            return await judge_by(right).complete(request)
+
+    played_by(Reading())
+    helper = tmp_path / "mine/protocols/judges/prompts/helper.txt"
+    helper.parent.mkdir(parents=True)
+    helper.write_text("You are a fair judge.", encoding="utf-8")
+    plan, out, own = plan_file(tmp_path), tmp_path / "out", f"prompts={tmp_path / 'mine'}"
+    studied(plan, out, own)
+    assert set(seen) == {"You are a fair judge."}
+    # The folder's plan has the text; an edited one is another study.
+    helper.write_text("You are a judge.", encoding="utf-8")
+    studied(out / "plan.yaml", out)
+    with pytest.raises(RunFolderError, match=r"differs in prompts\.protocols/judges"):
+        studied(plan, out, own)

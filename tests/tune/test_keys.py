@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.apps.tune.keys import debates_key, reward_key, sft_key, topics_key
+from rldf_ray.apps.tune.keys import debates_key, referee_key, reward_key, sft_key, topics_key
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import plan_with
 
@@ -59,3 +59,20 @@ def test_training_depends_on_the_data_itself(tmp_path: Path) -> None:
     assert sft_key(plan, one) == sft_key(plan_with("train.checkpoint_every=7"), one)
     longer = plan_with("reward.start=model", "sft.epochs=2")
     assert reward_key(from_model, one) == reward_key(longer, one)
+
+
+def test_own_prompts_are_part_of_the_keys_of_what_is_said_with_them(tmp_path: Path) -> None:
+    def keys(*own: str) -> list[str]:
+        plan = plan_with(*(f"prompts={{{name}}}" for name in own))
+        return [topics_key(plan, 14), debates_key(plan, 14), referee_key(plan)]
+
+    def changed(own: str) -> list[bool]:
+        return [now != before for now, before in zip(keys(own), keys(), strict=True)]
+
+    assert changed("topics/prompts/system.txt: 'On {{ about }}.'") == [True, True, False]
+    assert changed("referee/prompts/system.txt: Score.") == [False, True, True]
+    own = "protocols/multirole/prompts/system_judgement.txt: 'Say {{ unknown }}.'"
+    assert changed(own) == [False, True, False]
+    folder = RunFolder(tmp_path)
+    folder.write_text("data/sft.parquet", "a")
+    assert sft_key(plan_with(f"prompts={{{own}}}"), folder) == sft_key(plan_with(), folder)
