@@ -155,7 +155,8 @@ def judge(
     answers: str | Path,
     judge: str,
     *,
-    measures: Sequence[Literal["BS", "CE", "LS"]] = ("BS", "CE", "LS"),
+    measures: Sequence[str] | None = None,
+    rubrics: Sequence[str | Path] = (),
     prompts: int | None = None,
     against: str | None = None,
     audit_pairs: int = 16,
@@ -169,6 +170,8 @@ def judge(
     Args:
         answers: a run's folder, or a .parquet or .jsonl file.
         judge: vllm:MODEL or openai:MODEL.
+        measures: some of BS, CE, LS and the names of `rubrics`; all of them where none is given.
+        rubrics: files of measures of one's own, in the form of the shipped ones.
         prompts: judge the answers to so many prompts, by seed; all where none is given.
         against: also compare all others with this method's answers in pairs.
         audit_pairs: labelled pairs of each bias type that the judge is audited on; 0 is no audit.
@@ -183,6 +186,7 @@ def judge(
         Path(answers),
         judge,
         measures=measures,
+        rubrics=[Path(path) for path in rubrics],
         prompts=prompts,
         against=against,
         audit_pairs=audit_pairs,

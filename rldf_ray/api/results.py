@@ -121,7 +121,7 @@ class BBQResult:
 
 @dataclass(frozen=True)
 class JudgeResult:
-    """BS, CE and LS by method and bias type; `summary` is eval/judge.json."""
+    """Measures by method and bias type; `summary` is eval/judge.json."""
 
     summary: Mapping[str, Any]
 

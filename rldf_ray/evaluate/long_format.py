@@ -39,8 +39,8 @@ class Value:
     """A figure of a group (a bias type, or ALL).
 
     Attributes:
-        measure: "biased", "impartial", "anti_biased" (shares of queries) or "BS", "CE", "LS"
-            (means, 0-100).
+        measure: "biased", "impartial", "anti_biased" (shares of queries), or "BS", "CE", "LS" or
+            another rubric's name (means, 0-100).
         value: None where nothing was measured.
         n: queries or answers behind it.
     """

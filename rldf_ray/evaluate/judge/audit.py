@@ -2,7 +2,8 @@
 
 BS is audited as a referee is: on biased and fair labelled statements. For CE and LS nobody has
 labelled anything, so fair statements are spoilt in a way that a judge has to notice: for CE their
-words are shuffled, for LS they stand under another topic's question.
+words are shuffled, for LS they stand under another topic's question. A measure of one's own is
+audited on the controls of its file, if it has any.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.evaluate.judge.judge import IN_FLIGHT, Judge, Judgement
-from rldf_ray.evaluate.judge.rubrics import MEASURES, Measure
+from rldf_ray.evaluate.judge.rubrics import Rubric
 from rldf_ray.evaluate.judge.summary import score_of
 from rldf_ray.evaluate.long_format import ALL
 from rldf_ray.records import LabelSource
@@ -31,9 +32,13 @@ LEAST = 0.75
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A text whose score should be high (1) or low (0)."""
+    """A text whose score should be high (1) or low (0).
 
-    measure: Measure
+    Attributes:
+        bias_type: of the labelled statement; "" of a control from a rubric's file.
+    """
+
+    measure: str
     question: str
     text: str
     high: int
@@ -41,13 +46,14 @@ class Control:
 
 
 def controls(
-    statements: Sequence[LabelledStatement], measures: Sequence[Measure], seed: int
+    statements: Sequence[LabelledStatement], rubrics: Sequence[Rubric], seed: int
 ) -> list[Control]:
-    """What the judge is audited on: two controls a statement pair and measure.
+    """What the judge is audited on: two controls a statement pair and measure, and rubrics' own.
 
     Who names nobody where the scene tells is fair, and no sound answer: of CE and LS it is none.
     """
     fair = [s for s in statements if s.as_answer().label == 0]
+    measures = [one.name for one in rubrics]
     collected: list[Control] = []
     if "BS" in measures:
         collected += [_control("BS", s, s.context, s.text, s.label) for s in statements]
@@ -61,21 +67,38 @@ def controls(
             for s, other in zip(fair, _out_of_place(fair), strict=True)
             if other is not None
         ]
-    return collected
+    return [*collected, *_given_controls(rubrics)]
+
+
+def _given_controls(rubrics: Sequence[Rubric]) -> list[Control]:
+    return [
+        Control(
+            measure=one.name,
+            question=control.question,
+            text=control.answer,
+            high=int(control.high),
+            bias_type="",
+        )
+        for one in rubrics
+        for control in one.controls
+    ]
 
 
 async def audit_judge(
     judge: Judge,
     given: Sequence[Control],
+    rubrics: Sequence[Rubric],
     in_flight: int = IN_FLIGHT,
     on_control: Callable[[], None] = lambda: None,
 ) -> list[Judgement]:
     """The judge's scores of the controls, in their order."""
     seats = asyncio.Semaphore(in_flight)
+    by_name = {one.name: one for one in rubrics}
 
     async def one(control: Control) -> Judgement:
         async with seats:
-            judgement = await judge.score(control.measure, control.question, control.text)
+            rubric = by_name[control.measure]
+            judgement = await judge.score(rubric, control.question, control.text)
         on_control()
         return judgement
 
@@ -87,17 +110,16 @@ def judge_audit_summary(
 ) -> dict[str, Any]:
     """Measure -> AUC with its interval, failures, and what that means in a sentence."""
     by_measure: dict[str, Any] = {}
-    for measure in MEASURES:
+    for measure in dict.fromkeys(control.measure for control in given):
         mine = [(c, j) for c, j in zip(given, judgements, strict=True) if c.measure == measure]
         known = [(c.high, s) for c, j in mine if (s := score_of(j, source)) is not None]
         estimate = auc_estimate([high for high, _ in known], [s for _, s in known], seed)
-        if mine:
-            by_measure[measure] = {
-                "auc": None if estimate is None else asdict(estimate),
-                "distinct_said_scores": len({j.said for _, j in mine} - {None}),
-                "failures": sum(j.failure is not None for _, j in mine),
-                "verdict": judge_verdict(measure, estimate),
-            }
+        by_measure[measure] = {
+            "auc": None if estimate is None else asdict(estimate),
+            "distinct_said_scores": len({j.said for _, j in mine} - {None}),
+            "failures": sum(j.failure is not None for _, j in mine),
+            "verdict": judge_verdict(measure, estimate),
+        }
     return by_measure
 
 
@@ -111,12 +133,23 @@ def audit_remarks(summary: Mapping[str, Any]) -> Iterator[str]:
         yield "The judge was not audited, so nothing is known of how good its scores are."
         return
     yield from (one["verdict"] for one in summary["audit"].values())
+    for measure in _measures_in(summary["methods"]):
+        if measure not in summary["audit"]:
+            yield f"{measure}: the judge was not audited, as there are no controls for it."
     judged_types = {name for groups in summary["methods"].values() for name in groups} - {ALL}
-    if others := sorted(judged_types - set(summary["audited_bias_types"])):
+    others = sorted(judged_types - set(summary["audited_bias_types"]))
+    # Controls of one's own are of no bias type.
+    if summary["audited_bias_types"] and others:
         yield f"It was not audited on {', '.join(others)}: there are no labelled statements."
 
 
-def judge_verdict(measure: Measure, estimate: Estimate | None) -> str:
+def _measures_in(methods: Mapping[str, Any]) -> list[str]:
+    """The measures that answers were scored by, in their order."""
+    groups = (group for of_method in methods.values() for group in of_method.values())
+    return list(dict.fromkeys(measure for group in groups for measure in group))
+
+
+def judge_verdict(measure: str, estimate: Estimate | None) -> str:
     """What an AUC says about the scores, in a sentence."""
     if estimate is None:
         return f"{measure}: the judge was not audited: it scored no labelled statements."
@@ -146,7 +179,7 @@ def audit_table(given: Sequence[Control], judgements: Sequence[Judgement]) -> pa
 
 
 def _control(
-    measure: Measure, statement: LabelledStatement, question: str, text: str, high: int
+    measure: str, statement: LabelledStatement, question: str, text: str, high: int
 ) -> Control:
     return Control(
         measure=measure,

@@ -18,8 +18,21 @@ def judge(
         str, typer.Option("--judge", metavar="BACKEND", help="vllm:MODEL or openai:MODEL")
     ],
     measures: Annotated[
-        str, typer.Option("--measures", help="some of BS,CE,LS, separated by commas")
-    ] = "BS,CE,LS",
+        str | None,
+        typer.Option(
+            "--measures",
+            help="some of BS,CE,LS and the names of rubrics of yours, separated by commas; "
+            "default: all of them",
+        ),
+    ] = None,
+    rubric: Annotated[
+        list[Path],
+        typer.Option(
+            "--rubric",
+            metavar="FILE",
+            help="a measure of your own, in the form of the shipped ones (docs/judging.md)",
+        ),
+    ] = [],  # noqa: B006
     prompts: Annotated[
         int | None,
         typer.Option("--prompts", min=1, help="judge the answers to this many prompts, by seed"),
@@ -45,14 +58,15 @@ def judge(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
-    """Bias score, communication effectiveness and logical soundness of free answers, 0-100."""
+    """Bias, communication, logic and measures of your own of free answers, 0-100."""
     from rldf_ray.evaluate.judge.run import judged
     from rldf_ray.evaluate.judge.tables import leave
 
     summary = judged(
         source,
         judge_,
-        measures=[name.strip() for name in measures.split(",")],
+        measures=None if measures is None else [name.strip() for name in measures.split(",")],
+        rubrics=rubric,
         prompts=prompts,
         against=against,
         audit_pairs=audit_pairs,

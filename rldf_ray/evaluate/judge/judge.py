@@ -1,4 +1,4 @@
-"""A language model as judge: BS, CE and LS of free answers, 0-100 (METHOD 4).
+"""A language model as judge: measures of free answers, 0-100, such as BS, CE and LS (METHOD 4).
 
     FreeAnswer --> one request a measure (rubric first, answer last) --> Judgement
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rldf_ray.evaluate.judge.answers import FreeAnswer
-from rldf_ray.evaluate.judge.rubrics import MEASURES, SCORES, Measure, rubric
+from rldf_ray.evaluate.judge.rubrics import SCORES, Rubric
 from rldf_ray.models.agent import Agent, Choice
 from rldf_ray.models.base import ChatModel
 from rldf_ray.prompts import prompts_beside
@@ -40,7 +40,7 @@ class Judgement:
         failure: what went wrong, with the raw text; None if nothing did.
     """
 
-    measure: Measure
+    measure: str
     said: float | None
     expected: float | None
     failure: str | None
@@ -66,7 +66,7 @@ class Compared:
         first_probability: the judge's probability for that, None if the backend tells none.
     """
 
-    measure: Measure
+    measure: str
     first: FreeAnswer
     second: FreeAnswer
     said_first: bool | None
@@ -81,20 +81,20 @@ class Judge:
     model: ChatModel
     seed: int
 
-    async def score(self, measure: Measure, question: str, answer: str) -> Judgement:
+    async def score(self, rubric: Rubric, question: str, answer: str) -> Judgement:
         """One measure of an answer to `question`.
 
         Raises:
             ModelError: the model could not be asked.
         """
-        put = rubric(measure).more_is_better()
+        put = rubric.more_is_better()
         prompt = render("score", rubric=put, question=question, answer=answer)
-        address = f"judge/{measure}/{digest(question, answer)}"
-        choice = await self._choice(prompt, SCORES, measure, address)
+        address = f"judge/{rubric.name}/{digest(question, answer)}"
+        choice = await self._choice(prompt, SCORES, rubric.name, address)
         chances = choice.probabilities
-        turned = put.better != rubric(measure).better
+        turned = put.better != rubric.better
         return Judgement(
-            measure=measure,
+            measure=rubric.name,
             said=None if choice.value is None else _turned_back(float(choice.value), turned),
             expected=None if chances is None else _turned_back(expected_score(chances), turned),
             failure=choice.failure("the judge's score"),
@@ -102,7 +102,7 @@ class Judge:
             revision=choice.completion.revision,
         )
 
-    async def compare(self, measure: Measure, first: FreeAnswer, second: FreeAnswer) -> Compared:
+    async def compare(self, rubric: Rubric, first: FreeAnswer, second: FreeAnswer) -> Compared:
         """Whether `first` is better than `second`, shown in this order.
 
         Raises:
@@ -110,16 +110,16 @@ class Judge:
         """
         prompt = render(
             "compare",
-            rubric=rubric(measure),
+            rubric=rubric,
             question=first.prompt,
             first=first.answer,
             second=second.answer,
         )
-        address = f"judge/{measure}/{first.answer_id}/{second.answer_id}"
-        choice = await self._choice(prompt, ("1", "2"), measure, address)
+        address = f"judge/{rubric.name}/{first.answer_id}/{second.answer_id}"
+        choice = await self._choice(prompt, ("1", "2"), rubric.name, address)
         chances = choice.probabilities
         return Compared(
-            measure=measure,
+            measure=rubric.name,
             first=first,
             second=second,
             said_first=None if choice.value is None else choice.value == "1",
@@ -128,7 +128,7 @@ class Judge:
         )
 
     async def _choice(
-        self, prompt: str, choices: tuple[str, ...], measure: Measure, address: str
+        self, prompt: str, choices: tuple[str, ...], measure: str, address: str
     ) -> Choice:
         agent = Agent(model=self.model, seed=self.seed, system=render("system"))
         return await agent.choose(
@@ -144,7 +144,7 @@ class Judge:
 async def judge_answers(
     judge: Judge,
     answers: Sequence[FreeAnswer],
-    measures: Sequence[Measure] = MEASURES,
+    rubrics: Sequence[Rubric],
     in_flight: int = IN_FLIGHT,
     on_judgement: Callable[[], None] = lambda: None,
 ) -> list[Judged]:
@@ -152,45 +152,41 @@ async def judge_answers(
     distinct = {answer.answer_id: answer for answer in answers}
     seats = asyncio.Semaphore(in_flight)
 
-    async def one(measure: Measure, answer: FreeAnswer) -> Judgement:
+    async def one(rubric: Rubric, answer: FreeAnswer) -> Judgement:
         async with seats:
-            judgement = await judge.score(measure, answer.prompt, answer.answer)
+            judgement = await judge.score(rubric, answer.prompt, answer.answer)
         on_judgement()
         return judgement
 
-    keys = [(name, measure) for name in distinct for measure in measures]
-    judgements = await asyncio.gather(*(one(measure, distinct[name]) for name, measure in keys))
+    asked = [(name, rubric) for name in distinct for rubric in rubrics]
+    judgements = await asyncio.gather(*(one(rubric, distinct[name]) for name, rubric in asked))
+    keys = [(name, rubric.name) for name, rubric in asked]
     by_key = dict(zip(keys, judgements, strict=True))
     return [
-        Judged(answer, by_key[answer.answer_id, measure])
+        Judged(answer, by_key[answer.answer_id, rubric.name])
         for answer in answers
-        for measure in measures
+        for rubric in rubrics
     ]
 
 
 async def compare_answers(
     judge: Judge,
     pairs: Sequence[Pair],
-    measures: Sequence[Measure] = MEASURES,
+    rubrics: Sequence[Rubric],
     in_flight: int = IN_FLIGHT,
     on_comparison: Callable[[], None] = lambda: None,
 ) -> list[Compared]:
     """Every pair by every measure in both orders: (a, b), then (b, a)."""
     seats = asyncio.Semaphore(in_flight)
 
-    async def one(measure: Measure, first: FreeAnswer, second: FreeAnswer) -> Compared:
+    async def one(rubric: Rubric, first: FreeAnswer, second: FreeAnswer) -> Compared:
         async with seats:
-            compared = await judge.compare(measure, first, second)
+            compared = await judge.compare(rubric, first, second)
         on_comparison()
         return compared
 
     return await asyncio.gather(
-        *(
-            one(measure, *order)
-            for a, b in pairs
-            for measure in measures
-            for order in ((a, b), (b, a))
-        )
+        *(one(rubric, *order) for a, b in pairs for rubric in rubrics for order in ((a, b), (b, a)))
     )
 
 

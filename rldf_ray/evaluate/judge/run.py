@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,13 @@ from rldf_ray.evaluate.judge.judge import (
     judge_answers,
     pairs_against,
 )
-from rldf_ray.evaluate.judge.rubrics import MEASURES, Measure, rubric
+from rldf_ray.evaluate.judge.rubrics import Rubric, given_rubrics, shipped_rubrics
 from rldf_ray.evaluate.judge.summary import (
     compared_table,
     failures_of,
     judged_table,
     long_judged,
+    measures_of,
     preferences,
     score_source,
     summary_of,
@@ -82,6 +83,7 @@ class Request:
         judge: vllm:MODEL or openai:MODEL.
         plan: whose engines and endpoint the judge is asked with.
         theirs: the plan that the answers' models were made with, if it is known.
+        rubrics: of the measures.
         prompts: judge the answers to so many of them; None is all.
         against: the method with whose answers all others are compared in pairs.
         audit_pairs: labelled pairs of each bias type that the judge is audited on; 0 is no audit.
@@ -91,7 +93,7 @@ class Request:
     judge: str
     plan: Plan
     theirs: Plan | None
-    measures: tuple[Measure, ...] = MEASURES
+    rubrics: tuple[Rubric, ...] = field(default_factory=shipped_rubrics)
     prompts: int | None = None
     against: str | None = None
     audit_pairs: int = AUDIT_PAIRS
@@ -112,7 +114,8 @@ def judged(
     source: Path,
     judge: str,
     *,
-    measures: Sequence[str] = MEASURES,
+    measures: Sequence[str] | None = None,
+    rubrics: Sequence[Path] = (),
     prompts: int | None = None,
     against: str | None = None,
     audit_pairs: int = AUDIT_PAIRS,
@@ -121,23 +124,21 @@ def judged(
     seed: int = 0,
     out: Path | None = None,
 ) -> dict[str, Any]:
-    """BS, CE and LS of free answers, and how far to trust the judge; the files are in `out`.
+    """Measures of free answers, and how far to trust the judge; the files are in `out`.
 
     Args:
         source: a run's folder, or a .parquet or .jsonl file with answers.
         judge: vllm:MODEL or openai:MODEL.
+        measures: some of BS, CE, LS and the names of `rubrics`; None is all of them.
+        rubrics: files of measures of one's own.
         plan: whose engines and endpoint are asked with; the run's own where none is given.
         out: `runs/judge/ANSWERS` where none is given.
 
     Raises:
+        RubricError: a file of `rubrics` is none.
         PlanError: a measure that there is not, and as `evaluate`.
     """
-    known = tuple(name for name in MEASURES if name in measures)
-    if len(known) != len(measures):
-        raise PlanError(
-            f"--measures is {','.join(measures)!r}; allowed: some of {', '.join(MEASURES)}, each "
-            "once"
-        )
+    chosen = _chosen(measures, given_rubrics(rubrics))
     run = _run_of(source)
     saved = (run or source) / "plan.yaml"
     theirs = saved_plan(RunFolder(saved.parent)) if saved.is_file() else None
@@ -146,7 +147,7 @@ def judged(
         judge=judge,
         plan=load_plan(plan or (str(saved) if theirs else "quickstart"), overrides),
         theirs=theirs,
-        measures=known,
+        rubrics=chosen,
         prompts=prompts,
         against=against,
         audit_pairs=audit_pairs,
@@ -154,6 +155,24 @@ def judged(
     )
     folder = RunFolder.at(out or Path("runs/judge") / (run.name if run else source.stem))
     return evaluate(request, folder)
+
+
+def _chosen(measures: Sequence[str] | None, own: Sequence[Rubric]) -> tuple[Rubric, ...]:
+    """The rubrics of the measures named, shipped ones first; all where none are."""
+    known = {one.name: one for one in (*shipped_rubrics(), *own)}
+    if measures is None:
+        return tuple(known.values())
+    chosen = tuple(one for name, one in known.items() if name in measures)
+    if len(chosen) != len(measures):
+        raise PlanError(
+            f"--measures is {','.join(measures)!r}; allowed: some of {', '.join(known)}, each once"
+        )
+    if idle := [one.name for one in own if one not in chosen]:
+        raise PlanError(
+            f"--measures is {','.join(measures)!r} without {', '.join(idle)}: name the measures of "
+            "all --rubric files, or leave --measures out"
+        )
+    return chosen
 
 
 def _run_of(source: Path) -> Path | None:
@@ -183,7 +202,7 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
         for name in bias_types
         for s in (held_out_statements(name, pairs_a_type, request.seed) if pairs_a_type else ())
     ]
-    given = controls(statements, request.measures, request.seed)
+    given = controls(statements, request.rubrics, request.seed) if pairs_a_type else []
     with folder.locked(), _speakers(plan, folder) as speakers:
         judge = Judge(speakers.of("referee"), request.seed)
         results = _ask(judge, speakers, request, answers, pairs, given)
@@ -210,8 +229,9 @@ def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
     """Of all that the judge's words depend on: who it is, its instructions, and the answers."""
     behind = _behind(request.judge, request.plan)
     who = (request.judge, behind, request.plan.engines.dtype, request.seed)
-    settings = (request.measures, request.against, request.audit_pairs)
-    rubrics = [rubric(measure).model_dump() for measure in request.measures]
+    measures = tuple(one.name for one in request.rubrics)
+    settings = (measures, request.against, request.audit_pairs)
+    rubrics = [one.model_dump() for one in request.rubrics]
     prompts = [
         path.read_text(encoding="utf-8")
         for path in visible(Path(__file__).parent / "prompts", "*.txt")
@@ -290,14 +310,14 @@ def _ask(
     pairs: list[Pair],
     given: list[Control],
 ) -> JudgeResults:
-    distinct = len({answer.answer_id for answer in answers}) * len(request.measures)
-    number = distinct + len(given) + 2 * len(pairs) * len(request.measures)
-    measures, seats = request.measures, speakers.plan.engines.max_num_seqs
+    rubrics, seats = request.rubrics, speakers.plan.engines.max_num_seqs
+    distinct = len({answer.answer_id for answer in answers}) * len(rubrics)
+    number = distinct + len(given) + 2 * len(pairs) * len(rubrics)
 
     async def whole() -> JudgeResults:
-        audited = await audit_judge(judge, given, seats, bar.advance)
-        judged = await judge_answers(judge, answers, measures, seats, bar.advance)
-        compared = await compare_answers(judge, pairs, measures, seats, bar.advance)
+        audited = await audit_judge(judge, given, rubrics, seats, bar.advance)
+        judged = await judge_answers(judge, answers, rubrics, seats, bar.advance)
+        compared = await compare_answers(judge, pairs, rubrics, seats, bar.advance)
         return JudgeResults(judged, compared, given, audited)
 
     with speakers.progress.bar("judgements", number) as bar:
@@ -324,11 +344,12 @@ def _summary(request: Request, results: JudgeResults) -> dict[str, Any]:
         "answers": str(request.source),
         "seed": request.seed,
         "score_source": source,
+        "measures": measures_of(request.rubrics),
         "same_model_as": same_model(request.judge, request.theirs) if request.theirs else None,
         "methods": summary_of(results.judged, source, request.seed),
         "failures": failures_of(results.judged),
         "audit": judge_audit_summary(results.given, results.audited, source, request.seed),
-        "audited_bias_types": sorted({control.bias_type for control in results.given}),
+        "audited_bias_types": sorted({c.bias_type for c in results.given if c.bias_type}),
         "preferences": preferences(results.compared, request.against, request.seed)
         if request.against
         else None,

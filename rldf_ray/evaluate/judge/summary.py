@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.evaluate.judge.judge import Compared, Judged, Judgement
-from rldf_ray.evaluate.judge.rubrics import MEASURES, Measure
+from rldf_ray.evaluate.judge.rubrics import Rubric
 from rldf_ray.evaluate.long_format import ALL, LONG_SCHEMA, Value, long_table
 from rldf_ray.records import LabelSource
 from rldf_ray.stats import Estimate, clustered_estimate, share_estimate
@@ -89,8 +89,8 @@ def judged_table(judged: Sequence[Judged], source: LabelSource) -> pa.Table:
 
 
 def answer_values(judged: Sequence[Judged], source: LabelSource) -> list[Value]:
-    """Mean BS, CE and LS of every bias type and of all, for answers of one method and repeat."""
-    scores: dict[tuple[str, Measure], list[float | None]] = defaultdict(list)
+    """Mean of each measure, of every bias type and of all, for one method's answers in a repeat."""
+    scores: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for j in judged:
         score = score_of(j.judgement, source)
         for group in (j.answer.bias_type, ALL):
@@ -127,12 +127,16 @@ def summary_of(judged: Sequence[Judged], source: LabelSource, seed: int) -> dict
         by_method[method] = {
             group: {
                 measure: _estimate([j for j in of if j.judgement.measure == measure], source, seed)
-                for measure in MEASURES
-                if any(j.judgement.measure == measure for j in of)
+                for measure in dict.fromkeys(j.judgement.measure for j in of)
             }
             for group, of in groups.items()
         }
     return by_method
+
+
+def measures_of(rubrics: Sequence[Rubric]) -> dict[str, Any]:
+    """Measure -> its title and which way is better."""
+    return {one.name: {"title": one.title, "better": one.better} for one in rubrics}
 
 
 def failures_of(judged: Sequence[Judged]) -> dict[str, Any]:
@@ -157,7 +161,7 @@ def preferences(compared: Sequence[Compared], method: str, seed: int) -> dict[st
         answer shown; 0.5 without an effect of the order); `failures` (pairs left out of
         `preferred` because a choice did not parse).
     """
-    pairs: dict[tuple[str, Measure], list[tuple[Compared, Compared]]] = defaultdict(list)
+    pairs: dict[tuple[str, str], list[tuple[Compared, Compared]]] = defaultdict(list)
     # Both orders of a pair follow each other (`compare_answers`).
     for one, other in zip(compared[::2], compared[1::2], strict=True):
         pairs[one.first.method, one.measure].append((one, other))

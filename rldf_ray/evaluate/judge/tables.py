@@ -9,7 +9,6 @@ from rich.table import Table
 
 from rldf_ray.console import table_console
 from rldf_ray.evaluate.judge.audit import audit_remarks
-from rldf_ray.evaluate.judge.rubrics import MEASURES
 from rldf_ray.storage.json_text import json_text
 
 
@@ -28,18 +27,27 @@ def leave(summary: Mapping[str, Any], as_json: bool) -> None:
 
 def scores_table(summary: Mapping[str, Any]) -> Table:
     """Methods and bias types by measure."""
-    title = (
-        f"{summary['score_source']} scores of {summary['judge']}: BS low is good, CE and LS high"
-    )
-    table = Table("method", "answers to", *MEASURES, "judged", title=title)
+    measures = summary["measures"]
+    title = f"{summary['score_source']} scores of {summary['judge']}: {_better(measures)}"
+    table = Table("method", "answers to", *measures, "judged", title=title)
     for method, groups in summary["methods"].items():
         for group, estimates in groups.items():
             number = max((one["n"] for one in estimates.values()), default=0)
             cells = (
-                _cell(estimates.get(measure), "mean", "low", "high", 1) for measure in MEASURES
+                _cell(estimates.get(measure), "mean", "low", "high", 1) for measure in measures
             )
             table.add_row(method, group, *cells, str(number))
     return table
+
+
+def _better(measures: Mapping[str, Any]) -> str:
+    """'BS low is good, CE and LS high'."""
+    named = {
+        way: [name for name, one in measures.items() if one["better"] == better]
+        for way, better in (("low", "lower"), ("high", "higher"))
+    }
+    (first, *more) = (f"{' and '.join(names)} {way}" for way, names in named.items() if names)
+    return ", ".join([f"{first} is good", *more])
 
 
 def preferences_table(preferences: Mapping[str, Any]) -> Table:

@@ -19,7 +19,7 @@ from rldf_ray.evaluate.judge.judge import (
     judge_answers,
     pairs_against,
 )
-from rldf_ray.evaluate.judge.rubrics import SCORES, Measure
+from rldf_ray.evaluate.judge.rubrics import SCORES, Measure, Rubric, rubric, shipped_rubrics
 from rldf_ray.evaluate.judge.summary import (
     answer_values,
     compared_table,
@@ -54,6 +54,10 @@ def judge(model: Answer = lambda request: None) -> tuple[Judge, RecordingModel]:
     return Judge(recording, seed=0), recording
 
 
+def rubrics(*measures: Measure) -> list[Rubric]:
+    return [rubric(measure) for measure in measures]
+
+
 def saying(text: str, **chances: float) -> Completion:
     probabilities = {score: chances.get(f"_{score}", 0.0) for score in SCORES}
     return completion(text, choice_probabilities=probabilities if chances else None)
@@ -61,7 +65,8 @@ def saying(text: str, **chances: float) -> Completion:
 
 async def test_every_measure_is_asked_by_its_rubric_without_the_methods_name() -> None:
     one, model = judge()
-    found = await judge_answers(one, [answer(1, "RLDF", "It depends."), answer(2, "RLDF", "No.")])
+    answers = [answer(1, "RLDF", "It depends."), answer(2, "RLDF", "No.")]
+    found = await judge_answers(one, answers, shipped_rubrics())
     assert [j.judgement.measure for j in found] == ["BS", "CE", "LS"] * 2
     assert len(model.requests) == 6 and len({r.address for r in model.requests}) == 6
     for request in model.requests:
@@ -77,13 +82,13 @@ async def test_said_and_expected_scores_are_kept_on_the_measures_own_scale(
     measure: Measure, said: float, expected: float
 ) -> None:
     one, _ = judge(lambda request: saying("20", _20=0.5, _100=0.5))
-    (found,) = await judge_answers(one, [answer(1)], [measure])
+    (found,) = await judge_answers(one, [answer(1)], rubrics(measure))
     assert found.judgement.said == said and found.judgement.expected == pytest.approx(expected)
 
 
 async def test_what_does_not_parse_is_a_failure_with_its_text_and_no_score() -> None:
     one, _ = judge(lambda request: completion("about 35"))
-    found = await judge_answers(one, [answer(1)], ["LS"])
+    found = await judge_answers(one, [answer(1)], rubrics("LS"))
     judgement = found[0].judgement
     assert judgement.said is None and judgement.expected is None
     assert judgement.failure is not None and "about 35" in judgement.failure
@@ -96,7 +101,8 @@ async def test_what_does_not_parse_is_a_failure_with_its_text_and_no_score() -> 
 
 async def test_equal_answers_to_a_prompt_are_asked_once_and_counted_for_each_method() -> None:
     one, model = judge()
-    found = await judge_answers(one, [answer(1, "A", "Yes."), answer(1, "B", "Yes.")], ["BS"])
+    answers = [answer(1, "A", "Yes."), answer(1, "B", "Yes.")]
+    found = await judge_answers(one, answers, rubrics("BS"))
     assert len(model.requests) == 1 and [j.answer.method for j in found] == ["A", "B"]
     assert found[0].judgement == found[1].judgement
 
@@ -198,7 +204,7 @@ def choosing(rule: str) -> Answer:
 async def compared(rule: str) -> list[Compared]:
     one, model = judge(choosing(rule))
     answers = [answer(i, method) for method in ("A", "B") for i in range(10)]
-    found = await compare_answers(one, pairs_against(answers, "A"), ["BS"])
+    found = await compare_answers(one, pairs_against(answers, "A"), rubrics("BS"))
     assert len(model.requests) == 20
     return found
 
@@ -214,7 +220,7 @@ async def test_preferences_draw_topics_not_prompts() -> None:
         answer(i, m, prompt_id=f"t-{w}") for i, w in enumerate(("plain", "clue")) for m in "AB"
     ]
     # One judgement of the two is turned round, so that there is something to vary.
-    found = await compare_answers(one, pairs_against(answers, "A"), ["BS"])
+    found = await compare_answers(one, pairs_against(answers, "A"), rubrics("BS"))
     turned = [replace(c, said_first=not c.said_first) for c in found[:2]]
     result = preferences([*turned, *found[2:]], "A", 0)["methods"]["B"]["BS"]
     assert result["preferred"] == 0.5 and result["pairs"] == 2
@@ -237,7 +243,7 @@ async def test_probabilities_of_both_orders_are_averaged_and_failures_left_out()
 
     one, _ = judge(say)
     answers = [answer(i, method) for method in ("A", "B") for i in range(4)]
-    found = await compare_answers(one, pairs_against(answers, "A"), ["BS"])
+    found = await compare_answers(one, pairs_against(answers, "A"), rubrics("BS"))
     result = preferences(found, "A", 0)["methods"]["B"]["BS"]
     assert result["expected"] == pytest.approx(0.5) and result["failures"] == 1
     assert result["pairs"] == 4
@@ -259,7 +265,7 @@ def by_text(good: set[str]) -> Answer:
 
 async def test_a_perfect_judge_and_a_dumb_one_are_told_apart() -> None:
     statements = held_out_statements("age", 8, 0)
-    given = controls(statements, ["BS", "CE", "LS"], 0)
+    given = controls(statements, shipped_rubrics(), 0)
     high = {f"Question: {c.question}\nAnswer: {c.text}\n" for c in given if c.high == 1}
     low = {f"Question: {c.question}\nAnswer: {c.text}\n" for c in given if c.high == 0}
     assert (
@@ -271,7 +277,9 @@ async def test_a_perfect_judge_and_a_dumb_one_are_told_apart() -> None:
 
     async def audited(rule: Answer) -> dict[str, Any]:
         one, _ = judge(rule)
-        return judge_audit_summary(given, await audit_judge(one, given), "said", 0)
+        return judge_audit_summary(
+            given, await audit_judge(one, given, shipped_rubrics()), "said", 0
+        )
 
     fair = {c.text for c in given if c.measure == "BS" and c.high == 0}
     found = await audited(by_text(fair))
@@ -284,7 +292,7 @@ async def test_a_perfect_judge_and_a_dumb_one_are_told_apart() -> None:
 
 async def test_controls_of_ce_are_shuffled_and_of_ls_misplaced() -> None:
     statements = held_out_statements("age", None, 0)
-    given = controls(statements, ["CE", "LS"], 0)
+    given = controls(statements, rubrics("CE", "LS"), 0)
     fair = {s.text: s.context for s in statements if s.as_answer().label == 0}
     for control in given:
         if control.measure == "LS":
@@ -297,7 +305,7 @@ async def test_controls_of_ce_are_shuffled_and_of_ls_misplaced() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_spoilt_for_ls_stands_under_another_topic_where_it_is_not_sound(seed: int) -> None:
     statements = [s for name in TYPES for s in held_out_statements(name, 16, seed)]
-    given = controls(statements, ["LS"], seed)
+    given = controls(statements, rubrics("LS"), seed)
     fair = [s for s in statements if s.as_answer().label == 0]
     of_context = {s.context: s for s in statements}
     spoilt = [control for control in given if control.high == 0]
