@@ -30,12 +30,12 @@ from rldf_ray.comparison.settings import Settings
 from rldf_ray.comparison.tables import JUDGE
 from rldf_ray.console import Progress
 from rldf_ray.evaluate.bbq.run_models import load_items
+from rldf_ray.evaluate.judge.judging_model import judge_plan
 from rldf_ray.evaluate.judge.run import (
     JUDGED,
     LONG_SCORES,
     Request,
     evaluate,
-    judge_plan,
     judged_before,
 )
 from rldf_ray.models.base import ModelError

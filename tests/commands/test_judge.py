@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rldf_ray.evaluate.judge.audit import audit_remarks
-from rldf_ray.evaluate.judge.run import same_model
+from rldf_ray.evaluate.judge.judging_model import same_model
 from rldf_ray.plan import load_plan
 from rldf_ray.storage.run_folder import RunFolder
 from tests.commands.conftest import Rldf

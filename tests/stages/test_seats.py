@@ -18,7 +18,7 @@ from rldf_ray.comparison.method import methods_of
 from rldf_ray.console import Progress
 from rldf_ray.engines.checks import PreflightError, check_endpoint
 from rldf_ray.engines.speakers import Speakers
-from rldf_ray.evaluate.judge.run import judge_plan, same_model
+from rldf_ray.evaluate.judge.judging_model import judge_plan, same_model
 from rldf_ray.plan import Plan, PlanError, load_plan
 from rldf_ray.plan.saved import saved_plan, settle_plan
 from rldf_ray.preflight.checks import check_protocol

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from rldf_ray.cluster.placement import place_speaking
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.cluster.ray_cluster import ray_cluster, this_machine
-from rldf_ray.console import Progress, TextConsole
-from rldf_ray.engines.checks import check_endpoint, check_model
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.evaluate.judge.answers import (
     COMPARED_ANSWERS,
@@ -42,6 +35,7 @@ from rldf_ray.evaluate.judge.judge import (
     judge_answers,
     pairs_against,
 )
+from rldf_ray.evaluate.judge.judging_model import behind, judge_plan, same_model, speakers_of
 from rldf_ray.evaluate.judge.rubrics import Rubric, given_rubrics, shipped_rubrics
 from rldf_ray.evaluate.judge.summary import (
     compared_table,
@@ -53,12 +47,8 @@ from rldf_ray.evaluate.judge.summary import (
     score_source,
     summary_of,
 )
-from rldf_ray.models.embedded import weights_revision
-from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
-from rldf_ray.plan.plan import PARTS
+from rldf_ray.plan import Plan, PlanError, load_plan
 from rldf_ray.plan.saved import saved_plan
-from rldf_ray.plan.section import Section
-from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.referee.labelled_statements import held_out_statements
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.folders import visible
@@ -203,7 +193,7 @@ def evaluate(request: Request, folder: RunFolder) -> dict[str, Any]:
         for s in (held_out_statements(name, pairs_a_type, request.seed) if pairs_a_type else ())
     ]
     given = controls(statements, request.rubrics, request.seed) if pairs_a_type else []
-    with folder.locked(), _speakers(plan, folder) as speakers:
+    with folder.locked(), speakers_of(plan, folder) as speakers:
         judge = Judge(speakers.of("referee"), request.seed)
         results = _ask(judge, speakers, request, answers, pairs, given)
         usage = speakers.usage
@@ -227,8 +217,8 @@ def _answers(request: Request) -> list[FreeAnswer]:
 
 def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
     """Of all that the judge's words depend on: who it is, its instructions, and the answers."""
-    behind = _behind(request.judge, request.plan)
-    who = (request.judge, behind, request.plan.engines.dtype, request.seed)
+    which = behind(request.judge, request.plan)
+    who = (request.judge, which, request.plan.engines.dtype, request.seed)
     measures = tuple(one.name for one in request.rubrics)
     settings = (measures, request.against, request.audit_pairs)
     rubrics = [one.model_dump() for one in request.rubrics]
@@ -237,69 +227,6 @@ def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
         for path in visible(Path(__file__).parent / "prompts", "*.txt")
     ]
     return digest(*who, *settings, rubrics, prompts, [asdict(answer) for answer in answers])
-
-
-def _behind(judge: str, plan: Plan) -> str | None:
-    """What tells a judge from others of its name: the weights in its folder, or its address."""
-    speaker = Speaker.parse(judge)
-    return weights_revision(speaker.model) if speaker.local else plan.endpoint.base_url
-
-
-def judge_plan(plan: Plan, judge: str) -> Plan:
-    """The judge plays every part of it, on the engines or at the endpoint of `plan`.
-
-    Raises:
-        PlanError: the judge is no speaker.
-        PreflightError: its folder is not there, or its endpoint has no key.
-    """
-    sections: dict[str, Section] = {
-        name: getattr(plan, name).model_copy(update={"model": None}) for name in PARTS
-    }
-    sections["debate"] = sections["debate"].model_copy(update={"seats": None})
-    sections["referee"] = sections["referee"].model_copy(update={"kind": "prompted"})
-    try:
-        judged = Plan.model_validate(
-            plan.model_copy(update={"teacher": judge, **sections}).model_dump()
-        )
-    except ValidationError as error:
-        raise PlanError(f"--judge {judge}: {error.errors()[0]['msg']}") from error
-    check_model(judged)
-    check_endpoint(judged)
-    return judged
-
-
-def same_model(judge: str, theirs: Plan | None) -> list[str]:
-    """The parts in the answers' plan that the judge's own model plays."""
-    if theirs is None:
-        return []
-    name = Speaker.parse(judge).weights
-    titles = {"topics": "topic writer", "debate": "teacher", "referee": "referee"}
-    if theirs.referee.kind == "trained":
-        titles["referee"] = "what the referee is fitted from"
-    played = {part: [theirs.speaker_of(part)] for part in PARTS}
-    if theirs.debate.seats is not None:
-        played["debate"], titles["debate"] = [*theirs.debaters()], "one of the debaters"
-    parts = [titles[p] for p in PARTS if name in {speaker.weights for speaker in played[p]}]
-    policy = Speaker("vllm", theirs.model).weights
-    return [*parts, "the model that was trained"] if policy == name else parts
-
-
-@contextmanager
-def _speakers(plan: Plan, folder: RunFolder) -> Iterator[Speakers]:
-    """The judge, with Ray where it runs on engines."""
-    machines = ray_cluster if speaks_here(plan) else this_machine
-    with machines(folder.root / "logs") as resources:
-        speakers = Speakers(
-            plan=plan,
-            folder=folder,
-            placement=place_speaking(plan, resources, together=True),
-            progress=Progress(TextConsole(stderr=True, soft_wrap=True)),
-            weights=_behind(str(plan.speaker_of("referee")), plan),
-        )
-        try:
-            yield speakers
-        finally:
-            speakers.end()
 
 
 def _ask(
