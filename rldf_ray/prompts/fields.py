@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 import jinja2
 from jinja2 import meta, nodes
 
+from rldf_ray.errors import UserError
 
-class TemplateError(ValueError):
+
+class TemplateError(UserError, ValueError):
     """A text is no template; the message says where and why."""
 
 
