@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rldf_ray.eval_logs.records import EvalLog
+from rldf_ray.prompts import own_prompts
 from rldf_ray.protocols.known import study_named, study_names
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.studies.finished import UnfinishedError, finished_study
@@ -25,4 +26,5 @@ def study_logs(folder: RunFolder) -> list[EvalLog]:
         )
     held = folder.manifest(HELD) or {}
     created = str(held["finished_at"]).replace("Z", "+00:00")
-    return list(make(folder, loaded.settings, loaded.plan, created))
+    with own_prompts(loaded.plan.prompts):
+        return list(make(folder, loaded.settings, loaded.plan, created))

@@ -22,7 +22,7 @@ from rldf_ray.protocols.judges.analysis import (
 )
 from rldf_ray.protocols.judges.conditions import against_loser, shown_views
 from rldf_ray.protocols.judges.items import ITEM_SCHEMA, items_of
-from rldf_ray.protocols.judges.prompt import HELPER, Seat, segments
+from rldf_ray.protocols.judges.prompt import Seat, render, segments
 from rldf_ray.protocols.judges.settings import JudgesSettings
 from rldf_ray.protocols.judges.views import JudgedItem, View, clean
 from rldf_ray.storage.run_folder import RunFolder
@@ -160,7 +160,7 @@ def _sample(
     return Sample(
         id=f"{item.item_id}/{condition}{rerun}",
         place=place,
-        messages=[("system", HELPER), ("user", prompt.text)],
+        messages=[("system", render("helper")), ("user", prompt.text)],
         choices=[item.answer1, item.answer2],
         right=None if item.label is None else item.label - 1,
         output=text,
