@@ -97,7 +97,7 @@ PRINTS = {
     "rldf_ray/console.py": 1,
     "rldf_ray/cli.py": 4,
     "rldf_ray/commands/compare.py": 1,
-    "rldf_ray/commands/doctor.py": 1,
+    "rldf_ray/commands/doctor.py": 2,
     "rldf_ray/commands/serve.py": 3,
     "rldf_ray/commands/show.py": 2,
     "rldf_ray/commands/summary.py": 1,

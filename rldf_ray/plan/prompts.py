@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from rldf_ray.storage.folders import visible_below
 from rldf_ray.storage.given_text import given_text
 from rldf_ray.storage.home_path import home_path
 
@@ -26,21 +26,12 @@ def _read(value: Any) -> Any:
     folder = home_path(value)
     if not folder.is_dir():
         raise ValueError("it is no folder")
-    texts = {path.relative_to(folder).as_posix(): _text(path) for path in _files(folder)}
+    texts = {path.relative_to(folder).as_posix(): _text(path) for path in visible_below(folder)}
     if not texts:
         raise ValueError("the folder holds no file")
     if (size := sum(map(len, texts.values()))) > LONGEST:
         raise ValueError(f"its files have {size} characters; allowed: {LONGEST}")
     return texts
-
-
-def _files(folder: Path) -> list[Path]:
-    """Every file below a folder but those whose names, or whose folders', begin with a dot."""
-    paths = []
-    for where, inside, names in os.walk(folder):
-        inside[:] = [name for name in inside if name[0] != "."]
-        paths += [Path(where) / name for name in names if name[0] != "."]
-    return sorted(paths)
 
 
 def _text(path: Path) -> str:

@@ -21,6 +21,15 @@ def visible(folder: Path, pattern: str = "*") -> list[Path]:
     return sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
 
 
+def visible_below(folder: Path) -> list[Path]:
+    """Every file below a folder, but for those whose names, or whose folders', begin with a dot."""
+    paths = []
+    for where, inside, names in os.walk(folder):
+        inside[:] = [name for name in inside if not name.startswith(".")]
+        paths += [Path(where) / name for name in names if not name.startswith(".")]
+    return sorted(paths)
+
+
 def foreign_file(folder: Path) -> str | None:
     """Why a folder cannot be handed on whole; None where it can.
 

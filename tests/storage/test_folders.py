@@ -17,6 +17,7 @@ OWN = {
     "rldf_ray/storage/mirror.py",
     "rldf_ray/dataset/export.py",
     "rldf_ray/eval_logs/forms.py",
+    "rldf_ray/prompts/own.py",
     "rldf_ray/train/checkpoint.py",
     "rldf_ray/train/unpickling.py",
     "rldf_ray/train/worker.py",
