@@ -28,7 +28,7 @@ def test_a_card_that_the_hub_takes(head: str) -> None:
 @pytest.mark.parametrize(
     ("head", "why"),
     [
-        ("base_model: /root/models/mine", "base_model: '/root/models/mine' is no id of the hub"),
+        ("base_model: /models/mine", "base_model: '/models/mine' is no id of the hub"),
         ("base_model: [some/model, a/b/c]", "base_model: 'a/b/c'"),
         ("datasets: ../data", "datasets: '../data'"),
         ("language: no", "language: False"),
