@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from rldf_ray.models.scripted import instance, sentences
+
 # A client that never brings about what an answer is held back for is to fail, not to hang.
 HELD_S = 120.0
 
@@ -61,6 +63,21 @@ def completion(*texts: str, **changes: Any) -> Answer:
             **changes,
         }
     )
+
+
+def made_up() -> Callable[[dict[str, Any]], Answer]:
+    """Answers of no model: choices and JSON where they are asked for, else sentences."""
+    numbers = itertools.count()
+
+    def answer(body: dict[str, Any]) -> Answer:
+        number = next(numbers)
+        choices = body.get("structured_outputs", {}).get("choice")
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+        if choices:
+            return completion(choices[number * 7 % len(choices)])
+        return completion(json.dumps(instance(schema, number)) if schema else sentences(number))
+
+    return answer
 
 
 def with_top(text: str, *positions: dict[str, float]) -> Answer:

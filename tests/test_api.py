@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -14,10 +13,9 @@ import pytest
 
 import rldf_ray as rldf
 from rldf_ray.evaluate.bbq.run_models import SCENES
-from rldf_ray.models.scripted import instance, sentences
 from rldf_ray.sets.bbq.data import load_bbq
 from tests.comparison.conftest import Machine, machine
-from tests.endpoint import Answer, Server, completion, serving
+from tests.endpoint import Server, completion, made_up, serving
 
 __all__ = ["machine"]
 SCRIPT = {
@@ -41,17 +39,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Answers as many figures, choices and sentences as it is asked for."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
-    numbers = itertools.count()
-
-    def answer(body: dict[str, Any]) -> Answer:
-        number = next(numbers)
-        choices = body.get("structured_outputs", {}).get("choice")
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
-        if choices:
-            return completion(choices[number * 7 % len(choices)])
-        return completion(json.dumps(instance(schema, number)) if schema else sentences(number))
-
-    with serving(Server(otherwise=answer)) as server:
+    with serving(Server(otherwise=made_up())) as server:
         yield server
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import itertools
 import json
 import re
 import tomllib
@@ -16,9 +15,8 @@ import pytest
 
 import rldf_ray as rldf
 from rldf_ray.evaluate.bbq.run_models import SCENES
-from rldf_ray.models.scripted import instance, sentences
 from tests.comparison.conftest import Machine, machine
-from tests.endpoint import Answer, Server, completion, serving
+from tests.endpoint import Answer, Server, completion, made_up, serving
 
 __all__ = ["machine"]
 
@@ -49,17 +47,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
-    numbers = itertools.count()
+    plain = made_up()
 
     def answer(body: dict[str, Any]) -> Answer:
-        number = next(numbers)
-        choices = body.get("structured_outputs", {}).get("choice")
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
-        if choices:
-            return completion(choices[number * 7 % len(choices)])
-        if "0 to 100" in str(body["messages"]):
-            return completion("40")
-        return completion(json.dumps(instance(schema, number)) if schema else sentences(number))
+        return completion("40") if "0 to 100" in str(body["messages"]) else plain(body)
 
     with serving(Server(otherwise=answer)) as server:
         yield server

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -14,9 +13,8 @@ import pytest
 
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.extras import EXTRAS
-from rldf_ray.models.scripted import instance, sentences
 from rldf_ray.sets.bbq.data import load_bbq
-from tests.endpoint import Answer, Server, completion, serving
+from tests.endpoint import Server, made_up, serving
 
 WITHOUT = """
 import runpy, sys
@@ -41,25 +39,10 @@ def rldf(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def answers() -> Any:
-    """A server's answers: choices and JSON where they are asked for, else sentences."""
-    numbers = itertools.count()
-
-    def answer(body: dict[str, Any]) -> Answer:
-        number = next(numbers)
-        choices = body.get("structured_outputs", {}).get("choice")
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
-        if choices:
-            return completion(choices[number * 7 % len(choices)])
-        return completion(json.dumps(instance(schema, number)) if schema else sentences(number))
-
-    return answer
-
-
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with serving(Server(otherwise=answers())) as server:
+    with serving(Server(otherwise=made_up())) as server:
         yield f"endpoint.base_url={server.url}"
 
 
