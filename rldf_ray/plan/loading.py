@@ -126,7 +126,7 @@ def _explain_one(details: Any, fields: Sequence[PlanField], section: str) -> str
     if details["type"] == "extra_forbidden":
         return f"  {where}: no such field; {_nearest(path, fields)}"
     value = details["input"]
-    shown = "" if isinstance(value, dict | BaseModel) else f" (found {_shown(value)})"
+    shown = "" if _has_sections(value) else f" (found {_shown(value)})"
     said = details["msg"].removeprefix("Value error, ")
     # A check of a whole section begins with the field that it is about.
     named, _, rest = said.partition(": ")
@@ -134,6 +134,13 @@ def _explain_one(details: Any, fields: Sequence[PlanField], section: str) -> str
     if rest and any(f"{field.path}.".startswith(f"{inside}.") for field in fields):
         where, said = inside, rest
     return f"  {where}: {said}{shown}"
+
+
+def _has_sections(value: object) -> bool:
+    """Whether fields of their own are in it, of which one may hold what no message repeats."""
+    if isinstance(value, list | tuple):
+        return any(map(_has_sections, value))
+    return isinstance(value, dict | BaseModel)
 
 
 def _shown(value: object) -> str:

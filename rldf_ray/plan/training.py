@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
+from rldf_ray.plan.debating import holds_secret
 from rldf_ray.plan.section import Section, described
 
 
@@ -82,7 +83,12 @@ class RewardSource(Section):
         if self.python is not None and not all(self.python.rpartition(":")):
             raise ValueError(f"python={self.python!r}: allowed is FILE.py:FUNCTION")
         if self.http is not None and not self.http.startswith(("http://", "https://")):
-            raise ValueError(f"http={self.http!r}: a URL begins with http:// or https://")
+            raise ValueError("http: a URL begins with http:// or https://")
+        if self.http is not None and holds_secret(self.http):
+            raise ValueError(
+                "http holds a password or a key, which would stand in plan.yaml and in every "
+                "report: let a server on loopback ask for you"
+            )
         if self.weight == 0:
             raise ValueError("weight=0 counts for nothing: leave it out")
         return self
@@ -99,7 +105,7 @@ class RewardSource(Section):
         """What figures and messages call it."""
         if self.python is not None:
             return self.python.rpartition(":")[2]
-        return "model" if self.http is None else urlsplit(self.http).hostname or self.http
+        return "model" if self.http is None else urlsplit(self.http).netloc
 
 
 class PPOSection(Section):
@@ -201,6 +207,17 @@ class PPOSection(Section):
     def models_trained(self) -> int:
         """The actor, and the critic if there is one."""
         return 2 if self.has_critic else 1
+
+    @model_validator(mode="after")
+    def _rewards_have_names_of_their_own(self) -> PPOSection:
+        names = [source.name for source in self.rewards]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"rewards: two are called {', '.join(twice)}, by which their figures are told "
+                "apart: name functions differently, give a server one address, and a model once"
+            )
+        return self
 
     @model_validator(mode="after")
     def _warms_up_a_critic_it_has(self) -> PPOSection:

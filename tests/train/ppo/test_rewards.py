@@ -39,6 +39,11 @@ def rollout(text: str) -> Rollout:
     return Rollout(prompt_ids=(1,), answer_ids=(2,), engine_logprobs=(0.0,), text=text, ended=True)
 
 
+def at(server: Server) -> str:
+    """What figures call it."""
+    return server.url.removeprefix("http://").partition("/")[0]
+
+
 ANSWERS = [rollout("Nobody can tell."), rollout("The pilot was. The nurse was not.")]
 
 
@@ -76,11 +81,28 @@ def test_without_the_field_a_plan_is_what_it_was() -> None:
         ("{python: mine}", "allowed is FILE.py:FUNCTION"),
         ("{http: 'ftp://x'}", "begins with http"),
         ("{model: reward, weight: 0}", "counts for nothing"),
+        ("{model: reward}, {model: reward, weight: 2}", "two are called model"),
+        ("{python: 'a.py:polite'}, {python: 'b.py:polite'}", "two are called polite"),
+        ("{http: 'http://127.0.0.1:1/a'}, {http: 'http://127.0.0.1:1/b'}", "127.0.0.1:1"),
     ],
 )
 def test_a_source_is_one_thing(source: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         plan_with(f"ppo.rewards=[{source}]")
+
+
+@pytest.mark.parametrize("url", ["http://me:hush@127.0.0.1:1", "http://127.0.0.1:1/?api_key=hush"])
+def test_a_secret_in_an_address_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(PlanError, match="a password or a key") as refused:
+        plan_with(f"ppo.rewards=[{{http: '{url}'}}]")
+    assert "hush" not in str(refused.value)
+
+
+def test_two_servers_of_one_machine_are_told_apart() -> None:
+    first, second = plan_with(
+        "ppo.rewards=[{http: 'http://127.0.0.1:1/score'}, {http: 'http://127.0.0.1:2/score'}]"
+    ).ppo.rewards
+    assert (first.name, second.name) == ("127.0.0.1:1", "127.0.0.1:2")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +181,7 @@ def test_a_server_is_asked_once_for_an_answer_and_again_after_a_failure_in_passi
     server.script = [Answer(status=503), Answer(drop=True)]
     asked = f"[{{http: '{server.url}', max_calls: 1}}]"
     total, figures = rewards(tmp_path, asked).of(PROMPTS, ANSWERS)
-    assert total.tolist() == [4, 5] and figures == {"reward_127.0.0.1": 4.5}
+    assert total.tolist() == [4, 5] and figures == {f"reward_{at(server)}": 4.5}
     assert len(server.received) == 3
     sent = server.received[-1].body["rows"]
     assert [row["answer"] for row in sent] == [answer.text for answer in ANSWERS]
@@ -190,7 +212,7 @@ def test_what_a_server_should_not_answer(
     server.otherwise = lambda body: answer
     with pytest.raises(RewardError, match=said):
         rewards(tmp_path, f"[{{http: '{server.url}', retries: 1}}]").of(PROMPTS, ANSWERS)
-    assert not (tmp_path / "ppo/rewards-127.0.0.1-0.jsonl").read_text(encoding="utf-8")
+    assert not (tmp_path / f"ppo/rewards-{at(server)}-0.jsonl").read_text(encoding="utf-8")
 
 
 def test_the_shipped_function_by_hand() -> None:
