@@ -113,8 +113,10 @@ install:
 quickstart: install
 	$(BIN)/rldf run quickstart --out runs/quickstart
 
+# Two processes, a file in one of them: the real run is in one, and the others share what is left.
 test: install
-	$(BIN)/python -m pytest -m "not slow and not cluster and not browser and not gpu"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	    -m "not slow and not cluster and not browser and not gpu"
 
 # A process for each file: Ray, its environment and what it left behind begin anew. The files of
 # some folders share one, and with it a server, a Ray or what takes long to import.
