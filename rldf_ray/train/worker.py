@@ -8,6 +8,7 @@ driver --(TrainJob)--> TorchTrainer --> worker 0..n-1: loop(job)
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import shutil
@@ -32,6 +33,7 @@ from rldf_ray.train.loggers.logger import LoggedStage, Logger, TrackedRun
 from rldf_ray.train.reasons import reason_of
 from rldf_ray.train.unpickling import check_files
 
+log = logging.getLogger(__name__)
 PROGRESS = "progress.jsonl"
 RAY_TRAIN = "ray_train"
 
@@ -269,23 +271,41 @@ class Follower:
     """Reads a job's progress file while it grows, for the driver's bar and its loggers.
 
     A job that lost a worker, or was killed, does some steps again and writes their lines again;
-    each row goes to a logger once.
+    each row goes to a logger once. A logger that fails is offered its row again at the next look,
+    and ends nothing: the file has all figures.
     """
 
     def __init__(self, out: str, on_progress: OnProgress, loggers: Sequence[Logger]) -> None:
         self._out, self._on_progress, self._loggers = out, on_progress, loggers
         self._lines = 0
+        self._failed: set[Logger] = set()
 
     def look(self) -> None:
         """Pass on what is new."""
         entries = read_progress(self._out)
-        for logger in self._loggers:
-            for row, entry in enumerate(entries[logger.rows :], start=logger.rows):
-                logger.log(row, entry["step"], _figures(entry))
-                logger.rows = row + 1
         if entries and len(entries) != self._lines:
             self._on_progress(entries[-1]["step"], entries[-1]["steps"])
         self._lines = len(entries)
+        for logger in self._loggers:
+            try:
+                _pass_on(entries, logger)
+            except Exception as error:  # noqa: BLE001 - a tracker fails with errors of its own
+                self._say_once(logger, error)
+
+    def _say_once(self, logger: Logger, error: Exception) -> None:
+        if logger not in self._failed:
+            self._failed.add(logger)
+            log.warning(
+                "train.loggers: %s did not take row %d, and is offered it again (%r); all figures "
+                "are in %s/%s",
+                *(type(logger).__name__, logger.rows, error, self._out, PROGRESS),
+            )
+
+
+def _pass_on(entries: Sequence[Mapping[str, Any]], logger: Logger) -> None:
+    for row, entry in enumerate(entries[logger.rows :], start=logger.rows):
+        logger.log(row, entry["step"], _figures(entry))
+        logger.rows = row + 1
 
 
 def _figures(entry: Mapping[str, Any]) -> dict[str, float]:

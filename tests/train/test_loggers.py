@@ -11,7 +11,7 @@ import pytest
 
 from rldf_ray.engines.checks import PreflightError
 from rldf_ray.preflight.checks import check_loggers
-from rldf_ray.train.loggers import open_loggers
+from rldf_ray.train.loggers import LOGGERS, open_loggers
 from rldf_ray.train.loggers.logger import LoggedStage, TrackedRun
 from rldf_ray.train.worker import PROGRESS, Follower, log_step
 from tests.fakes import plan_with
@@ -55,23 +55,40 @@ def test_every_line_is_logged_once_also_where_its_step_is_done_again(tmp_path: P
     assert told[-1] == (3, 3)
 
 
-def test_a_row_that_a_logger_did_not_take_is_offered_again(tmp_path: Path) -> None:
+def test_a_row_that_a_logger_did_not_take_is_offered_again_and_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     class Unreachable(Remembers):
         def log(self, row: int, step: int, figures: Mapping[str, float]) -> None:
-            if step == 2 and not attempts:
+            if step == 2 and len(attempts) < 2:
                 attempts.append(step)
-                raise ConnectionError
+                raise ConnectionError("no route")
             super().log(row, step, figures)
 
     attempts: list[int] = []
-    logger = Unreachable()
-    follower = Follower(str(tmp_path), lambda done, total: None, [logger])
+    logger, other, told = Unreachable(), Remembers(), list[int]()
+    follower = Follower(str(tmp_path), lambda done, total: told.append(done), [logger, other])
     for step in (1, 2, 3):
         log_step(tmp_path, {"step": step, "steps": 3, "reward": 0.5})
-    with pytest.raises(ConnectionError):
-        follower.look()
+    follower.look()
+    assert told == [3] and [step for step, _ in other.seen] == [1, 2, 3]
+    follower.look()
     follower.look()
     assert [step for step, _ in logger.seen] == [1, 2, 3]
+    assert caplog.text.count("did not take row 1") == 1 and "no route" in caplog.text
+
+
+def test_a_logger_that_cannot_be_closed_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Gone(Remembers):
+        def close(self, *, failed: bool) -> None:
+            raise ConnectionError("the server went away")
+
+    monkeypatch.setitem(LOGGERS, "tensorboard", lambda stage: Gone())
+    with open_loggers(ppo_stage(tmp_path)) as loggers:
+        assert len(loggers) == 1
+    assert "the server went away" in caplog.text
 
 
 def test_a_figure_that_is_no_number_is_null_in_the_file_and_reaches_no_logger(

@@ -8,6 +8,7 @@ to stage.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
@@ -18,6 +19,7 @@ from rldf_ray.train.loggers.tensorboard import TensorBoard
 from rldf_ray.train.loggers.trackio import Trackio
 from rldf_ray.train.loggers.wandb import WandB
 
+log = logging.getLogger(__name__)
 LOGGERS: dict[str, Callable[[LoggedStage], Logger]] = {
     "tensorboard": TensorBoard,
     "wandb": WandB,
@@ -45,4 +47,13 @@ def open_loggers(stage: LoggedStage) -> Iterator[Sequence[Logger]]:
 def _closing(
     logger: Logger,
 ) -> Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]:
-    return lambda kind, error, trace: logger.close(failed=kind is not None)
+    def close(
+        kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            logger.close(failed=kind is not None)
+        except Exception as trouble:  # noqa: BLE001 - a tracker fails with errors of its own
+            # What was trained is there, and is worth more than the tracker's last word.
+            log.warning("train.loggers: %s did not end: %r", type(logger).__name__, trouble)
+
+    return close
