@@ -80,7 +80,7 @@ def decide(
         mean_position=None if scale.nominal else scale.mean_position(mixed[0]),
         weight_a=w_a,
         weight_b=w_b,
-        review=tuple(_reasons(trace, status, given, crit, scale, mixed[0], label, flagged)),
+        review=tuple(_reasons(trace, status, given, crit, scale, mixed, label, flagged)),
     )
 
 
@@ -90,7 +90,7 @@ def _reasons(
     given: Mapping[str, str],
     crit: CritSection,
     scale: LabelScale,
-    mixture: Distribution,
+    mixtures: Sequence[Distribution],
     label: str,
     flagged: bool,
 ) -> list[ReviewReason]:
@@ -103,12 +103,16 @@ def _reasons(
         reasons.append("weak arguments")
     if len(trace) > 1 and _unstable(trace[-2], last):
         reasons.append("CRIT unstable")
-    first, second = sorted(mixture, reverse=True)[:2]
-    if first - second <= CLOSE + 1e-9:
+    if any(_close(mixture) for mixture in mixtures):
         reasons.append("close vote")
     if any(scale.distance(label, other) >= MOVES for other in given.values()):
         reasons.append("label moves")
     return reasons
+
+
+def _close(mixture: Distribution) -> bool:
+    first, second = sorted(mixture, reverse=True)[:2]
+    return first - second <= CLOSE + 1e-9
 
 
 def _unstable(before: Round, last: Round) -> bool:

@@ -1,5 +1,7 @@
 """Steering and stopping on paper: the paper's worked example, and what holds of all traces."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -187,6 +189,13 @@ def test_without_any_quality_each_side_weighs_half():
     # Of two equal labels, both equally far from the mean, the first.
     assert found.label == "negative"
     assert found.review == ("not converged", "close vote")
+
+
+def test_a_close_vote_on_either_of_two_positions_is_looked_at():
+    sure, torn = (0.9, 0.1, 0.0, 0.0, 0.0), (0.4, 0.4, 0.2, 0.0, 0.0)
+    for rated, review in [((sure, sure), ()), ((sure, torn), ("close vote",))]:
+        trace = [replace(round_of((100, 0, 0, 0, 0), (100, 0, 0, 0, 0)), a=rated, b=rated)]
+        assert decide(trace, "converged", {}, CritSection(), FIVE).review == review
 
 
 def test_weights_of_all_rounds():
