@@ -160,6 +160,11 @@ class DebateSection(Section):
         "how debaters on a scene are to say that something is not known: fourteen wordings of this "
         "project's, or twelve that hold the ten of BBQ's answer options",
     )
+    answers: Literal["written", "chosen", "chosen_with_reason"] = described(
+        "written",
+        "how a scene is answered: in the debater's own words; by choosing, sampled, one of the two "
+        "groups or that it is not known; or so, with a reason of at most max_tokens after it",
+    )
     debates: int = described(
         5000,
         "debate instances over all bias types; topics are debated in turn",

@@ -52,6 +52,7 @@ RUNTIME_FIELDS = (
 ADDED_FIELDS: Mapping[str, object] = {
     "debate.protocol": "multirole",
     "debate.unknown": "bbq",
+    "debate.answers": "written",
     "sft.held_out_share": 0.0,
     "ppo.rewards": PPOSection().model_dump(mode="json")["rewards"],
 }

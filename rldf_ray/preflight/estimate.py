@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rldf_ray.models.agent import CHOICE_TOKENS
 from rldf_ray.plan import Part, Plan
 from rldf_ray.plan.refereeing import EVALUATION_TOKENS, ROUNDS
 from rldf_ray.prompts import own_prompts
@@ -192,7 +193,8 @@ def _audit(plan: Plan) -> StageEstimate:
 def _debates(plan: Plan) -> StageEstimate:
     """A statement's prompt holds all earlier rounds, so prompts grow with the square of rounds."""
     section = plan.debate
-    n, rounds, longest = section.debaters, section.rounds, section.max_tokens
+    n, rounds = section.debaters, section.rounds
+    requests, longest = _a_statement(plan)
     context = _mean_context(plan)
     identities = _table(plan)
     turn = _tokens(
@@ -200,7 +202,7 @@ def _debates(plan: Plan) -> StageEstimate:
         debate_prompt("turn", number=2, identity=identities[0], kind="judgement"),
     )
     said_before = n * longest * rounds * (rounds - 1) // 2
-    speaking = n * (rounds * (turn + context) + said_before)
+    speaking = requests * n * (rounds * (turn + context) + said_before)
     around = _scoring_prompt(plan, "", "")
     reads = around + context + longest
     judging: float = rounds * n * (_score_passes(plan) * reads + _evaluating(plan, reads))
@@ -213,8 +215,9 @@ def _debates(plan: Plan) -> StageEstimate:
     referee = _billed(plan, "referee")
     return StageEstimate(
         name="debates",
-        calls=(2 + _evaluations(plan)) * n * rounds * section.debates
-        + round(rankings * section.debates),
+        calls=round(
+            ((requests + 1 + _evaluations(plan)) * n * rounds + rankings) * section.debates
+        ),
         prompt=prompt * section.debates,
         generated=generated * section.debates,
         work=(prompt + generated) * section.debates,
@@ -223,6 +226,16 @@ def _debates(plan: Plan) -> StageEstimate:
             (debater * said + referee * judged) / generated,
         ),
     )
+
+
+def _a_statement(plan: Plan) -> tuple[float, int]:
+    """Requests for a statement, and its most tokens: means over opinions and scenes."""
+    section, scenes = plan.debate, plan.topics.judgement_share
+    if section.answers == "written":
+        return 1, section.max_tokens
+    if section.answers == "chosen":
+        return 1, round(scenes * CHOICE_TOKENS + (1 - scenes) * section.max_tokens)
+    return 1 + scenes, round(scenes * CHOICE_TOKENS + section.max_tokens)
 
 
 def _evaluations(plan: Plan) -> int:

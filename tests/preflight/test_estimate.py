@@ -50,6 +50,17 @@ def test_the_calls_of_the_debates_are_exactly_those_that_are_made(shape: tuple[i
     assert stage(plan, "debates").calls == len(held(plan))
 
 
+@pytest.mark.parametrize("answers", ["chosen", "chosen_with_reason"])
+def test_answers_that_are_chosen_count_as_the_requests_they_take(answers: str) -> None:
+    plan = plan_with(
+        f"debate={{answers: {answers}, debates: 4, max_tokens: 40}}", "topics.judgement_share=1.0"
+    )
+    calls = held(plan)
+    assert stage(plan, "debates").calls == len(calls)
+    most = sum(call.max_tokens for call in calls if "/role/" in call.address)
+    assert stage(plan, "debates").generated >= most
+
+
 def test_a_judgement_that_is_checked_takes_no_ranking() -> None:
     plan = plan_with("referee.judgements=checked", "topics.judgement_share=1.0")
     calls = held(plan)

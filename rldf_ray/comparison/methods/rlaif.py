@@ -20,6 +20,7 @@ from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Completion, Message
 from rldf_ray.plan import Part, Plan
 from rldf_ray.protocols import multirole
+from rldf_ray.protocols.multirole.answering import Answering, Sampling, answering_of, stated
 from rldf_ray.protocols.multirole.debate import Seating
 from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Debate, Identity, Statement, Topic
@@ -64,23 +65,21 @@ class Answerer:
     messages: tuple[Message, ...]
     model: ChatModel
     plan: Plan
+    answering: Answering | None = None
     identity: Identity = NOBODY
 
     async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
         """An answer of its own; the model sees neither `discussion` nor `number`."""
         section = self.plan.debate
-        return await Agent(model=self.model, seed=self.plan.seed).say(
-            self.messages,
-            address,
-            max_tokens=section.max_tokens,
-            temperature=section.temperature,
-            top_p=section.top_p,
-            affinity=affinity,
+        agent = Agent(model=self.model, seed=self.plan.seed)
+        sampling = Sampling(
+            max_tokens=section.max_tokens, temperature=section.temperature, top_p=section.top_p
         )
+        return await stated(agent, self.messages, address, sampling, self.answering, affinity)
 
 
 def answerers_of(debate: Debate, plan: Plan, models: Sequence[ChatModel]) -> list[Answerer]:
     """As many as the debate would have debaters; all are the model itself."""
     prompt = prompt_of(debate.topic, debate.clue_shown)
     messages = tuple(Message("user", message["content"]) for message in prompt)
-    return [Answerer(messages, model, plan) for model in models]
+    return [Answerer(messages, model, plan, answering_of(debate, plan)) for model in models]

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rldf_ray.models.agent import Agent
-from rldf_ray.models.base import ChatModel, Completion, seed_of
+from rldf_ray.models.base import ChatModel, Completion, Message
 from rldf_ray.plan import Plan
+from rldf_ray.protocols.multirole.answering import (
+    Answering,
+    Sampling,
+    answering_of,
+    stated,
+    wordings_of,
+)
 from rldf_ray.protocols.multirole.layouts import Layout, render, system_prompt, turn_prompt
 from rldf_ray.records import Debate, Identity, TopicKind
 from rldf_ray.topics.bias_type import bias_type
-from rldf_ray.topics.unknown import two_wordings
 
 
 class Participant(Protocol):
@@ -35,6 +41,7 @@ class Debater:
         examples: statements of other debates on opinions that it is shown.
         kind: of the topic: an opinion is argued for and against, a judgement is concluded.
         unknown: the ways to say that something is not known that its prompt names.
+        answering: what it chooses from; None where its statements are written.
     """
 
     identity: Identity
@@ -48,6 +55,7 @@ class Debater:
     examples: int = 0
     kind: TopicKind = "opinion"
     unknown: tuple[str, ...] = ()
+    answering: Answering | None = None
 
     @property
     def system(self) -> str:
@@ -58,14 +66,12 @@ class Debater:
     async def speak(self, discussion: str, number: int, address: str, affinity: str) -> Completion:
         """A statement for round `number`, after `discussion`: topic and transcript so far."""
         turn = render("turn", number=number, identity=self.identity, kind=self.kind)
-        return await Agent(model=self.model, seed=self.seed, system=self.system).say(
-            turn_prompt(self.layout, discussion, turn),
-            address,
-            max_tokens=self.max_tokens,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            affinity=affinity,
+        agent = Agent(model=self.model, seed=self.seed, system=self.system)
+        prompt = (Message("user", turn_prompt(self.layout, discussion, turn)),)
+        sampling = Sampling(
+            max_tokens=self.max_tokens, temperature=self.temperature, top_p=self.top_p
         )
+        return await stated(agent, prompt, address, sampling, self.answering, affinity)
 
 
 def debaters_of(debate: Debate, plan: Plan, models: Sequence[ChatModel]) -> list[Debater]:
@@ -83,9 +89,8 @@ def debaters_of(debate: Debate, plan: Plan, models: Sequence[ChatModel]) -> list
             table=bias_type(debate.topic.bias_type).identities,
             examples=section.examples,
             kind=debate.topic.kind,
-            unknown=two_wordings(
-                section.unknown, seed_of(plan.seed, f"{debate.debate_id}/wording")
-            ),
+            unknown=wordings_of(debate, plan),
+            answering=answering_of(debate, plan),
         )
         for identity, model in zip(debate.identities, models, strict=True)
     ]
