@@ -112,7 +112,7 @@ PlanOption = Annotated[
 
 @app.command("run")
 def run_command(plan: PlanName, out: Out, set_: Set = [], bbq: BBQ = None) -> None:  # noqa: B006
-    """Run everything: debates, data, SFT, reward model, PPO, evaluation, report."""
+    """Run everything: debates, data, SFT, reward model, PPO (or DPO, KTO), evaluation, report."""
     overrides = [*set_, *([f"evaluate.bbq={json_text(str(Path(bbq).resolve()))}"] if bbq else [])]
     loaded = load_plan(plan, overrides)
     from rldf_ray import pipeline
@@ -175,6 +175,18 @@ def reward(out: Folder, redo: Redo = False) -> None:
 def ppo(out: Folder, redo: Redo = False) -> None:
     """PPO from the SFT model against the reward model."""
     _stages(out, ("ppo",), None, [], redo)
+
+
+@trains.command()
+def dpo(out: Folder, redo: Redo = False) -> None:
+    """DPO on the pairs, where the plan's train.after has it."""
+    _stages(out, ("dpo",), None, [], redo)
+
+
+@trains.command()
+def kto(out: Folder, redo: Redo = False) -> None:
+    """KTO on the answers of the pairs, where the plan's train.after has it."""
+    _stages(out, ("kto",), None, [], redo)
 
 
 @evals.command("RUN")

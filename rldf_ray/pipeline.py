@@ -2,7 +2,8 @@
 
     [referee ->] topics -> audit -> debates -> data -> sft -> reward -> ppo -> eval -> report
 
-The referee is a stage where the plan has it fitted. A stage that has finished is never done again:
+`train.after` may have dpo or kto in the place of reward and ppo, or beside them. The referee is a
+stage where the plan has it fitted. A stage that has finished is never done again:
 its manifest is in the run folder. What a killed stage had finished is in the journal, and the stage
 goes on from there.
 """
@@ -24,7 +25,7 @@ from rldf_ray.models.journaled import EarlierCalls
 from rldf_ray.plan import Plan
 from rldf_ray.plan.saved import settle_plan
 from rldf_ray.plan.speaking import speaks_here
-from rldf_ray.preflight.checks import check_inputs, check_ppo_memory, check_shared_memory
+from rldf_ray.preflight.checks import check_inputs, check_policy_memory, check_shared_memory
 from rldf_ray.prompts import own_prompts
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
@@ -34,14 +35,14 @@ from rldf_ray.stages.run import Run, StageFunction
 from rldf_ray.stages.table import STAGES as STAGES
 from rldf_ray.storage.results import as_manifest
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.storage.stages import PIPELINE
+from rldf_ray.storage.stages import PIPELINE, POLICIES, whole_run
 
 
 def run(
     plan: Plan,
     out: str | Path,
     progress: Progress,
-    only: Sequence[str] = tuple(STAGES),
+    only: Sequence[str] | None = None,
     redo: bool = False,
     bbq: Path | None = None,
     earlier: EarlierCalls | None = None,
@@ -51,6 +52,7 @@ def run(
     """Do the stages in `only` that have not finished, and write the report.
 
     Args:
+        only: names of stages; None is a whole run of the plan.
         out: the run folder, or its address in an object store.
         redo: do them again even if they have finished; what depends on them is then redone too.
         bbq: evaluate on BBQ's files in this folder instead of the plan's items.
@@ -69,10 +71,11 @@ def run(
         if bbq is not None:
             items = plan.evaluate.model_copy(update={"bbq": str(bbq)})
             plan = plan.model_copy(update={"evaluate": items})
+        only = whole_run(plan.train.after) if only is None else only
         if redo or bbq is not None or statements is not None:
-            forget(folder, ["audit"] if statements is not None else only)
+            forget(plan, folder, ["audit"] if statements is not None else only)
         only = with_referee(plan, folder, only)
-        check_order(folder, only)
+        check_order(plan, folder, only)
         todo = [name for name in only if folder.manifest(name) is None]
         for name in only:
             if name not in todo:
@@ -80,9 +83,9 @@ def run(
         if todo:
             check_inputs(plan, folder.root, todo)
             _do(todo, plan, folder, progress, earlier, statements, stages_of)
-        if folder.manifest("ppo"):
+        if folder.manifest(plan.train.last):
             folder.fetched("model")
-            folder.fetched("ppo/model")
+            folder.fetched(f"{plan.train.last}/model")
             export_model(folder, plan)
         write_report(folder, plan)
     progress.say(f"report: {folder.address('report.html')}")
@@ -103,8 +106,9 @@ def _do(
     machines = ray_cluster if computing else this_machine
     with machines(folder.root / "logs") as resources:
         placement = place(plan, resources)
+        if {*POLICIES} & {*todo}:
+            check_policy_memory(plan, resources)
         if "ppo" in todo:
-            check_ppo_memory(plan, resources)
             check_shared_memory(plan, resources)
         progress.say(f"placement: {placement.describe()}")
         speakers = Speakers(

@@ -10,9 +10,18 @@ from rldf_ray.stages.order import check_order, forget, with_referee
 from rldf_ray.stages.run import StageError
 from rldf_ray.stages.table import STAGES
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.storage.stages import PIPELINE, depending_on
+from rldf_ray.storage.stages import (
+    PIPELINE,
+    begins_as,
+    depending_on,
+    needed_by,
+    pipeline,
+    whole_run,
+)
 from tests.fakes import plan_with
 
+PPO = tuple(pipeline(("ppo",)))
+AFTER = (("ppo",), ("dpo",), ("kto",), ("dpo", "ppo"), ("kto", "dpo"))
 PROMPTED, TRAINED = plan_with(), plan_with("referee={kind: trained}")
 
 
@@ -45,32 +54,70 @@ def test_nobody_fits_a_referee_that_is_not_asked(tmp_path: Path) -> None:
 
 def test_later_stages_do_not_wait_for_audit_or_referee(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, "topics", "debates")
-    check_order(folder, ("data",))
+    check_order(PROMPTED, folder, ("data",))
     with pytest.raises(StageError, match="sft needs data"):
-        check_order(folder, ("sft",))
+        check_order(PROMPTED, folder, ("sft",))
 
 
 def test_another_audit_leaves_everything_else_as_it_is(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path, *PIPELINE)
-    forget(folder, ["audit"])
-    left = [name for name in PIPELINE if folder.manifest(name) is not None]
-    assert left == [name for name in PIPELINE if name != "audit"]
+    folder = folder_with(tmp_path, *PPO)
+    forget(PROMPTED, folder, ["audit"])
+    left = [name for name in PPO if folder.manifest(name) is not None]
+    assert left == [name for name in PPO if name != "audit"]
 
 
 def test_a_stage_done_again_takes_what_depends_on_it_along(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path, *PIPELINE)
-    forget(folder, ["data"])
-    left = [name for name in PIPELINE if folder.manifest(name) is not None]
+    folder = folder_with(tmp_path, *PPO)
+    forget(PROMPTED, folder, ["data"])
+    left = [name for name in PPO if folder.manifest(name) is not None]
     assert left == ["referee", "topics", "audit", "debates"]
 
 
 def test_every_stage_of_the_table_has_a_function_and_stands_after_what_it_needs() -> None:
     assert list(STAGES) == list(PIPELINE)
-    for place, stage in enumerate(PIPELINE.values()):
-        assert {*stage.needs} <= {*list(PIPELINE)[:place]}
+    for after in AFTER:
+        stages = pipeline(after)
+        for place, stage in enumerate(stages.values()):
+            assert {*stage.needs, *stage.reads} <= {*list(stages)[:place]}
 
 
 def test_a_topic_written_anew_changes_all_but_the_referee() -> None:
-    assert depending_on(["topics"]) == [n for n in PIPELINE if n not in ("referee", "audit")]
-    assert depending_on(["referee"]) == [n for n in PIPELINE if n != "topics"]
-    assert depending_on(["topics", "audit", "debates"]) == list(PIPELINE)[1:]
+    assert depending_on(["topics"]) == [n for n in PPO if n not in ("referee", "audit")]
+    assert depending_on(["referee"]) == [n for n in PPO if n != "topics"]
+    assert depending_on(["topics", "audit", "debates"]) == list(PPO)[1:]
+
+
+def test_a_run_is_of_the_stages_that_its_plan_names_after_sft() -> None:
+    training = {after: whole_run(after)[5:] for after in AFTER}
+    assert training == {
+        ("ppo",): ("sft", "reward", "ppo", "eval"),
+        ("dpo",): ("sft", "dpo", "eval"),
+        ("kto",): ("sft", "kto", "eval"),
+        ("dpo", "ppo"): ("sft", "reward", "dpo", "ppo", "eval"),
+        ("kto", "dpo"): ("sft", "kto", "dpo", "eval"),
+    }
+
+
+def test_each_policy_begins_as_the_one_before_it_and_the_last_is_evaluated() -> None:
+    assert begins_as("dpo", ("dpo", "ppo")) == "sft"
+    assert begins_as("ppo", ("dpo", "ppo")) == "dpo"
+    assert needed_by("ppo", ("dpo", "ppo")) == [
+        "topics", "debates", "data", "sft", "reward", "dpo",
+    ]  # fmt: skip
+    assert "dpo" in needed_by("eval", ("kto", "dpo"))
+    assert "reward" not in needed_by("eval", ("kto", "dpo"))
+    # What an evaluation has read of a reward model that somebody trained is of that one.
+    assert depending_on(["reward"], ("dpo",)) == ["reward", "eval"]
+
+
+def test_without_ppo_an_evaluation_needs_no_reward_model(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, "topics", "debates", "data", "sft", "dpo")
+    check_order(plan_with("train.after=[dpo]"), folder, ("eval",))
+    with pytest.raises(StageError, match="eval needs reward"):
+        check_order(PROMPTED, folder, ("eval",))
+
+
+def test_a_stage_that_the_plan_does_not_have_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, "topics", "debates", "data", "sft")
+    with pytest.raises(StageError, match=r"train\.after=\[ppo\]; begin another .*after=\[dpo\]"):
+        check_order(PROMPTED, folder, ("dpo",))

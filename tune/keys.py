@@ -24,6 +24,8 @@ NOT_TRAINING = (
     "referee",
     "data",
     "ppo",
+    "dpo",
+    "kto",
     "engines",
     "evaluate",
     "prompts",
@@ -49,7 +51,7 @@ def debates_key(plan: Plan, most: int) -> str:
 
 def referee_key(plan: Plan) -> str:
     """Of the fit of a trained referee."""
-    train = plan.train.model_dump(mode="json", exclude=_how("train"))
+    train = _how_trained(plan)
     fit = plan.referee.fit.model_dump(mode="json")
     return digest(_speaking(plan, "referee"), train, fit, *_own_prompts(plan, "referee/"))
 
@@ -69,8 +71,13 @@ def _training_key(plan: Plan, folder: RunFolder, table: str, other: str) -> str:
     """All of the plan but what the data stands for, and the `other` stage."""
     data = file_digest(folder.root / f"data/{table}.parquet")
     values = plan.model_dump(mode="json", exclude={*NOT_TRAINING, "train", other})
-    train = plan.train.model_dump(mode="json", exclude=_how("train"))
+    train = _how_trained(plan)
     return digest(_software(), data, values, train)
+
+
+def _how_trained(plan: Plan) -> dict[str, object]:
+    """What shapes any training, whatever comes after it."""
+    return plan.train.model_dump(mode="json", exclude={*_how("train"), "after"})
 
 
 def _speaking(plan: Plan, part: str) -> tuple[object, ...]:

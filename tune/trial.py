@@ -3,6 +3,7 @@
     python -m tune.trial PLAN --out FOLDER --store STORE --most-topics N --until data|sft|eval
 
     store -> topics, debates | run -> data | store -> sft, reward | run -> ppo, eval -> store
+    (or dpo, kto, without reward, as the plan's train.after has it)
 
 When a program ends, however it ends, Ray ends the actors and placement groups of its job.
 """
@@ -26,7 +27,7 @@ from rldf_ray.pipeline import run
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.storage.results import finish
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.storage.stages import PIPELINE, TRAINING
+from rldf_ray.storage.stages import PIPELINE, TRAINING, whole_run
 
 Until = Literal["data", "sft", "eval"]
 
@@ -58,9 +59,12 @@ class TrialRun:
             self.store.keep("sft", sft_key(self.plan, self.folder), self.folder)
             return sft_accuracy(self.plan, self.folder)
         if self.folder.manifest("eval") is None:
-            self._fetch("reward", reward_key(self.plan, self.folder))
+            keys = {"sft": sft_key}
+            if "ppo" in self.plan.train.after:
+                self._fetch("reward", reward_key(self.plan, self.folder))
+                keys["reward"] = reward_key
             self._run("eval")
-            for name, key in (("sft", sft_key), ("reward", reward_key)):
+            for name, key in keys.items():
                 self.store.keep(name, key(self.plan, self.folder), self.folder)
         return trained_accuracy(self.folder)
 
@@ -99,7 +103,8 @@ class TrialRun:
     def _run(self, last: str, calls: KnownCalls | None = None) -> None:
         # The audit measures the referee, which is every trial's; `rldf run` does it. A trained one
         # is fitted where debates are held.
-        names = tuple(name for name in PIPELINE if name not in ("referee", "audit"))
+        whole = whole_run(self.plan.train.after)
+        names = tuple(name for name in whole if name not in ("referee", "audit"))
         only = names[: names.index(last) + 1]
         run(self.plan, self.folder.root, self.progress, only=only, earlier=calls)
 

@@ -17,7 +17,6 @@ from rldf_ray.api.results import BBQResult, Comparison, JudgeResult, Run, Server
 from rldf_ray.console import Progress, TextConsole
 from rldf_ray.plan import TREE_TOKENS, Endpoint, Plan, load_plan
 from rldf_ray.storage.json_text import json_text
-from rldf_ray.storage.stages import PIPELINE
 
 if TYPE_CHECKING:
     from rldf_ray.evaluate.bbq.ask import DType
@@ -42,6 +41,8 @@ def run(
 ) -> Run:
     """Debates, data, SFT, reward model, PPO, evaluation and report (`rldf run`).
 
+    The plan's `train.after` may have DPO or KTO in the place of the reward model and PPO.
+
     Args:
         plan: a preset's name, or a YAML file.
         out: the run's folder, or its address in a bucket; `runs/PLAN` where none is given.
@@ -55,7 +56,7 @@ def run(
     given = dict(overrides or {})
     if bbq is not None:
         given["evaluate.bbq"] = str(Path(bbq).resolve())
-    return _staged(load_plan(plan, _written(given)), out, tuple(PIPELINE), quiet)
+    return _staged(load_plan(plan, _written(given)), out, None, quiet)
 
 
 def debate(
@@ -323,7 +324,7 @@ abbq, ajudge, acompare, aserve = _twin(bbq), _twin(judge), _twin(compare), _twin
 aexport = _twin(export)
 
 
-def _staged(plan: Plan, out: str | Path | None, stages: tuple[str, ...], quiet: bool) -> Run:
+def _staged(plan: Plan, out: str | Path | None, stages: tuple[str, ...] | None, quiet: bool) -> Run:
     from rldf_ray import pipeline
 
     folder = str(out or Path("runs") / plan.name)

@@ -210,13 +210,18 @@ def _too_few_cpus(engines: int, workers: int, resources: Resources) -> str:
 
 
 def memory_needed_gib(plan: Plan, parameters: float) -> float:
-    """Peak resident memory of PPO, the hungriest stage, GiB, over all processes (an estimate).
+    """Peak resident memory of the hungriest stage, GiB, over all processes (an estimate).
 
-    Actor and critic, if there is one, take weights, gradients and two Adam moments (16 bytes a
+    Without PPO that is the policy's training alone, with neither reference nor engines. In PPO
+    actor and critic, if there is one, take weights, gradients and two Adam moments (16 bytes a
     parameter in either precision, as bfloat16 keeps float32 copies); reference and reward model
     weights alone; with adapters all four share one set of weights, and the adapters' own are
     small beside it. Engines take weights and KV cache; each process a base of libraries.
     """
+    base = 1.5 + 0.8 * plan.train.workers
+    if "ppo" not in plan.train.after:
+        each = BYTES[plan.train.dtype] if plan.train.lora.rank else 16
+        return parameters * each / 2**30 + base
     size = BYTES[plan.ppo.dtype]
     if plan.train.lora.rank:
         trained, frozen = 0.0, parameters * size
@@ -224,15 +229,24 @@ def memory_needed_gib(plan: Plan, parameters: float) -> float:
         trained = plan.ppo.models_trained * parameters * 16
         frozen = 2 * parameters * size
     engine = parameters * BYTES[plan.engines.dtype] / 2**30 + plan.engines.kv_cache_gib + 1.2
-    base = 1.5 + 0.8 * plan.train.workers
     return (trained + frozen) / 2**30 + plan.engines.count * engine + base
 
 
+def hungriest(plan: Plan) -> str:
+    """The stage that needs most memory."""
+    return "PPO" if "ppo" in plan.train.after else plan.train.last.upper()
+
+
 def check_memory(plan: Plan, parameters: float, resources: Resources) -> None:
-    """Raise PlacementError where PPO on CPU will not fit in memory."""
+    """Raise PlacementError where training the policy on CPU will not fit in memory."""
     needed = memory_needed_gib(plan, parameters)
     if resources.gpus < 1 and needed > resources.memory_gib:
+        lower = (
+            "lower engines.kv_cache_gib or engines.count"
+            if "ppo" in plan.train.after
+            else "set train.lora.rank=16"
+        )
         raise PlacementError(
-            f"PPO needs about {needed:.1f} GiB of memory, there are {resources.memory_gib:.1f}: "
-            "choose a smaller model, lower engines.kv_cache_gib or engines.count, or add memory"
+            f"{hungriest(plan)} needs about {needed:.1f} GiB of memory, there are "
+            f"{resources.memory_gib:.1f}: choose a smaller model, {lower}, or add memory"
         )

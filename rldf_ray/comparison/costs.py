@@ -109,7 +109,7 @@ def cost_of(
         sft_rows=learnt.table_metadata("data/sft.parquet").num_rows,
         sft_steps=_sft_steps(learnt),
         episodes=training.source.ppo.episodes if training.last == "ppo" else 0,
-        pairs=pairs_of(learnt) if training.last == "ppo" else 0,
+        pairs=pairs_of(learnt) if training.last != "sft" else 0,
         generated_tokens=sum(stage.tokens["generated"] for stage in finishes if stage.tokens),
         seconds=round(sum(stage.seconds for stage in finishes), 1),
         paid_tokens=prompt + generated,

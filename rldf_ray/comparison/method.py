@@ -18,7 +18,7 @@ from rldf_ray.plan.speaker import Backend
 from rldf_ray.stages.run import StageFunction
 from rldf_ray.stages.table import STAGES
 
-Last = Literal["sft", "ppo"]
+Last = Literal["sft", "ppo", "dpo", "kto"]
 Instruct = Callable[[Plan, int, Scene], Message]
 """Of the plan, the seed of the repeat and the scene."""
 

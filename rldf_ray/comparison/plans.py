@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rldf_ray.plan import Plan, Speaker
+from rldf_ray.plan import After, Plan, Speaker
 from rldf_ray.plan.refereeing import RefereeSection
+from rldf_ray.storage.stages import POLICIES
 
-Learning = Literal["sft", "reward", "ppo"]
+Learning = Literal["sft", "reward", "ppo", "dpo", "kto"]
 SEATS = "seats"
 """What files call the debates of a plan with a model for each seat."""
 # What comes after a stage, which it does not depend on.
-LATER: dict[Learning, tuple[str, ...]] = {"sft": ("reward", "ppo"), "reward": ("ppo",), "ppo": ()}
+LATER: dict[Learning, tuple[str, ...]] = {
+    "sft": ("reward", *POLICIES),
+    "reward": POLICIES,
+    "ppo": ("dpo", "kto"),
+    "dpo": ("reward", "ppo", "kto"),
+    "kto": ("reward", "ppo", "dpo"),
+}
 
 
 def own_teacher(plan: Plan) -> str | None:
@@ -89,25 +96,34 @@ def debated(source: Plan) -> Plan:
     So what was debated serves another comparison of the same plan with other settings of what
     comes after.
     """
-    return _without(source, "data", "sft", "reward", "ppo")
+    return _without(_with_last(source, "ppo"), "data", "sft", "reward", *POLICIES)
 
 
 def gathered(source: Plan) -> Plan:
     """The plan that makes the data of `source`: the same, however that data is trained on."""
-    return _without(source, "sft", "reward", "ppo")
+    return _without(_with_last(source, "ppo"), "sft", "reward", *POLICIES)
 
 
 def trained(source: Plan, stage: Learning, seed: int, pairs: int | None) -> Plan:
     """The plan that trains `stage` on the data of `source` with a seed of its own.
 
     Args:
-        pairs: how many the reward model is given; SFT does not depend on it.
+        pairs: how many the reward model, DPO or KTO is given; SFT does not depend on it.
     """
-    plan = _without(source.model_copy(update={"seed": seed}), *LATER[stage])
+    seeded = source.model_copy(update={"seed": seed})
+    plan = _without(
+        _with_last(seeded, "ppo" if stage in ("sft", "reward") else stage), *LATER[stage]
+    )
     if stage == "sft":
         return plan
     data = source.data.model_copy(update={"max_pairs": pairs})
     return plan.model_copy(update={"data": data})
+
+
+def _with_last(plan: Plan, last: After) -> Plan:
+    """`plan` with this alone after SFT, whatever the plan compared has: a row says what it is."""
+    train = plan.train.model_copy(update={"after": (last,)})
+    return plan.model_copy(update={"train": train})
 
 
 def _without(plan: Plan, *sections: str) -> Plan:

@@ -2,7 +2,8 @@
 
     debate runs     a plan of debates (or samples) each: topics, audit, debates
     data runs       the data that these debates become
-    training runs   a source, a seed and a stage each: SFT; the reward model, on equal pairs; PPO
+    training runs   a source, a seed and a stage each: SFT; the reward model, DPO or KTO, on equal
+                    pairs; PPO
 
 All are ordinary run folders in OUT/runs. Topics are written once, a referee is fitted (where it is
 trained) and audited once, and debates are held once for all seeds and for every method that trains
@@ -31,11 +32,18 @@ from rldf_ray.storage.stages import PIPELINE, SPEAKING
 
 DEBATED = SPEAKING
 # What leads to the model that answers, and what the run of each stage carries out itself.
-LEARNING: dict[Last, tuple[Learning, ...]] = {"sft": ("sft",), "ppo": ("sft", "reward", "ppo")}
+LEARNING: dict[Last, tuple[Learning, ...]] = {
+    "sft": ("sft",),
+    "ppo": ("sft", "reward", "ppo"),
+    "dpo": ("sft", "dpo"),
+    "kto": ("sft", "kto"),
+}
 CARRIED_OUT: dict[Learning, tuple[str, ...]] = {
     "sft": ("data", "sft"),
     "reward": ("data", "reward"),
     "ppo": ("ppo",),
+    "dpo": ("data", "dpo"),
+    "kto": ("data", "kto"),
 }
 
 
@@ -150,7 +158,7 @@ def training_run_name(training: Training, stage: Learning, repeat: int, pairs: i
 
 def fewest_pairs(methods: Sequence[Method], out: Path) -> int | None:
     """What every reward model is given: the pairs of the source that has the fewest."""
-    sources = {data_run_name(t) for t in _trainings(methods) if t.last == "ppo"}
+    sources = {data_run_name(t) for t in _trainings(methods) if t.last != "sft"}
     counts = [pairs_of(RunFolder(out / "runs" / name)) for name in sources]
     return min(counts, default=None)
 

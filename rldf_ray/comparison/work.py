@@ -42,7 +42,7 @@ from rldf_ray.models.base import ModelError
 from rldf_ray.plan import Plan, PlanError
 from rldf_ray.preflight.checks import (
     check_inputs,
-    check_ppo_memory,
+    check_policy_memory,
     check_room,
     check_shared_memory,
     kept_gib,
@@ -51,6 +51,7 @@ from rldf_ray.preflight.checks import (
 from rldf_ray.records import TOPIC_SCHEMA, Topic, topics_of
 from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.stages import POLICIES
 
 
 def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> ComparisonResult:
@@ -126,10 +127,13 @@ def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) 
     made = all(finished(planned, out) for planned in data_runs(methods))
     training = training_runs(methods, repeats, fewest_pairs(methods, out) if made else None)
     left = [run for run in training if not finished(run, out)]
-    if any("ppo" in run.stages for run in left):
-        resources = reported_resources()
-        check_ppo_memory(plan, resources)
-        check_shared_memory(plan, resources)
+    for last in POLICIES:
+        policies = [run.plan for run in left if last in run.stages]
+        if policies:
+            resources = reported_resources()
+            check_policy_memory(policies[0], resources)
+            if last == "ppo":
+                check_shared_memory(plan, resources)
     if left:
         kept = sum(kept_gib(run.plan, run.stages) for run in left)
         # What passes is gone when the next run begins.

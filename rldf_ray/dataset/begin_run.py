@@ -206,7 +206,7 @@ def _begin_with_transcripts(
     prompted = without(_prompted(plan, listed, apart), given.topics.values())
     debated = apart.debated(path, given, by_split(prompted, "eval"))
     topics = [*debated, *prompted]
-    _check_prompts(topics)
+    _check_prompts(topics, plan)
     counts = DebateCounts()
     with _new(folder):
         _begin(plan, folder, topics, apart, given.repeats)
@@ -230,7 +230,7 @@ def _begin_with_pairs(
 ) -> Imported:
     topics = without(_prompted(plan, listed, apart), [])
     given = GivenPairs(apart.rows(path, PairRow, by_split(topics, "eval")), folder.root)
-    _check_prompts(topics)
+    _check_prompts(topics, plan)
     quality = given.quality()
     with _new(folder):
         _begin(plan, folder, topics, apart, given.repeats)
@@ -262,9 +262,9 @@ def _prompted(plan: Plan, listed: Sequence[Topic] | None, apart: _Apart) -> Sequ
     return [t for t, o in zip(kept, overlaps_with_held_out(kept), strict=True) if o is None]
 
 
-def _check_prompts(topics: Iterable[Topic]) -> None:
+def _check_prompts(topics: Iterable[Topic], plan: Plan) -> None:
     splits = {topic.split for topic in topics}
-    for split in ("ppo", "eval"):
+    for split in (*(("ppo",) if "ppo" in plan.train.after else ()), "eval"):
         if split not in splits:
             raise DatasetError(
                 f"no topic is left for the {split} split: give more with --topics, or say their "

@@ -20,6 +20,9 @@ from rldf_ray.plan.loading import presets as presets
 from rldf_ray.plan.plan import RUNTIME_FIELDS as RUNTIME_FIELDS
 from rldf_ray.plan.plan import Part as Part
 from rldf_ray.plan.plan import Plan as Plan
+from rldf_ray.plan.preference import After as After
+from rldf_ray.plan.preference import DPOSection as DPOSection
+from rldf_ray.plan.preference import KTOSection as KTOSection
 from rldf_ray.plan.refereeing import RefereeFitSection as RefereeFitSection
 from rldf_ray.plan.speaker import TRAINED as TRAINED
 from rldf_ray.plan.speaker import Speaker as Speaker

@@ -15,8 +15,9 @@ from rldf_ray.plan.debating import (
 )
 from rldf_ray.plan.engines import EnginesSection
 from rldf_ray.plan.evaluating import EvaluateSection
+from rldf_ray.plan.preference import DPOSection, KTOSection
 from rldf_ray.plan.prompts import PROMPTS, OwnPrompts
-from rldf_ray.plan.refereeing import RefereeFitSection, RefereeSection
+from rldf_ray.plan.refereeing import RefereeSection
 from rldf_ray.plan.request_fields import TemplateValues, unset
 from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.speaker import TRAINED, Backend, Speaker
@@ -55,8 +56,11 @@ ADDED_FIELDS: Mapping[str, object] = {
     "debate.answers": "written",
     "sft.held_out_share": 0.0,
     "ppo.rewards": PPOSection().model_dump(mode="json")["rewards"],
+    "dpo": DPOSection().model_dump(mode="json"),
+    "kto": KTOSection().model_dump(mode="json"),
+    "train.after": ["ppo"],
 }
-"""Fields that plans of earlier versions lack, with what those plans meant.
+"""Fields and sections that plans of earlier versions lack, with what those plans meant.
 
 With these values a plan's digest is what it was, so runs and stores begun before go on.
 """
@@ -105,6 +109,8 @@ class Plan(Section):
     sft: SFTSection = Field(default_factory=SFTSection)
     reward: RewardSection = Field(default_factory=RewardSection)
     ppo: PPOSection = Field(default_factory=PPOSection)
+    dpo: DPOSection = Field(default_factory=DPOSection)
+    kto: KTOSection = Field(default_factory=KTOSection)
     train: TrainSection = Field(default_factory=TrainSection)
     engines: EnginesSection = Field(default_factory=EnginesSection)
     evaluate: EvaluateSection = Field(default_factory=EvaluateSection)
@@ -128,11 +134,8 @@ class Plan(Section):
 
     @model_validator(mode="after")
     def _batches_divide(self) -> Plan:
-        batches: dict[str, SFTSection | RewardSection | PPOSection | RefereeFitSection] = {
-            "sft": self.sft,
-            "reward": self.reward,
-            "ppo": self.ppo,
-        }
+        batches: dict[str, Any] = {"sft": self.sft, "reward": self.reward, "ppo": self.ppo}
+        batches |= {name: getattr(self, name) for name in self.train.after}
         if self.referee.fitted:
             batches["referee.fit"] = self.referee.fit
         for name, section in batches.items():
@@ -238,8 +241,9 @@ class Plan(Section):
             del values[section][field]
         for path, value in ADDED_FIELDS.items():
             section, _, field = path.partition(".")
-            if values[section][field] == value:
-                del values[section][field]
+            holder, name = (values[section], field) if field else (values, section)
+            if holder[name] == value:
+                del holder[name]
         return digest(values)
 
     @staticmethod
@@ -248,7 +252,9 @@ class Plan(Section):
         filled = {**values}
         for path, value in ADDED_FIELDS.items():
             section, _, field = path.partition(".")
-            if isinstance(filled.get(section), dict):
+            if not field:
+                filled.setdefault(section, value)
+            elif isinstance(filled.get(section), dict):
                 filled[section] = {field: value, **filled[section]}
         return filled
 

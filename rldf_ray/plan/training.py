@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from rldf_ray.plan.debating import holds_secret
+from rldf_ray.plan.preference import After
 from rldf_ray.plan.section import Section, described
 
 
@@ -264,6 +265,12 @@ class LoraSection(Section):
 
 
 class TrainSection(Section):
+    after: tuple[After, ...] = described(
+        ("ppo",),
+        "what trains the policy after SFT: ppo, dpo, kto, or several, each of which begins as the "
+        "one before left it; the last one's is the run's policy",
+        min_length=1,
+    )
     workers: int = described(1, "Ray Train workers, one device each", ge=1)
     zero_stage: Literal[0, 1, 2, 3] = described(2, "DeepSpeed ZeRO stage")
     offload: bool = described(False, "keep optimizer state in CPU memory (ZeRO 2 and 3)")
@@ -292,6 +299,20 @@ class TrainSection(Section):
     max_failures: int = described(
         0, "how often lost workers are replaced, to go on from the last checkpoint", ge=0
     )
+
+    @property
+    def last(self) -> After:
+        """The stage that leaves the run's policy."""
+        return self.after[-1]
+
+    @model_validator(mode="after")
+    def _trains_nothing_twice(self) -> TrainSection:
+        if len(set(self.after)) != len(self.after):
+            raise ValueError(
+                f"after={list(self.after)}: a stage leaves its model in a folder of its name, so "
+                "each is there once at most"
+            )
+        return self
 
     @model_validator(mode="after")
     def _adapters_are_whole(self) -> TrainSection:

@@ -9,7 +9,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rldf_ray.cluster.address import joined_address
-from rldf_ray.cluster.placement import BYTES, Resources, check_memory, memory_needed_gib
+from rldf_ray.cluster.placement import (
+    BYTES,
+    Resources,
+    check_memory,
+    hungriest,
+    memory_needed_gib,
+)
 from rldf_ray.cluster.session_folder import check_session_folder
 from rldf_ray.cluster.shared_memory import SHARED, place_for
 from rldf_ray.dataset import filters
@@ -24,23 +30,25 @@ from rldf_ray.protocols.known import ProtocolError, protocol_named
 from rldf_ray.referee.fit import fit_statements
 from rldf_ray.referee.labelled_statements import LABELLED
 from rldf_ray.storage.folders import visible
-from rldf_ray.storage.stages import PIPELINE, TRAINING
+from rldf_ray.storage.stages import PIPELINE, TRAINING, whole_run
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
 from rldf_ray.train.ppo.reward_functions import reward_texts
 
 
-def check_inputs(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> None:
+def check_inputs(plan: Plan, out: Path, stages: Collection[str] | None = None) -> None:
     """Everything a run will read, before it starts.
 
     Args:
-        stages: those it will do; what they write has to have room, and models are looked at where
-            one is loaded in them: what endpoints answer needs none, and no library for it.
+        stages: those it will do, by default all of the plan's; what they write has to have room,
+            and models are looked at where one is loaded in them: what endpoints answer needs none,
+            and no library for it.
 
     Raises:
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
         SessionFolderError: Ray could not start.
     """
+    stages = whole_run(plan.train.after) if stages is None else stages
     computing = speaks_here(plan) or any(PIPELINE[name].computes for name in stages)
     for check in (
         check_protocol,
@@ -155,8 +163,9 @@ def check_items(plan: Plan) -> str:
     return f"{len(items.items)} items of {items.source}{why}"
 
 
-def check_disk(plan: Plan, out: Path, stages: Collection[str] = TRAINING) -> str:
-    """There is room for what these stages of the run write."""
+def check_disk(plan: Plan, out: Path, stages: Collection[str] | None = None) -> str:
+    """There is room for what these stages of the run write, by default all of the plan's."""
+    stages = whole_run(plan.train.after) if stages is None else stages
     return check_room(out, kept_gib(plan, stages) + passing_gib(plan, stages))
 
 
@@ -178,8 +187,8 @@ def check_room(out: Path, needed: float) -> str:
     return f"{free:.0f} GiB free, {needed:.1f} needed"
 
 
-def check_ppo_memory(plan: Plan, resources: Resources) -> str:
-    """PPO on CPU fits in memory.
+def check_policy_memory(plan: Plan, resources: Resources) -> str:
+    """What trains the policy fits in memory on CPU.
 
     Raises:
         PlacementError: it does not; says what to change.
@@ -187,7 +196,7 @@ def check_ppo_memory(plan: Plan, resources: Resources) -> str:
     parameters = parameters_of(resolve_model(plan.model))
     check_memory(plan, parameters, resources)
     needed = memory_needed_gib(plan, parameters)
-    return f"PPO needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
+    return f"{hungriest(plan)} needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
 
 
 def check_shared_memory(plan: Plan, resources: Resources) -> str:
@@ -212,8 +221,10 @@ def kept_gib(plan: Plan, stages: Collection[str]) -> float:
 
 
 def passing_gib(plan: Plan, stages: Collection[str]) -> float:
-    """What PPO needs beside its model: for the export, and on the way to the engines, GiB."""
-    return 2 * _model_gib(plan, "ppo") if "ppo" in stages else 0.0
+    """What a policy needs beside its model: for the export, and PPO's to the engines, GiB."""
+    if "ppo" in stages:
+        return 2 * _model_gib(plan, "ppo")
+    return _model_gib(plan, plan.train.last) if plan.train.last in stages else 0.0
 
 
 def _model_gib(plan: Plan, stage: str) -> float:

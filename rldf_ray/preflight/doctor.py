@@ -22,7 +22,7 @@ from rldf_ray.preflight.checks import (
     check_items,
     check_language,
     check_loggers,
-    check_ppo_memory,
+    check_policy_memory,
     check_protocol,
     check_referee,
     check_rewards,
@@ -44,7 +44,7 @@ class Check:
 
 def examine(plan: Plan, out: Path) -> list[Check]:
     """All checks; none of them starts an engine or a training job."""
-    resources = reported_resources()
+    resources, with_ppo = reported_resources(), "ppo" in plan.train.after
     return [
         checked("packages", lambda: packages_of(IMPORTED)),
         checked("protocol", lambda: check_protocol(plan)),
@@ -55,7 +55,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
         checked("referee", lambda: check_referee(plan)),
         checked("evaluation items", lambda: check_items(plan)),
         checked("loggers", lambda: check_loggers(plan)),
-        checked("rewards", lambda: check_rewards(plan)),
+        *([checked("rewards", lambda: check_rewards(plan))] if with_ppo else []),
         checked("endpoint", lambda: endpoint_answers(plan)),
         checked("temporary folder", check_session_folder),
         checked("disk", lambda: check_disk(plan, out)),
@@ -65,8 +65,12 @@ def examine(plan: Plan, out: Path) -> list[Check]:
             f"{resources.cpus:g} CPUs, {resources.gpus:g} GPUs, {resources.memory_gib:.1f} GiB",
         ),
         checked("placement", lambda: place(plan, resources).describe()),
-        checked("memory", lambda: check_ppo_memory(plan, resources)),
-        checked("shared memory", lambda: check_shared_memory(plan, resources)),
+        checked("memory", lambda: check_policy_memory(plan, resources)),
+        *(
+            [checked("shared memory", lambda: check_shared_memory(plan, resources))]
+            if with_ppo
+            else []
+        ),
     ]
 
 

@@ -111,8 +111,7 @@ def _stages(plan: Plan) -> list[StageEstimate]:
             generated=0,
             work=min(statements, plan.data.max_sft or statements),
         ),
-        StageEstimate(name="reward", calls=0, prompt=0, generated=0, work=pairs),
-        _ppo(plan),
+        *_policy(plan, pairs),
         _eval(plan),
     ]
 
@@ -307,6 +306,17 @@ def _table(plan: Plan) -> tuple[Identity, ...]:
     """Those who may debate, of the bias type with the longest lives."""
     tables = [bias_type(name).identities for name in plan.bias_types]
     return max(tables, key=lambda table: sum(len(identity.background) for identity in table))
+
+
+def _policy(plan: Plan, pairs: int | None) -> list[StageEstimate]:
+    """What trains the policy after SFT; all but PPO goes with the pairs that it passes over."""
+    learning = ["reward", *plan.train.after] if "ppo" in plan.train.after else plan.train.after
+    return [
+        _ppo(plan)
+        if name == "ppo"
+        else StageEstimate(name=name, calls=0, prompt=0, generated=0, work=pairs)
+        for name in learning
+    ]
 
 
 def _ppo(plan: Plan) -> StageEstimate:

@@ -22,7 +22,7 @@ from rldf_ray.report.page import render_page, sampled
 from rldf_ray.report.parts import Manifests, read_parts
 from rldf_ray.storage.results import Finish, ResultError, Tokens, finish_of
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.storage.stages import PIPELINE, TRAINING
+from rldf_ray.storage.stages import PIPELINE, pipeline
 
 SCHEMA = 1
 TRANSCRIPTS = "data/transcripts.parquet"
@@ -40,7 +40,7 @@ METRIC_SCHEMA = pa.schema(
 
 def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """Write report.json, metrics.parquet and report.html; returns the report."""
-    manifests = _manifests(folder)
+    manifests = _manifests(folder, plan)
     statements = _table(folder, TRANSCRIPTS, COUNTED, COUNTED)
     sample = STATEMENT_SCHEMA.empty_table()
     if statements.num_rows:
@@ -60,11 +60,12 @@ def report_so_far(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     for name in ("stages", TRANSCRIPTS):
         folder.fetched(name)
     statements = _table(folder, TRANSCRIPTS, COUNTED, COUNTED)
-    return build_report(plan, _manifests(folder), statements)
+    return build_report(plan, _manifests(folder, plan), statements)
 
 
-def _manifests(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    return {name: facts for name in PIPELINE if (facts := folder.manifest(name)) is not None}
+def _manifests(folder: RunFolder, plan: Plan) -> dict[str, dict[str, Any]]:
+    stages = pipeline(plan.train.after)
+    return {name: facts for name in stages if (facts := folder.manifest(name)) is not None}
 
 
 def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
@@ -95,8 +96,9 @@ def metrics_table(manifests: Manifests) -> pa.Table:
     """
     rows = [
         {"stage": stage, "step": entry["step"], "metric": metric, "value": float(value)}
-        for stage in TRAINING
-        for entry in _history(manifests.get(stage, {}), stage)
+        for stage, manifest in manifests.items()
+        if PIPELINE[stage].trains
+        for entry in _history(manifest, stage)
         for metric, value in entry.items()
         if metric not in ("step", "steps") and value is not None
     ]

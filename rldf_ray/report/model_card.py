@@ -31,30 +31,30 @@ render = templates(Path(__file__).parent)
 
 
 def export_model(folder: RunFolder, plan: Plan) -> None:
-    """Copy ppo/model to model/ and write its card, last.
+    """Copy the policy's model/ to the run's and write its card, last.
 
-    Done once for what PPO left; the card is written again once there is another evaluation of it.
+    Done once for what training left; the card is written again once there is another evaluation.
     """
     card = folder.root / "model" / CARD
     # Not by times of files: a clock that was ahead would make an old policy look like the new one.
     written = card.read_text(encoding="utf-8", errors="replace") if card.exists() else ""
-    is_new = training_digest(folder) not in written
+    is_new = training_digest(folder, plan) not in written
     if is_new:
-        _copy_model(folder)
+        _copy_model(folder, plan)
     if is_new or evaluation_digest(folder) not in written:
         folder.write_text(f"model/{CARD}", str(model_card(folder, plan, "model")))
 
 
-def _copy_model(folder: RunFolder) -> None:
+def _copy_model(folder: RunFolder, plan: Plan) -> None:
     fresh = folder.fresh_folder(".model")
-    for file in visible(folder.root / "ppo/model"):
+    for file in visible(folder.root / plan.train.last / "model"):
         shutil.copy2(file, fresh / file.name)
     folder.remove("model")
     fresh.rename(folder.root / "model")
 
 
-def training_digest(folder: RunFolder) -> str:
-    return digest(folder.manifest("ppo"))
+def training_digest(folder: RunFolder, plan: Plan) -> str:
+    return digest(folder.manifest(plan.train.last))
 
 
 def evaluation_digest(folder: RunFolder) -> str:
@@ -63,7 +63,7 @@ def evaluation_digest(folder: RunFolder) -> str:
 
 
 def model_card(folder: RunFolder, plan: Plan, form: Form) -> ModelCard:
-    """The card of the run's policy: of `model/`, or of the adapter `ppo/adapter`.
+    """The card of the run's policy: of `model/`, or of the adapter, as `ppo/adapter`.
 
     Raises:
         ResultError: the evaluation's manifest cannot be read.
@@ -89,7 +89,7 @@ def model_card(folder: RunFolder, plan: Plan, form: Form) -> ModelCard:
         pipeline_tag="text-generation",
         tags=["rldf", "debiasing"],
     )
-    source = folder.root / ("model" if form == "model" else "ppo/adapter")
+    source = folder.root / ("model" if form == "model" else f"{plan.train.last}/adapter")
     body = render(
         "model_card",
         plan=plan,
@@ -98,7 +98,7 @@ def model_card(folder: RunFolder, plan: Plan, form: Form) -> ModelCard:
         began_as=base.hub_id or short_name(plan.model),
         teacher=None if plan.teacher is None else short_name(plan.teacher),
         digest=plan.digest(),
-        training=training_digest(folder),
+        training=training_digest(folder, plan),
         evaluated=evaluation_digest(folder),
         evaluation=evaluation,
         results={} if evaluation is None else results_table(evaluation),

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rldf_ray.report.parts import reward_part, sft_part
-from rldf_ray.storage.results import Result, RewardResult, SFTResult
+from rldf_ray.report.parts import preference_part, reward_part, sft_part
+from rldf_ray.storage.results import DPOResult, KTOResult, Result, RewardResult, SFTResult
+from rldf_ray.storage.stages import begins_as
 
 MOST_LOST = 0.02
 """Loss of accuracy on disambiguated items that passes unremarked."""
@@ -29,7 +30,17 @@ TAUGHT = {
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:
     """On unreadable parts and tokens, then on each stage in its order."""
-    parts = (_unreadable, _tokens, _referee, _data, _sft, _reward, _ppo, evaluation_notes)
+    parts = (
+        _unreadable,
+        _tokens,
+        _referee,
+        _data,
+        _sft,
+        _reward,
+        _ppo,
+        _preference,
+        evaluation_notes,
+    )
     return [note for part in parts for note in part(report)]
 
 
@@ -42,6 +53,8 @@ def stage_notes(result: Result) -> Iterator[str]:
         yield from sft_notes(sft_part(result))
     if isinstance(result, RewardResult):
         yield from reward_notes(reward_part(result))
+    if isinstance(result, DPOResult | KTOResult):
+        yield from preference_notes(result.STAGE, preference_part(result))
 
 
 def _unreadable(report: Mapping[str, Any]) -> Iterator[str]:
@@ -180,7 +193,43 @@ def _ppo(report: Mapping[str, Any]) -> Iterator[str]:
     if ppo is not None:
         yield (
             f"PPO made {ppo['episodes']} episodes in {ppo['steps']} steps; the last rollout was "
-            f"{ppo['kl_last']:.3g} nats an answer away from the SFT model."
+            f"{ppo['kl_last']:.3g} nats an answer away from the {_before_ppo(report)} model."
+        )
+
+
+def _before_ppo(report: Mapping[str, Any]) -> str:
+    return begins_as("ppo", report["plan"]["train"]["after"]).upper()
+
+
+def _preference(report: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("dpo", "kto"):
+        yield from preference_notes(name, report["training"].get(name))
+
+
+def preference_notes(name: str, part: Mapping[str, Any] | None) -> Iterator[str]:
+    """What the held-out pairs say of a policy that learned from the others by DPO or KTO."""
+    if part is None:
+        return
+    title = name.upper()
+    if part["too_long"]:
+        given = part["pairs"] + part["held_out_pairs"] + part["too_long"]
+        yield (
+            f"{part['too_long']} of {given} pairs were left out of {title}: cut to "
+            f"{name}.max_length, their sides are the same."
+        )
+    if part["accuracy"] is None:
+        return
+    accuracy = f"{part['accuracy']:.2f} on {part['held_out_pairs']} held-out pairs"
+    if is_unproven(part):
+        yield (
+            f"{title} is not shown to have learned what tells the sides of pairs apart that it has "
+            f"not seen (accuracy of its implicit reward {accuracy}; a coin has .50)."
+        )
+    else:
+        yield (
+            f"{title} has made chosen answers likelier than rejected ones on pairs it has not seen "
+            f"(accuracy of its implicit reward {accuracy}); that says how well it learned the "
+            "referee's labels, not how good they are."
         )
 
 

@@ -17,6 +17,7 @@ from rldf_ray.storage.yaml_text import yaml_text
 SAMPLE_DEBATES = 4
 SAMPLE_ANSWERS = 8
 BATCH = 16_384
+PREFERENCE_CURVES = ("loss", "rewards/margins")
 PPO_CURVES = ("reward", "kl", "clip_fraction", "entropy", "policy_loss", "value_loss")
 
 _templates = jinja2.Environment(
@@ -177,12 +178,17 @@ def _training_figures(metrics: pa.Table) -> list[tuple[str, str]]:
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in metrics.to_pylist():
         points.setdefault((row["stage"], row["metric"]), []).append((row["step"], row["value"]))
-    wanted = [("sft", "loss"), ("reward", "loss"), *(("ppo", name) for name in PPO_CURVES)]
+    wanted = [
+        ("sft", "loss"),
+        ("reward", "loss"),
+        *(("ppo", name) for name in PPO_CURVES),
+        *((stage, name) for stage in ("dpo", "kto") for name in PREFERENCE_CURVES),
+    ]
     return [
         (
             f"{stage}: {metric}",
             line_plot(
-                f"{stage}-{metric}",
+                f"{stage}-{metric.replace('/', '-')}",
                 f"{stage}: {metric}",
                 [Curve(metric, points[stage, metric])],
                 Axis(label="step"),

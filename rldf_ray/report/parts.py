@@ -16,8 +16,10 @@ from rldf_ray.storage.results import (
     AuditResult,
     DataResult,
     DebatesResult,
+    DPOResult,
     EvaluationResult,
     History,
+    KTOResult,
     NotRecordedError,
     PPOResult,
     R,
@@ -65,6 +67,12 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
             "sft": part(SFTResult, sft_part),
             "reward": part(RewardResult, reward_part),
             "ppo": part(PPOResult, _ppo),
+            # Only of runs that have them, so that other reports stay as they are.
+            **{
+                kind.STAGE: part(kind, preference_part)
+                for kind in (DPOResult, KTOResult)
+                if kind.STAGE in manifests
+            },
         },
         "evaluation": part(EvaluationResult, _evaluation),
         "unreadable": unreadable,
@@ -186,8 +194,6 @@ def reward_part(result: RewardResult) -> Part | None:
     if not losses:
         return None
     held_out = recorded(result.held_out_pairs, "reward", "held_out_pairs")
-    accuracy = _logged(history, "eval_accuracy")
-    estimate = share_estimate(round(accuracy[-1] * held_out), held_out) if accuracy else None
     return {
         "pairs": recorded(result.pairs, "reward", "pairs"),
         "too_long": if_recorded(result.too_long),
@@ -196,10 +202,43 @@ def reward_part(result: RewardResult) -> Part | None:
         "loss_last": losses[-1],
         "loss_end": statistics.fmean(losses[-math.ceil(len(losses) / 4) :]),
         "held_out_pairs": held_out,
+        **_accuracy(history, held_out),
+        "undebated": if_recorded(result.undebated),
+    }
+
+
+def preference_part(result: DPOResult | KTOResult) -> Part | None:
+    """What the result of DPO or KTO shows; `accuracy` is that of its implicit reward."""
+    stage = result.STAGE
+    history = recorded(result.history, stage, "history")
+    losses = _logged(history, "loss")
+    if not losses:
+        return None
+    held_out = recorded(result.held_out_pairs, stage, "held_out_pairs")
+    part: Part = {
+        "pairs": recorded(result.pairs, stage, "pairs"),
+        "too_long": recorded(result.too_long, stage, "too_long"),
+        "steps": len(losses),
+        "loss_first": losses[0],
+        "loss_last": losses[-1],
+        "held_out_pairs": held_out,
+        **_accuracy(history, held_out),
+        "margin": next(iter(reversed(_logged(history, "eval_margin"))), None),
+    }
+    if isinstance(result, KTOResult):
+        names = ("desirable", "undesirable", "desirable_weight", "undesirable_weight")
+        part |= {name: recorded(getattr(result, name), stage, name) for name in names}
+    return part
+
+
+def _accuracy(history: History, held_out: int) -> Part:
+    """The last logged share of held-out pairs that are told apart, with its interval."""
+    logged = _logged(history, "eval_accuracy")
+    estimate = share_estimate(round(logged[-1] * held_out), held_out) if logged else None
+    return {
         "accuracy": estimate.value if estimate else None,
         "accuracy_low": estimate.low if estimate else None,
         "accuracy_high": estimate.high if estimate else None,
-        "undebated": if_recorded(result.undebated),
     }
 
 

@@ -26,7 +26,7 @@ def hub_files(where: str, *, adapter: bool = False, dataset: str | None = None) 
     """The files of a run's model, of its adapter, or of a model's own folder; the card first.
 
     Args:
-        adapter: of a run: `ppo/adapter` in place of `model/`.
+        adapter: of a run: its policy's, as `ppo/adapter`, in place of `model/`.
         dataset: the id on the hub of what it was trained on, for the card.
 
     Raises:
@@ -53,9 +53,11 @@ def _of_run(folder: RunFolder, adapter: bool) -> tuple[Path, dict[str, Path | by
     if not adapter:
         source = folder.fetched("model")
         if not (source / "config.json").exists():
-            raise HubError(f"{folder.where} has no model yet: `rldf train ppo {folder.where}`")
+            raise HubError(
+                f"{folder.where} has no model yet: `rldf train {plan.train.last} {folder.where}`"
+            )
         return source, {}
-    source = folder.fetched("ppo/adapter")
+    source = folder.fetched(f"{plan.train.last}/adapter")
     if not (source / ADAPTER_CONFIG).exists():
         raise HubError(
             f"{folder.where} has no adapter: train.lora.rank is {plan.train.lora.rank}; without "

@@ -27,7 +27,7 @@ def evaluate(run: Run) -> EvaluationResult:
     folders = {
         "base": located(run.plan.model),
         "sft": run.folder.address("sft/model"),
-        "policy": run.folder.address("ppo/model"),
+        "policy": run.folder.address(f"{run.plan.train.last}/model"),
     }
     items = multiple_choice.load_items(run.plan)
     with run.progress.bar("items ranked", len(items.items) * len(folders)) as bar:
@@ -97,10 +97,15 @@ def _rank(run: Run, folder: str, items: Any, bar: Bar) -> list[tuple[float, ...]
 
 
 def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
-    """Each model's answers to held-out prompts, scored by the reward model."""
+    """Each model's answers to held-out prompts, scored by the reward model where there is one."""
     import ray
 
-    from rldf_ray.evaluate.held_out.answers import answer_prompts, held_out_rows, score_answers
+    from rldf_ray.evaluate.held_out.answers import (
+        answer_prompts,
+        answers_table,
+        held_out_rows,
+        score_answers,
+    )
 
     section, placement = run.plan.evaluate, run.placement
     rows = run.folder.read_table("data/prompts.parquet").to_pylist()
@@ -124,6 +129,8 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
                 )
             )
             answers[name] = (prompts, completions)
+    if run.folder.manifest("reward") is None:
+        return answers_table(answers)
     table: pa.Table = ray.get(
         remote(score_answers, placement).remote(
             run.folder.address("reward/model"),

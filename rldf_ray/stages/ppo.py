@@ -10,20 +10,22 @@ from rldf_ray.stages.run import Run, StageError
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.results import PPOResult
+from rldf_ray.storage.stages import begins_as
 
 REWARDS = "ppo/rewards.json"
 """Hashes of the functions' files, by what the plan says of them."""
 
 
 def ppo(run: Run) -> PPOResult:
-    """PPO from pi_SFT against the reward model -> ppo/model, and model/ for its users."""
+    """PPO from pi_SFT, or the policy before it, against the reward model -> ppo/model."""
     from rldf_ray.train.lora import adapters_in_engines
     from rldf_ray.train.ppo.loop import train_ppo
     from rldf_ray.train.ppo.reward_functions import reward_texts
 
+    before = begins_as("ppo", run.plan.train.after)
     folders = {
         "model": run.plan.model,
-        "sft": run.folder.address("sft/model"),
+        "sft": run.folder.address(f"{before}/model"),
         "reward": run.folder.address("reward/model"),
     }
     texts = reward_texts(run.plan.ppo.rewards)
@@ -34,8 +36,8 @@ def ppo(run: Run) -> PPOResult:
     if rank:
         # Looked for beside the merged models, so they have to be on the worker's machine too.
         folders |= {
-            f"{stage} adapter": run.folder.address(f"{stage}/adapter")
-            for stage in ("sft", "reward")
+            "sft adapter": run.folder.address(f"{before}/adapter"),
+            "reward adapter": run.folder.address("reward/adapter"),
         }
     run = replace(run, placement=on_one_node(run.placement))
     with run.policy_engines(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from rldf_ray.stages.audit import audit
 from rldf_ray.stages.data import data
 from rldf_ray.stages.debates import debates
+from rldf_ray.stages.dpo import dpo
 from rldf_ray.stages.evaluation import evaluate
+from rldf_ray.stages.kto import kto
 from rldf_ray.stages.ppo import ppo
 from rldf_ray.stages.referee import referee
 from rldf_ray.stages.reward import reward
@@ -23,5 +25,7 @@ STAGES: dict[str, StageFunction] = {
     "sft": sft,
     "reward": reward,
     "ppo": ppo,
+    "dpo": dpo,
+    "kto": kto,
     "eval": evaluate,
 }

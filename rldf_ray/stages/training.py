@@ -1,4 +1,4 @@
-"""SFT, reward model and PPO, each a training job on the cluster into a folder of its own."""
+"""SFT, reward model, PPO, DPO and KTO, each a training job into a folder of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rldf_ray.models.embedded import located
 from rldf_ray.stages.run import Run, StageError
 from rldf_ray.storage.results import History
-from rldf_ray.storage.stages import TRAINING
+from rldf_ray.storage.stages import begins_as, pipeline
 from rldf_ray.train.loggers.logger import TrackedRun
 
 TRACKING = "tracking.json"
@@ -64,6 +64,17 @@ def train_in_folder(
     return history
 
 
+def policy_start(run: Run, name: str) -> dict[str, str]:
+    """The folders that one of the plan's `train.after` begins with: the policy before it.
+
+    With adapters, the plan's model and the adapter before: what is trained stays one adapter.
+    """
+    before = begins_as(name, run.plan.train.after)
+    if run.plan.train.lora.rank:
+        return {"model": run.plan.model, "adapter": run.folder.address(f"{before}/adapter")}
+    return {"model": run.folder.address(f"{before}/model")}
+
+
 def tracked_run(run: Run, name: str) -> TrackedRun:
     """The run folder as experiment trackers know it, in the stage `name`.
 
@@ -74,7 +85,9 @@ def tracked_run(run: Run, name: str) -> TrackedRun:
     if not (run.folder.root / TRACKING).exists():
         run.folder.write_json(TRACKING, {"id": secrets.token_hex(8)})
         run.folder.shared(TRACKING)
-    earlier = TRAINING[: TRAINING.index(name)]
+    stages = pipeline(run.plan.train.after)
+    trained = [stage for stage in stages if stages[stage].trains]
+    earlier = trained[: trained.index(name)]
     manifests = [run.folder.manifest(stage) or {} for stage in earlier]
     return TrackedRun(
         id=run.folder.read_object(TRACKING, ("id",))["id"],

@@ -180,6 +180,42 @@ class PPOResult(msgspec.Struct, kw_only=True, frozen=True):
     tokens: Recorded[Tokens]
 
 
+class DPOResult(msgspec.Struct, kw_only=True, frozen=True):
+    """What DPO learned from and what it logged.
+
+    Attributes:
+        too_long: pairs left out, as their sides are the same within `dpo.max_length`.
+    """
+
+    STAGE: ClassVar[str] = "dpo"
+
+    pairs: Recorded[int]
+    held_out_pairs: Recorded[int]
+    too_long: Recorded[int]
+    history: Recorded[History]
+
+
+class KTOResult(msgspec.Struct, kw_only=True, frozen=True):
+    """What KTO learned from and what it logged.
+
+    Attributes:
+        too_long: pairs left out, as their sides are the same within `kto.max_length`.
+        desirable, undesirable: answers of the pairs learned from, each counted once.
+        desirable_weight, undesirable_weight: what they count for in the loss.
+    """
+
+    STAGE: ClassVar[str] = "kto"
+
+    pairs: Recorded[int]
+    held_out_pairs: Recorded[int]
+    too_long: Recorded[int]
+    desirable: Recorded[int]
+    undesirable: Recorded[int]
+    desirable_weight: Recorded[float]
+    undesirable_weight: Recorded[float]
+    history: Recorded[History]
+
+
 class EvaluationResult(msgspec.Struct, kw_only=True, frozen=True):
     """What base, SFT model and policy answered, as summaries by model."""
 
@@ -198,6 +234,8 @@ Result = (
     | SFTResult
     | RewardResult
     | PPOResult
+    | DPOResult
+    | KTOResult
     | EvaluationResult
 )
 R = TypeVar("R", bound=Result)

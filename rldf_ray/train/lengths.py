@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.chat_template import ChatTemplate
@@ -22,11 +23,16 @@ class TooLongError(UserError):
 
 
 class RowsUsed(msgspec.Struct, kw_only=True, frozen=True):
-    """Rows of a training job: learned from, kept to measure with, and left out as too long."""
+    """Rows of a training job: learned from, kept to measure with, and left out as too long.
+
+    KTO's are pairs; `desirable` and `undesirable` are the answers in those learned from.
+    """
 
     used: int
     held_out: int = 0
     too_long: int
+    desirable: int | UnsetType = UNSET
+    undesirable: int | UnsetType = UNSET
 
     def write(self, out: str | Path) -> None:
         """Into the job's folder, for the stage that began it; rank 0 alone calls this."""

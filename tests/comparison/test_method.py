@@ -31,7 +31,7 @@ PAPER = (
     "rldf_teacher",
 )
 CONTROLS = {"cot_instructed", "gold_sft", "rlaif_instructed", "rldf_unheard"}
-ON_REQUEST = {"mabrf", "mabrf_search"}
+ON_REQUEST = {"dpo", "kto", "mabrf", "mabrf_search"}
 
 
 def names(methods: list[Method]) -> list[str]:

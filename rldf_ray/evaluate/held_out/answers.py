@@ -86,11 +86,23 @@ def score_answers(
     if device == "cpu":
         torch.set_num_threads(threads)
     reward = RewardModel(resolve_model(folder), device, max_length)
-    rows: list[dict[str, Any]] = []
-    for name, (prompts, completions) in answers.items():
-        scores = reward.score(
+    scores = {
+        name: reward.score(
             [c.prompt_ids for c in completions], [c.token_ids for c in completions]
         ).tolist()
+        for name, (_, completions) in answers.items()
+    }
+    return answers_table(answers, scores)
+
+
+def answers_table(
+    answers: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[Completion]]],
+    scores: Mapping[str, Sequence[float]] | None = None,
+) -> pa.Table:
+    """The answers of each model in columns of ANSWER_SCHEMA; rewards are null where none are."""
+    rows: list[dict[str, Any]] = []
+    for name, (prompts, completions) in answers.items():
+        rewards = [None] * len(completions) if scores is None else scores[name]
         rows += [
             {
                 **{key: row[key] for key in ("prompt_id", "bias_type", "kind", "clue_shown")},
@@ -101,14 +113,14 @@ def score_answers(
                 "finish_reason": completion.finish_reason,
                 "tokens": completion.usage.generated,
             }
-            for row, completion, score in zip(prompts, completions, scores, strict=True)
+            for row, completion, score in zip(prompts, completions, rewards, strict=True)
         ]
     return pa.Table.from_pylist(rows, schema=ANSWER_SCHEMA)
 
 
 def reward_summary(table: pa.Table, name: str, seed: int) -> dict[str, Any] | None:
     """Reward, length and share of answers that ended by themselves, of one model."""
-    rows = [row for row in table.to_pylist() if row["model"] == name]
+    rows = [r for r in table.to_pylist() if r["model"] == name and r["reward"] is not None]
     estimate = mean_estimate([row["reward"] for row in rows], seed)
     if estimate is None:
         return None
