@@ -58,6 +58,10 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
             unreadable[stage] = not_recorded(stage, error.args[0])
         return None
 
+    preferences = {
+        "dpo": part(DPOResult, preference_part),
+        "kto": part(KTOResult, preference_part),
+    }
     return {
         "topics": part(TopicsResult, _topics),
         "debates": part(DebatesResult, lambda result: _debates(statements, result)),
@@ -68,11 +72,7 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
             "reward": part(RewardResult, reward_part),
             "ppo": part(PPOResult, _ppo),
             # Only of runs that have them, so that other reports stay as they are.
-            **{
-                kind.STAGE: part(kind, preference_part)
-                for kind in (DPOResult, KTOResult)
-                if kind.STAGE in manifests
-            },
+            **{stage: told for stage, told in preferences.items() if stage in manifests},
         },
         "evaluation": part(EvaluationResult, _evaluation),
         "unreadable": unreadable,
