@@ -66,10 +66,17 @@ def debating(plan: Plan, teacher: str | None) -> Plan:
     )
 
 
+def titled(title: str, plan: Plan) -> str:
+    """A row's title, with the source of its data where that is another protocol's than RLDF's."""
+    source = plan.debate.protocol
+    return title if source == "multirole" else f"{title}, data from {source}"
+
+
 def sampling(plan: Plan) -> Plan:
     """RLAIF: the model answers by itself, and the plan's own referee judges.
 
-    Answers have no identity, so they are paired within a topic.
+    Answers have no identity, so they are paired within a topic. They stand where the multi-role
+    debates would, whatever protocol the plan has for its own data.
     """
     return plan.model_copy(
         update={
@@ -77,7 +84,12 @@ def sampling(plan: Plan) -> Plan:
             "teacher": own_teacher(plan),
             "topics": _same_writer(plan),
             "debate": plan.debate.model_copy(
-                update={"model": policy_as_speaker(plan), "seats": None}
+                update={
+                    "model": policy_as_speaker(plan),
+                    "seats": None,
+                    "protocol": "multirole",
+                    "settings": None,
+                }
             ),
             "referee": _own_referee(plan),
             "data": plan.data.model_copy(update={"pairing": "same_topic"}),

@@ -139,6 +139,12 @@ class DebateSection(Section):
         "how statements come about: a folder of rldf_ray/protocols (docs/extending.md)",
         source="paper 3.1 (multirole)",
     )
+    settings: dict[str, Any] | None = described(
+        None,
+        "of a protocol that is not multirole: fields of its study's settings (`rldf study fields "
+        "NAME`) whose models are parts of this plan: debate, referee or topics (docs/sources.md)",
+        exclude_if=unset,
+    )
     model: Backend = part_model("who plays the debaters")
     seats: tuple[str, ...] | None = described(
         None,

@@ -26,7 +26,8 @@ from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
 from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.preflight.models import check_templates, parameters_of
-from rldf_ray.protocols.known import ProtocolError, protocol_named
+from rldf_ray.protocols.known import ProtocolError, protocol_named, source_names
+from rldf_ray.protocols.source import SourceError, check_source
 from rldf_ray.referee.fit import fit_statements
 from rldf_ray.referee.labelled_statements import LABELLED
 from rldf_ray.storage.folders import visible
@@ -68,15 +69,29 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] | None = None) -
 
 
 def check_protocol(plan: Plan) -> str:
-    """The plan's protocol is a folder of `protocols/`, and has seats where the plan names them."""
+    """The plan's protocol is a folder of `protocols/`, and has seats where the plan names them.
+
+    One that gives training rows of its own takes the plan's topics, and its settings are right.
+    """
     try:
-        protocol = protocol_named(plan.debate.protocol)
+        sources = plan.debate.protocol in source_names()
+        protocol = None if sources else protocol_named(plan.debate.protocol)
     except ProtocolError as error:
         raise PreflightError(str(error)) from error
     if plan.debate.seats is not None and not getattr(protocol, "SEATED", False):
         raise PreflightError(
             f"debate.seats with debate.protocol={plan.debate.protocol}: its debaters have one "
             "model; name it in debate.model, or take the protocol multirole"
+        )
+    if sources:
+        try:
+            check_source(plan)
+        except SourceError as error:
+            raise PreflightError(str(error)) from error
+    elif plan.debate.settings is not None:
+        raise PreflightError(
+            f"debate.settings with debate.protocol={plan.debate.protocol}: it has none; allowed "
+            f"with {', '.join(source_names())}"
         )
     return plan.debate.protocol
 

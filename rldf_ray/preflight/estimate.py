@@ -17,8 +17,11 @@ from rldf_ray.models.agent import CHOICE_TOKENS
 from rldf_ray.plan import Part, Plan
 from rldf_ray.plan.refereeing import EVALUATION_TOKENS, ROUNDS
 from rldf_ray.prompts import own_prompts
+from rldf_ray.protocols.known import source_named, source_names, study_named
+from rldf_ray.protocols.multirole import items as multirole_items
 from rldf_ray.protocols.multirole.layouts import render as debate_prompt
 from rldf_ray.protocols.multirole.layouts import system_prompt
+from rldf_ray.protocols.source import source_settings
 from rldf_ray.records import Identity, Topic, TopicKind, context_of
 from rldf_ray.referee.fit import audit_statements, fit_statements
 from rldf_ray.referee.prompted import render as referee_prompt
@@ -191,6 +194,8 @@ def _audit(plan: Plan) -> StageEstimate:
 
 def _debates(plan: Plan) -> StageEstimate:
     """A statement's prompt holds all earlier rounds, so prompts grow with the square of rounds."""
+    if plan.debate.protocol in source_names():
+        return _source(plan)
     section = plan.debate
     n, rounds = section.debaters, section.rounds
     requests, longest = _a_statement(plan)
@@ -235,6 +240,38 @@ def _a_statement(plan: Plan) -> tuple[float, int]:
     if section.answers == "chosen":
         return 1, round(scenes * CHOICE_TOKENS + (1 - scenes) * section.max_tokens)
     return 1 + scenes, round(scenes * CHOICE_TOKENS + section.max_tokens)
+
+
+def _source(plan: Plan) -> StageEstimate:
+    """What the study of the plan's source would ask, on items made of the seeds."""
+    source, study = source_named(plan.debate.protocol), study_named(plan.debate.protocol)
+    topics = [
+        replace(topic, split="debate")
+        for name in plan.bias_types
+        for kind, number in wanted_by_kind(12, plan.topics.judgement_share).items()
+        for topic in seed_topics(bias_type(name), kind, plan)[:number]
+    ]
+    # Items differ little in length, so a few stand for all.
+    few = plan.model_copy(
+        update={"debate": plan.debate.model_copy(update={"debates": len(topics)})}
+    )
+    items = [source.item_of(instance, plan) for instance in multirole_items(topics, few)]
+    asked = study.estimate(items, source_settings(plan))
+    scale = plan.debate.debates / len(items)
+    prompt = sum(one.prompt for one in asked) * scale
+    generated = sum(one.generated for one in asked) * scale
+    paid = [one for one in asked if plan.speaker_of(one.speaker).paid]
+    return StageEstimate(
+        name="debates",
+        calls=round(sum(one.calls for one in asked) * scale),
+        prompt=round(prompt),
+        generated=round(generated),
+        work=prompt + generated,
+        billed=(
+            sum(one.prompt for one in paid) * scale / prompt,
+            sum(one.generated for one in paid) * scale / generated,
+        ),
+    )
 
 
 def _evaluations(plan: Plan) -> int:

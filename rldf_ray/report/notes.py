@@ -75,6 +75,12 @@ def _tokens(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _referee(report: Mapping[str, Any]) -> Iterator[str]:
     audit, debates = report["referee"], report["debates"]
+    if debates is not None and debates.get("source"):
+        yield (
+            f"The data come from the protocol {debates['source']}, which has preferences of its "
+            "own: the referee scored none of them (docs/sources.md)."
+        )
+        debates = None
     if "audit" in report["unreadable"]:
         return
     if audit is None:

@@ -162,7 +162,8 @@ def _score_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _histogram_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if report["data"] is None:
+    if report["data"] is None or report["data"].get("rows") is not None:
+        # A source's rows have no scores.
         return []
     curves = [
         Curve(f"{label} bias", [(low + 0.5, count) for low, count in enumerate(counts)])

@@ -112,6 +112,7 @@ def _debates(statements: pa.Table, result: DebatesResult) -> Part:
             rounds.setdefault((bias_type, number), _Round()).add(score, expected)
     return {
         "debates": recorded(result.debates, "debates", "debates"),
+        **({"source": source} if (source := if_recorded(result.source)) else {}),
         "statements": statements.num_rows,
         "refereed": refereed,
         "high": labels["high"],
@@ -168,6 +169,7 @@ def _data(result: DataResult) -> Part:
         "bytes": recorded(result.bytes, "data", "bytes"),
         "quality": recorded(result.quality, "data", "quality"),
         "imported": if_recorded(result.imported),
+        **({"rows": rows} if (rows := if_recorded(result.rows)) else {}),
     }
 
 

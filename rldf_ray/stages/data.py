@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import msgspec
+import pyarrow as pa
+
 from rldf_ray.dataset.judged import judged_statements
-from rldf_ray.dataset.preference_data import PreferenceData, preference_data, write_data
+from rldf_ray.dataset.preference_data import (
+    PreferenceData,
+    describe_data,
+    preference_data,
+    prompts_table,
+    write_data,
+)
+from rldf_ray.dataset.source_data import SourceData, source_data
 from rldf_ray.plan import Plan
-from rldf_ray.records import TOPIC_SCHEMA, topics_of
+from rldf_ray.protocols.known import study_named
+from rldf_ray.protocols.source import source_settings
+from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run, StageError
-from rldf_ray.storage.results import DataResult
+from rldf_ray.stages.source import SOURCE, instances
+from rldf_ray.storage.results import DataResult, DebatesResult, if_recorded, stage_result
+from rldf_ray.storage.run_folder import RunFolder
 
 
 def data(run: Run) -> DataResult:
-    """Transcripts -> data/sft, pairs, prompts, with a dataset card."""
+    """Transcripts, or a source's training rows -> data/sft, pairs, prompts, with a card."""
+    debated = stage_result(run.folder, DebatesResult)
+    source = debated and if_recorded(debated.source)
+    if source:
+        return _from_source(run, source)
     statements = list(judged_statements(run.folder))
     topics = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))
     made = preference_data(statements, {topic.topic_id: topic for topic in topics}, run.plan.data)
@@ -20,6 +38,41 @@ def data(run: Run) -> DataResult:
     for warning in made.quality.warnings():
         run.progress.say(f"  {warning}")
     return result
+
+
+def _from_source(run: Run, name: str) -> DataResult:
+    """The training rows of what the debates stage held of a source."""
+    training_rows = study_named(name).training_rows  # type: ignore[attr-defined]
+    held = RunFolder(run.folder.fetched(SOURCE))
+    kinds = training_rows(held, source_settings(run.plan), run.plan.seed)
+    made = source_data(kinds, {one.debate_id: one for one in instances(run)}, run.plan.data)
+    _check_rows(made, name)
+    topics = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))
+    prompts = prompts_table(topics)
+    _check_splits(prompts, run.plan)
+    tables = {"sft": (made.sft, SFT_SCHEMA), "pairs": (made.pairs, PAIR_SCHEMA)}
+    for table, (rows, schema) in tables.items():
+        run.folder.write_table(
+            f"data/{table}.parquet", pa.Table.from_pylist(list(rows), schema=schema)
+        )
+    run.folder.write_table("data/prompts.parquet", prompts)
+    result = describe_data(run.folder, run.plan, made.quality)
+    for warning in made.quality.warnings():
+        run.progress.say(f"  {warning}")
+    return msgspec.structs.replace(
+        result, rows={kind: dict(counts) for kind, counts in made.rows.items()}
+    )
+
+
+def _check_rows(made: SourceData, name: str) -> None:
+    for kind, rows in (("sft", made.sft), ("pairs", made.pairs)):
+        if not rows:
+            dropped = {name: n for name, n in made.quality.dropped.items() if n}
+            raise StageError(
+                f"{name} gave no {kind} rows, or they were filtered out ({dropped or 'none was'}, "
+                f"of {made.quality.statements} texts); look at source/data/outcomes.parquet, and "
+                "at debate.settings, debate.debates and data.filters in the plan"
+            )
 
 
 def _check_data(made: PreferenceData, plan: Plan) -> None:
@@ -34,7 +87,12 @@ def _check_data(made: PreferenceData, plan: Plan) -> None:
                 "at data/transcripts.parquet, and at referee.label_source, "
                 "referee.threshold_kind, data.min_gap and data.filters in the plan"
             )
-    splits = set(made.prompts["split"].to_pylist())
+    _check_splits(made.prompts, plan)
+
+
+def _check_splits(prompts: pa.Table, plan: Plan) -> None:
+    """There are prompts for PPO, where the plan has it, and for evaluation."""
+    splits = set(prompts["split"].to_pylist())
     for split in (*(("ppo",) if "ppo" in plan.train.after else ()), "eval"):
         if split not in splits:
             raise StageError(

@@ -6,17 +6,20 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from rldf_ray.protocols.hold import hold_all
-from rldf_ray.protocols.known import protocol_named
+from rldf_ray.protocols.known import protocol_named, source_names
 from rldf_ray.protocols.seam import Cast, StatementProtocol
 from rldf_ray.protocols.transcripts import ENDED_DEBATES, StatementCounts, Transcripts
 from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, topics_of
 from rldf_ray.stages.refereeing import referee_of
 from rldf_ray.stages.run import Run, StageError, tokens_since
+from rldf_ray.stages.source import held_source
 from rldf_ray.storage.results import DebatesResult
 
 
 def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResult:
     """Every item of the plan's protocol, refereed -> data/transcripts.parquet.
+
+    A protocol that gives training rows of its own is held as it is studied -> source/data.
 
     Args:
         protocol: instead of the plan's own.
@@ -24,6 +27,8 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
     Raises:
         StageError: the topics do not suffice for the protocol.
     """
+    if protocol is None and run.plan.debate.protocol in source_names():
+        return held_source(run)
     before = run.speakers.usage, run.speakers.paid_usage
     protocol = protocol or protocol_named(run.plan.debate.protocol)
     try:

@@ -76,7 +76,11 @@ class TopicsResult(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class DebatesResult(msgspec.Struct, kw_only=True, frozen=True):
-    """Numbers of debates and statements; tokens are absent where the statements were given."""
+    """Numbers of debates and statements; tokens are absent where the statements were given.
+
+    Attributes:
+        source: the protocol whose training rows become the data, where that is not multirole.
+    """
 
     STAGE: ClassVar[str] = "debates"
 
@@ -86,6 +90,7 @@ class DebatesResult(msgspec.Struct, kw_only=True, frozen=True):
     label_sources: Recorded[dict[str, int]]
     tokens: Recorded[Tokens] = UNSET
     paid_tokens: Recorded[Tokens] = UNSET
+    source: Recorded[str] = UNSET
 
 
 class DataResult(msgspec.Struct, kw_only=True, frozen=True):
@@ -93,6 +98,8 @@ class DataResult(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         imported: name of the file that the pairs were given in.
+        rows: of another source than multirole, numbers of sft rows and pairs by what they are
+            about: an opinion, a scene, or a scene with its clue.
     """
 
     STAGE: ClassVar[str] = "data"
@@ -104,6 +111,7 @@ class DataResult(msgspec.Struct, kw_only=True, frozen=True):
     bytes: Recorded[int]
     quality: Recorded[dict[str, Any]]
     imported: Recorded[str] = UNSET
+    rows: Recorded[dict[str, dict[str, int]]] = UNSET
 
 
 class AuditResult(msgspec.Struct, kw_only=True, frozen=True):

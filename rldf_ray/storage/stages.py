@@ -51,7 +51,8 @@ PIPELINE: dict[str, Stage] = {
         ),
         Stage(
             name="debates",
-            files=("data/transcripts.parquet",),
+            # The second where another protocol than multirole was held (docs/sources.md).
+            files=("data/transcripts.parquet", "source"),
             needs=("topics",),
             speaks=True,
             asks_referee=True,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rldf_ray.comparison.method import Method, Training
-from rldf_ray.comparison.plans import SEATS, as_planned, debating, own_teacher
+from rldf_ray.comparison.plans import SEATS, as_planned, debating, own_teacher, titled
 from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Plan, PlanError, Speaker
 
@@ -30,7 +30,9 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     return [
         Method(
             f"rldf_teacher-{_slug(teacher)}",
-            f"RLDF teacher {short(teacher) if alike[short(teacher)] == 1 else teacher}",
+            titled(
+                f"RLDF teacher {short(teacher) if alike[short(teacher)] == 1 else teacher}", plan
+            ),
             Training(debating(plan, teacher), "ppo"),
         )
         for teacher in named

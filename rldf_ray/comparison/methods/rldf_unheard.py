@@ -19,10 +19,13 @@ from rldf_ray.stages.table import STAGES
 
 PLACE = 9
 CONTROL = True
+NEEDS = "nobody is heard in a debate of debate.protocol=multirole alone"
 
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
-    """One row."""
+    """One row; none where the data come from another protocol."""
+    if plan.debate.protocol != "multirole":
+        return []
     source = renamed(as_planned(plan), f"{plan.name}-unheard")
     made = dict(STAGES) | {"debates": partial(debates, protocol=SampledAnswers(unheard_of))}
     title = "RLDF, nobody heard"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rldf_ray.comparison.method import Method, Training
-from rldf_ray.comparison.plans import as_planned
+from rldf_ray.comparison.plans import as_planned, titled
 from rldf_ray.plan import Plan
 
 PLACE = 5
@@ -13,4 +13,4 @@ PLACE = 5
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     """One row."""
-    return [Method("sft", "SFT", Training(as_planned(plan), "sft"))]
+    return [Method("sft", titled("SFT", plan), Training(as_planned(plan), "sft"))]

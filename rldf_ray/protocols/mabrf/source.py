@@ -1,0 +1,84 @@
+"""Topics as items of MABRF: a scene's two groups and a not-known wording are the answer options.
+
+An opinion is a free question. The right answer is not shown to anybody; as in a study, steps become
+an SFT row where the answer given by them is right, so an opinion gives pairs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rldf_ray.models.base import seed_of
+from rldf_ray.plan import Plan
+from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.records import Debate
+from rldf_ray.storage.digest import digest
+from rldf_ray.topics.unknown import two_wordings
+
+RIGHT_ANSWER = "sft"
+FROM_TOPICS = (
+    "kind",
+    "data",
+    "categories",
+    "only",
+    "per_category",
+    "items",
+    "leave_out_gold",
+    "squad",
+)
+
+
+def defaults(judge: str) -> dict[str, Any]:
+    """One arm without search, and no verdicts that only measure the judge."""
+    roles = ("solver", "rephraser", "searcher", "terminator")
+    return {
+        "kind": "choices",
+        **dict.fromkeys(roles, "debate"),
+        "judge": judge,
+        "loop": {"retests": 0},
+    }
+
+
+def problem(plan: Plan) -> str | None:
+    """An opinion has no right answer, and so no SFT row."""
+    if plan.topics.judgement_share > 0:
+        return None
+    return (
+        "topics.judgement_share=0 with debate.protocol=mabrf: its SFT rows are answers that are "
+        "right, which opinions do not have; allowed: above 0"
+    )
+
+
+def item_of(instance: Debate, plan: Plan) -> MabrfItem:
+    """A scene with options in an order of the seed, or an opinion as a question without any."""
+    topic = instance.topic
+    named = {
+        "item_id": instance.debate_id,
+        "group": topic.topic_id,
+        "category": topic.bias_type,
+    }
+    if topic.kind == "opinion":
+        return MabrfItem(**named, question=topic.text)
+    assert topic.groups is not None and topic.question is not None
+    start = seed_of(plan.seed, f"{instance.debate_id}/wording")
+    unknown = two_wordings(plan.debate.unknown, start)[0]
+    options = sorted(
+        (*topic.groups, unknown), key=lambda text: digest(plan.seed, instance.debate_id, text)
+    )
+    label = topic.answer if instance.clue_shown else unknown
+    clue = f" {topic.clue}" if instance.clue_shown else ""
+    return MabrfItem(
+        **named,
+        context=f"{topic.text}{clue}",
+        question=topic.question,
+        options=tuple(options),
+        label=options.index(label) if label in options else None,
+        unknown=options.index(unknown),
+    )
+
+
+def failure(outcome: Mapping[str, Any]) -> str | None:
+    """No first steps, or a verdict that did not parse."""
+    stop: str = outcome["stop"]
+    return {"failed": "no steps", "no verdict": "no verdict"}.get(stop)

@@ -1,0 +1,169 @@
+"""Another protocol than multirole as the source of a run's data: topics in, rows out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from rldf_ray import pipeline
+from rldf_ray.comparison.method import methods_of
+from rldf_ray.console import Progress
+from rldf_ray.dataset.preference_data import prompt_of
+from rldf_ray.engines.checks import PreflightError
+from rldf_ray.plan import Plan
+from rldf_ray.preflight.checks import check_protocol
+from rldf_ray.preflight.estimate import estimate
+from rldf_ray.protocols.mabrf.items import items_of
+from rldf_ray.records import topics_of
+from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.topics.unknown import UNKNOWN
+from tests.endpoint import Answer, Server, completion, serving
+from tests.fakes import plan_with
+
+MABRF = "debate={protocol: mabrf, debates: 24, in_flight: 4}"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving(Server(otherwise=mabrf_roles)) as running:
+        yield running
+
+
+def mabrf_roles(body: dict[str, Any]) -> Answer:
+    """First steps are biased, rewritten ones are not, and every answer is the first option."""
+    said = body["messages"][-1]["content"]
+    if "bias_reason" in json.dumps(body.get("response_format", {})):
+        bias = 1 if "2. Rewritten" in said else 7
+        verdict = {"bias_reason": "It sweeps.", "relevancy_reason": "So.", "relevancy": 8}
+        return completion(json.dumps({**verdict, "bias": bias}))
+    if "1. Somebody" in said and "[Reasoning]" not in said and "[Account]" not in said:
+        return completion(f"1. Two wait.\n2. Rewritten from {len(said)} characters.")
+    return completion("0" if "structured_outputs" in body or "[Reasoning]" in said else
+                      f"1. Somebody did.\n2. {len(said)} letters say it.")  # fmt: skip
+
+
+def sourced(server: Server, *overrides: str) -> Plan:
+    return plan_with(
+        "teacher=openai:wise",
+        "topics={per_bias_type: 20, seeds_per_bias_type: 20, tries: 1}",
+        f"endpoint={{base_url: '{server.url}'}}",
+        MABRF,
+        *overrides,
+    )
+
+
+def do(plan: Plan, out: Path, *only: str) -> RunFolder:
+    pipeline.run(plan, out, Progress(Console(quiet=True)), only=only)
+    return RunFolder(out)
+
+
+def test_scenes_are_items_with_options_and_the_answer_goes_to_nobody(
+    server: Server, tmp_path: Path
+) -> None:
+    plan = sourced(server)
+    folder = do(plan, tmp_path, "topics", "debates")
+    topics = {t.topic_id: t for t in topics_of(folder.read_table("data/topics.parquet"))}
+    items = items_of(folder.read_table("source/data/items.parquet"))
+    assert len(items) == 24
+    labels = Counter()
+    for item in items:
+        topic = topics[item.group]
+        if topic.kind == "opinion":
+            assert (item.question, item.options, item.label) == (topic.text, (), None)
+            continue
+        assert topic.groups is not None and topic.clue is not None and item.label is not None
+        (unknown,) = set(item.options) - set(topic.groups)
+        assert unknown in UNKNOWN[plan.debate.unknown]
+        shown = topic.clue in item.context
+        assert item.options[item.label] == (topic.answer if shown else unknown)
+        labels[shown] += 1
+    assert labels[True] and labels[False]
+    places = Counter(item.label for item in items if item.options)
+    assert len(places) == 3
+
+
+def test_rows_of_the_source_are_the_run_s_under_its_one_prompt(
+    server: Server, tmp_path: Path
+) -> None:
+    folder = do(sourced(server), tmp_path, "topics", "debates", "data")
+    topics = {t.topic_id: t for t in topics_of(folder.read_table("data/topics.parquet"))}
+    pairs = folder.read_table("data/pairs.parquet").to_pylist()
+    sft = folder.read_table("data/sft.parquet").to_pylist()
+    assert pairs and sft
+    for row in (*pairs, *sft):
+        assert row["prompt"] == prompt_of(topics[row["topic_id"]], row["clue_shown"])
+    for pair in pairs:
+        assert "Rewritten" in pair["chosen"][0]["content"]
+        assert "Somebody" in pair["rejected"][0]["content"]
+    # An opinion has no right answer, so it gives pairs alone.
+    assert {row["kind"] for row in pairs} == {"opinion", "judgement"}
+    assert {row["kind"] for row in sft} == {"judgement"}
+    report = folder.read_json("report.json")
+    assert report["debates"]["source"] == "mabrf"
+    assert sum(report["data"]["rows"]["pairs"].values()) == len(pairs)
+    assert "The data come from the protocol mabrf" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_a_source_begun_goes_on_without_asking_anything_twice(
+    server: Server, tmp_path: Path
+) -> None:
+    plan = sourced(server)
+    folder = do(plan, tmp_path, "topics", "debates")
+    held = folder.read_table("source/data/outcomes.parquet")
+    asked = len(server.received)
+    (tmp_path / "stages/debates.json").unlink()
+    (tmp_path / "source/data/outcomes.parquet").unlink()
+    do(plan, tmp_path, "debates")
+    assert len(server.received) == asked
+    assert folder.read_table("source/data/outcomes.parquet") == held
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("topics.judgement_share=0", "topics.judgement_share"),
+        ("debate.settings={kind: bbq}", "debate.settings.kind"),
+        ("debate.settings={judge: somebody}", "debate, referee, topics"),
+        ("debate.settings={loop: {max_passes: -1}}", "debate.settings.loop.max_passes"),
+        ("data.pairing=same_role", "data.pairing"),
+        ("debate.protocol=judges", "mabrf, multirole"),
+    ],
+)
+def test_a_plan_that_the_source_cannot_take_is_refused_before_anything_is_asked(
+    server: Server, override: str, named: str
+) -> None:
+    with pytest.raises(PreflightError, match=named):
+        check_protocol(sourced(server, override))
+    assert server.received == []
+
+
+def test_settings_are_no_part_of_a_multirole_plan() -> None:
+    with pytest.raises(PreflightError, match="debate.settings"):
+        check_protocol(plan_with("debate.settings={loop: {max_passes: 1}}"))
+
+
+def test_an_estimate_grows_with_the_source_s_passes(server: Server) -> None:
+    few, many = (
+        {s.name: s for s in estimate(sourced(server, f"debate.settings={{loop: {{max_passes: {n}}}}}"))}
+        for n in (1, 4)
+    )  # fmt: skip
+    assert 0 < few["debates"].calls < many["debates"].calls
+    assert few["debates"].billed == (1.0, 1.0)
+
+
+def test_a_comparison_s_rows_say_where_their_data_come_from(server: Server) -> None:
+    methods = methods_of(sourced(server), ("sft", "rlaif", "rldf_self", "rldf_teacher"), ())
+    titles = {method.name: method.title for method in methods}
+    assert titles["rldf_self"] == "RLDF self-reflection, data from mabrf"
+    assert titles["sft"] == "SFT, data from mabrf"
+    assert titles["rlaif"] == "RLAIF"
+    (rlaif,) = (method for method in methods if method.name == "rlaif")
+    assert rlaif.training is not None
+    assert rlaif.training.source.debate.protocol == "multirole"
