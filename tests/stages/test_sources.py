@@ -39,14 +39,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def mabrf_roles(body: dict[str, Any]) -> Answer:
     """First steps are biased, rewritten ones are not, and every answer is the first option."""
     said = body["messages"][-1]["content"]
-    if "bias_reason" in json.dumps(body.get("response_format", {})):
+    form = json.dumps(body)
+    if "relevancy_reason" in form:
         bias = 1 if "2. Rewritten" in said else 7
         verdict = {"bias_reason": "It sweeps.", "relevancy_reason": "So.", "relevancy": 8}
         return completion(json.dumps({**verdict, "bias": bias}))
-    if "1. Somebody" in said and "[Reasoning]" not in said and "[Account]" not in said:
+    if "A judge finds this bias" in said:
         return completion(f"1. Two wait.\n2. Rewritten from {len(said)} characters.")
-    return completion("0" if "structured_outputs" in body or "[Reasoning]" in said else
-                      f"1. Somebody did.\n2. {len(said)} letters say it.")  # fmt: skip
+    if "[Reasoning]" in said:
+        return completion("0")
+    return completion(f"1. Somebody did.\n2. {len(said)} letters say it.")
 
 
 def sourced(server: Server, *overrides: str) -> Plan:
@@ -145,15 +147,15 @@ def test_a_plan_that_the_source_cannot_take_is_refused_before_anything_is_asked(
 
 
 def test_settings_are_no_part_of_a_multirole_plan() -> None:
-    with pytest.raises(PreflightError, match="debate.settings"):
+    with pytest.raises(PreflightError, match=r"debate\.settings"):
         check_protocol(plan_with("debate.settings={loop: {max_passes: 1}}"))
 
 
 def test_an_estimate_grows_with_the_source_s_passes(server: Server) -> None:
-    few, many = (
-        {s.name: s for s in estimate(sourced(server, f"debate.settings={{loop: {{max_passes: {n}}}}}"))}
-        for n in (1, 4)
-    )  # fmt: skip
+    def passes(number: int) -> Plan:
+        return sourced(server, f"debate.settings={{loop: {{max_passes: {number}}}}}")
+
+    few, many = ({s.name: s for s in estimate(passes(number))} for number in (1, 4))
     assert 0 < few["debates"].calls < many["debates"].calls
     assert few["debates"].billed == (1.0, 1.0)
 
