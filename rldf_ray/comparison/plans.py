@@ -22,6 +22,8 @@ LATER: dict[Learning, tuple[str, ...]] = {
     "dpo": ("reward", "ppo", "kto"),
     "kto": ("reward", "ppo", "dpo"),
 }
+# What comes last in the plan that trains a stage, where it is not PPO.
+LAST: dict[Learning, After] = {"dpo": "dpo", "kto": "kto"}
 
 
 def own_teacher(plan: Plan) -> str | None:
@@ -123,9 +125,7 @@ def trained(source: Plan, stage: Learning, seed: int, pairs: int | None) -> Plan
         pairs: how many the reward model, DPO or KTO is given; SFT does not depend on it.
     """
     seeded = source.model_copy(update={"seed": seed})
-    plan = _without(
-        _with_last(seeded, "ppo" if stage in ("sft", "reward") else stage), *LATER[stage]
-    )
+    plan = _without(_with_last(seeded, LAST.get(stage, "ppo")), *LATER[stage])
     if stage == "sft":
         return plan
     data = source.data.model_copy(update={"max_pairs": pairs})
