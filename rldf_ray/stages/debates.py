@@ -52,12 +52,14 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
         run.folder.write_batches(
             "data/transcripts.parquet", STATEMENT_SCHEMA, transcripts.batches()
         )
+    used = tokens_since(run, before)
     return DebatesResult(
         debates=len(items),
         statements=counts.statements,
         failures=dict(counts.failures),
         label_sources=dict(counts.label_sources),
-        **tokens_since(run, before),
+        tokens=used["tokens"],
+        paid_tokens=used["paid_tokens"],
     )
 
 

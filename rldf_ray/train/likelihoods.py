@@ -28,9 +28,10 @@ def log_likelihoods(
         engine: that model under DeepSpeed.
     """
     accelerator = trainer.accelerator
+    rows: Any = list(zip(prompts, answers, strict=True))
     loader = accelerator.prepare_data_loader(
         DataLoader(
-            list(zip(prompts, answers, strict=True)),
+            rows,
             batch_size=trainer.args.per_device_eval_batch_size,
             collate_fn=collating(trainer.processing_class.pad_token_id),
         )

@@ -53,13 +53,13 @@ def problem(plan: Plan) -> str | None:
 def item_of(instance: Debate, plan: Plan) -> MabrfItem:
     """A scene with options in an order of the seed, or an opinion as a question without any."""
     topic = instance.topic
-    named = {
-        "item_id": instance.debate_id,
-        "group": topic.topic_id,
-        "category": topic.bias_type,
-    }
     if topic.kind == "opinion":
-        return MabrfItem(**named, question=topic.text)
+        return MabrfItem(
+            item_id=instance.debate_id,
+            group=topic.topic_id,
+            category=topic.bias_type,
+            question=topic.text,
+        )
     assert topic.groups is not None and topic.question is not None
     start = seed_of(plan.seed, f"{instance.debate_id}/wording")
     unknown = two_wordings(plan.debate.unknown, start)[0]
@@ -69,7 +69,9 @@ def item_of(instance: Debate, plan: Plan) -> MabrfItem:
     label = topic.answer if instance.clue_shown else unknown
     clue = f" {topic.clue}" if instance.clue_shown else ""
     return MabrfItem(
-        **named,
+        item_id=instance.debate_id,
+        group=topic.topic_id,
+        category=topic.bias_type,
         context=f"{topic.text}{clue}",
         question=topic.question,
         options=tuple(options),
