@@ -110,7 +110,7 @@ def test_tables_are_readable_at_80_columns() -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["--method", "dpo"], "--method dpo: allowed are default"),
+        (["--method", "grpo"], "--method grpo: allowed are default"),
         (["--method", "rldf_teacher"], "give --teacher"),
         (["--set", "ppo.nonsense=1"], "ppo.nonsense: no such field"),
         (["--bbq", "nowhere"], "nowhere"),
