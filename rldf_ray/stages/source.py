@@ -88,13 +88,15 @@ def held_source(run: Run) -> DebatesResult:
         for table, schema in {"turns": TURN_SCHEMA, **study.TABLES}.items():
             batches = (_batch(held[table], schema) for held in kept.values())
             run.folder.write_batches(f"{SOURCE}/data/{table}.parquet", schema, batches)
+    spent = tokens_since(run, before)
     return DebatesResult(
         debates=len(items),
         statements=turns,
         failures=dict(failures),
         label_sources={},
         source=name,
-        **tokens_since(run, before),
+        tokens=spent["tokens"],
+        paid_tokens=spent["paid_tokens"],
     )
 
 
