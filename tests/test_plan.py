@@ -374,6 +374,7 @@ WRITTEN_WHERE_SET = {
     "referee.mode",
     "referee.evaluation_tokens",
     "evaluate.corpus",
+    "debate.settings",
 }
 
 
