@@ -27,7 +27,7 @@ class DPOSection(Section):
         64, "pairs an optimizer step", source="Rafailov et al. 2023, B", ge=1
     )
     micro_batch: int = described(4, "pairs a forward pass of one worker", ge=1)
-    epochs: float = described(1.0, "passes over the data", source="as the reward model's", gt=0)
+    epochs: float = described(1.0, "passes over the data", source="choice", gt=0)
     max_length: int = described(
         1024, "longest prompt and answer, cut on the right as in SFT", unit="tokens", ge=16
     )
@@ -41,10 +41,10 @@ class DPOSection(Section):
 
 
 class KTOSection(Section):
-    """Kahneman-Tversky optimisation; defaults are of Ethayarajh et al. 2024 where it has some."""
+    """Kahneman-Tversky optimisation (Ethayarajh et al. 2024)."""
 
     beta: float = described(
-        0.1, "weight of the KL to the model it begins as", source="Ethayarajh et al. 2024", gt=0
+        0.1, "weight of the KL to the model it begins as", source="choice", gt=0
     )
     desirable_weight: float | None = described(
         None,
@@ -58,17 +58,15 @@ class KTOSection(Section):
         source="Ethayarajh et al. 2024, eq. 8",
         gt=0,
     )
-    learning_rate: float = described(1e-6, "peak learning rate", source="TRL's default", gt=0)
-    batch_size: int = described(
-        32, "answers an optimizer step", source="Ethayarajh et al. 2024", ge=2
-    )
+    learning_rate: float = described(1e-6, "peak learning rate", source="choice", gt=0)
+    batch_size: int = described(32, "answers an optimizer step", source="choice", ge=2)
     micro_batch: int = described(
         8,
         "answers a forward pass of one worker; the KL is estimated on prompts and answers that "
         "are mismatched within it",
         ge=2,
     )
-    epochs: float = described(1.0, "passes over the data", source="as the reward model's", gt=0)
+    epochs: float = described(1.0, "passes over the data", source="choice", gt=0)
     max_length: int = described(
         1024, "longest prompt and answer, cut on the right as in SFT", unit="tokens", ge=16
     )

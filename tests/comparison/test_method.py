@@ -115,8 +115,8 @@ def test_the_plans_own_referee_judges_whoever_debates() -> None:
 
 
 def test_an_unknown_method_is_refused_with_those_there_are() -> None:
-    with pytest.raises(PlanError, match=r"--method dpo: allowed are default, instructed, cot"):
-        methods_of(plan_with(), ["default", "dpo"], ())
+    with pytest.raises(PlanError, match=r"--method grpo: allowed are default, instructed, cot"):
+        methods_of(plan_with(), ["default", "grpo"], ())
 
 
 def test_all_sources_have_the_same_topics_and_debates_of_the_same_size() -> None:

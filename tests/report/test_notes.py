@@ -28,7 +28,10 @@ def model(reward: float, accuracy: float, disambig: float, perplexity: float) ->
 def a_report(**changes: Any) -> dict[str, Any]:
     """A finished run's report, as far as the notes read it."""
     whole: dict[str, Any] = {
-        "plan": {"referee": {"threshold_kind": "absolute", "label_source": "said"}},
+        "plan": {
+            "referee": {"threshold_kind": "absolute", "label_source": "said"},
+            "train": {"after": ["ppo"]},
+        },
         "unreadable": {},
         "stages": [{"tokens": {"prompt": 70, "cached": 0, "generated": 30}}, {"tokens": None}],
         "referee": {"verdict": "The referee separates well.", "distinct_said_scores": 9},
@@ -133,7 +136,12 @@ def test_a_referee_that_always_says_the_same_is_told(distinct: int, told: bool) 
 
 
 def test_labels_relative_to_the_round_are_told_with_how_many_there_are() -> None:
-    relative = a_report(plan={"referee": {"threshold_kind": "relative", "label_source": "said"}})
+    relative = a_report(
+        plan={
+            **a_report()["plan"],
+            "referee": {"threshold_kind": "relative", "label_source": "said"},
+        }
+    )
     note = the_note(relative, "Labels are relative to the round")
     assert "40 statements" in note and "however mild" in note
     assert not any("relative" in note for note in notes_of(a_report()))
@@ -268,7 +276,8 @@ def test_notes_are_plain_sentences() -> None:
 
 
 def test_scores_said_in_place_of_expectations_are_told() -> None:
-    plan = {"referee": {"threshold_kind": "absolute", "label_source": "expected"}}
+    referee = {"threshold_kind": "absolute", "label_source": "expected"}
+    plan = {**a_report()["plan"], "referee": referee}
     debates = {"high": 40, "low": 60, "label_sources": {"said": 30, "expected": 70}}
     assert the_note(a_report(plan=plan, debates=debates), "30 statements are labelled by")
     told = {**debates, "label_sources": {"expected": 100}}
