@@ -48,7 +48,7 @@ def test_a_policy_goes_on_from_its_checkpoint_with_the_same_losses_and_weights(
     ours, theirs = (weights_in(tmp_path / run / "model") for run in ("again", "straight"))
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
     begun = weights_in(Path(folders["model"]))
-    assert any(not torch.equal(ours[key], begun[key]) for key in theirs)
+    assert any(not torch.equal(ours[key], begun[key]) for key in begun)
     figures = [
         [line[figure] for line in run if figure in line]
         for run in (history, expected)
