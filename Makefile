@@ -19,6 +19,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 HARDWARE := $(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
 CONSTRAINTS := constraints/$(HARDWARE).txt
+# Threads that wait sleep soon, as in workers (rldf_ray/cluster/environment.py): tests share the cores.
+export GOMP_SPINCOUNT ?= 1000
 # Holds a digest of what was installed from, so that a new date on a file installs nothing again.
 STAMP := $(VENV)/installed
 # GiB to have free: without a GPU 6.8 were taken at most, pip's temporary files included; with CUDA's

@@ -8,6 +8,7 @@ from typing import Any
 from ray import serve
 
 from rldf_ray.apps.serve.settings import Settings
+from rldf_ray.cluster.environment import waiting_environment
 from rldf_ray.engines.vllm_arguments import vllm_arguments, vllm_environment
 from rldf_ray.models.embedded import resolve_model
 
@@ -63,6 +64,7 @@ def _engine_environment(settings: Settings) -> dict[str, str]:
     """What vLLM reads when it is imported."""
     return {
         **vllm_environment(enforce_eager=settings.engine.enforce_eager),
+        **waiting_environment(),
         # Ray would set it to the CPUs it reserved, and vLLM obeys.
         "OMP_NUM_THREADS": str(engine_threads(settings)),
     }

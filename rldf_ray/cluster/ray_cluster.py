@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from rldf_ray.cluster.address import LOCAL, joined_address, reachable_address
+from rldf_ray.cluster.environment import waiting_environment
 from rldf_ray.cluster.home import writable_home
 from rldf_ray.cluster.import_path import import_path
 from rldf_ray.cluster.placement import Placement, PlacementError, Resources
@@ -192,6 +193,7 @@ def _worker_environment() -> dict[str, str]:
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "RAY_TRAIN_V2_ENABLED": "1",
+        **waiting_environment(),
         # By default glibc returns every large tensor to the system when it is freed; mapping the
         # pages again took a fifth to a third of the processor time of training on a CPU. It keeps
         # what is above 64 MB, such as logits, only in the arena of the first thread. What is larger
