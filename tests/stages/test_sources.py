@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
@@ -19,6 +20,8 @@ from rldf_ray.engines.checks import PreflightError
 from rldf_ray.plan import Plan
 from rldf_ray.preflight.checks import check_protocol
 from rldf_ray.preflight.estimate import estimate
+from rldf_ray.protocols.evince.items import ITEM_SCHEMA, LABELS
+from rldf_ray.protocols.evince.items import items_of as texts_of
 from rldf_ray.protocols.mabrf.items import items_of
 from rldf_ray.records import topics_of
 from rldf_ray.storage.run_folder import RunFolder
@@ -49,6 +52,44 @@ def mabrf_roles(body: dict[str, Any]) -> Answer:
     if "[Reasoning]" in said:
         return completion("0")
     return completion(f"1. Somebody did.\n2. {len(said)} letters say it.")
+
+
+def evince_roles(body: dict[str, Any]) -> Answer:
+    """Both sides agree at once; reasons of B are weak where the text has an even length."""
+    asked = body["messages"][-1]["content"]
+    form = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    parts = form.get("properties", {})
+    if "justification" in parts:
+        case = {"findings": [], "action": "keep", "proposal": ""}
+        return completion(json.dumps({"justification": f"{len(asked)} letters tell.", **case}))
+    if "distribution" in parts:
+        percent = _certain(parts["distribution"])
+        return completion(json.dumps({"reason": "So.", "distribution": percent}))
+    if "distributions" in parts:
+        labels = parts["distributions"]["properties"]["the text"]
+        side = "B" if "You are B." in asked else "A"
+        last = list(labels["properties"])[-1]
+        claim = {"label": last, "claim": f"{side} claims {len(asked)}.", "reason": "Read it."}
+        turn = {"arguments": [{**claim, "quote": ""}]}
+        return completion(json.dumps({**turn, "distributions": {"the text": _certain(labels)}}))
+    weak = "B claims" in asked and len(asked.partition("[End of the text]")[0]) % 2 == 0
+    return completion("2" if weak else "9")
+
+
+def _certain(labels: dict[str, Any]) -> dict[str, int]:
+    """All on the last label."""
+    names = list(labels["properties"])
+    return {**dict.fromkeys(names, 0), names[-1]: 100}
+
+
+def disputed(server: Server, *overrides: str) -> Plan:
+    server.otherwise = evince_roles
+    return sourced(
+        server,
+        "debate={protocol: evince, debates: 24, settings: {stop: {max_rounds: 2}}}",
+        "topics.judgement_share=1",
+        *overrides,
+    )
 
 
 def sourced(server: Server, *overrides: str) -> Plan:
@@ -127,6 +168,51 @@ def test_a_source_begun_goes_on_without_asking_anything_twice(
     assert folder.read_table("source/data/outcomes.parquet") == held
 
 
+def test_scenes_of_evince_have_their_groups_and_a_not_known_wording_as_labels(
+    server: Server, tmp_path: Path
+) -> None:
+    plan = disputed(server)
+    folder = do(plan, tmp_path, "topics", "debates", "data")
+    topics = {t.topic_id: t for t in topics_of(folder.read_table("data/topics.parquet"))}
+    schema = pa.schema([*ITEM_SCHEMA, LABELS])
+    items = list(texts_of(folder.read_table("source/data/items.parquet", schema)))
+    for item in items:
+        topic = topics[item.text_id]
+        assert topic.groups is not None and topic.clue is not None
+        *groups, unknown = item.labels
+        assert {label.lower() for label in groups} == {label.lower() for label in topic.groups}
+        assert unknown in UNKNOWN[plan.debate.unknown]
+        assert item.target == topic.question and not item.given
+    assert {topics[i.text_id].clue in i.text for i in items} == {True, False}  # type: ignore[operator]
+    sft = folder.read_table("data/sft.parquet").to_pylist()
+    pairs = folder.read_table("data/pairs.parquet").to_pylist()
+    assert sft and pairs
+    for row in (*sft, *pairs):
+        assert row["prompt"] == prompt_of(topics[row["topic_id"]], row["clue_shown"])
+    # A label that nobody has to review, justified; an argument that held against a weak one.
+    unknowns = tuple(UNKNOWN[plan.debate.unknown])
+    assert all(row["completion"][0]["content"].startswith(unknowns) for row in sft)
+    assert all("A claims" in row["chosen"][0]["content"] for row in pairs)
+    assert all("B claims" in row["rejected"][0]["content"] for row in pairs)
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("topics.judgement_share=0.5", "topics.judgement_share"),
+        ("debate.settings={remediation: false}", "debate.settings.remediation"),
+        ("debate.settings={given: both}", "debate.settings.given"),
+        ("debate.settings={scale: toward}", "debate.settings.scale"),
+    ],
+)
+def test_evince_refuses_what_its_rows_cannot_come_from(
+    server: Server, override: str, named: str
+) -> None:
+    with pytest.raises(PreflightError, match=named):
+        check_protocol(disputed(server, override))
+    assert server.received == []
+
+
 @pytest.mark.parametrize(
     ("override", "named"),
     [
@@ -135,7 +221,7 @@ def test_a_source_begun_goes_on_without_asking_anything_twice(
         ("debate.settings={judge: somebody}", "debate, referee, topics"),
         ("debate.settings={loop: {max_passes: -1}}", "debate.settings.loop.max_passes"),
         ("data.pairing=same_role", "data.pairing"),
-        ("debate.protocol=judges", "mabrf, multirole"),
+        ("debate.protocol=judges", "evince, mabrf, multirole"),
     ],
 )
 def test_a_plan_that_the_source_cannot_take_is_refused_before_anything_is_asked(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from rldf_ray.protocols.evince import review
 from rldf_ray.protocols.evince.case import entries, remediation_table
 from rldf_ray.protocols.evince.cost import TURNS
-from rldf_ray.protocols.evince.items import ITEM_SCHEMA, VOTES, EvinceItem, items_of
+from rldf_ray.protocols.evince.items import ITEM_SCHEMA, LABELS, VOTES, EvinceItem, items_of
 from rldf_ray.protocols.evince.page import remediation_page, sheet_page
 from rldf_ray.protocols.evince.records import ARGUMENTS, OUTCOMES, ROUNDS, Row
 from rldf_ray.protocols.evince.results import Results
@@ -36,8 +36,8 @@ def results_in(folder: RunFolder, settings: EvinceSettings, seed: int) -> Result
     """
     schemas = {"outcomes": OUTCOMES, "rounds": ROUNDS, "arguments": ARGUMENTS, "turns": TURNS}
     names = folder.table_metadata(ITEMS).schema.to_arrow_schema().names
-    schema = ITEM_SCHEMA.append(VOTES) if VOTES.name in names else ITEM_SCHEMA
-    items = list(items_of(folder.read_table(ITEMS, schema)))
+    more = [field for field in (VOTES, LABELS) if field.name in names]
+    items = list(items_of(folder.read_table(ITEMS, pa.schema([*ITEM_SCHEMA, *more]))))
     tables = {
         name: folder.read_table(f"data/{name}.parquet", schema) for name, schema in schemas.items()
     }

@@ -31,6 +31,8 @@ ITEM_SCHEMA = pa.schema(
 )
 VOTES = pa.field("votes", pa.map_(pa.string(), pa.map_(pa.string(), pa.int32())))
 """A column of data in which groups of people rated a text; other data have none."""
+LABELS = pa.field("labels", pa.list_(pa.string()))
+"""A column of texts whose labels have names of their own; other data have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,7 @@ class EvinceItem:
         votes: of groups of people, by group: how many of it gave which label. A group's label in
             `given` is that of most; a group that is split evenly has none.
         truncated: the text is cut to `text_tokens`.
+        labels: what the scale's labels are called here, in its order; none is by its own names.
     """
 
     item_id: str
@@ -56,6 +59,7 @@ class EvinceItem:
     given: Mapping[str, str] = field(default_factory=dict)
     votes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     truncated: bool = False
+    labels: tuple[str, ...] = ()
 
     @property
     def address(self) -> str:
@@ -87,14 +91,18 @@ def item_table(items: Sequence[EvinceItem]) -> pa.Table:
     columns = {name: [getattr(item, name) for item in items] for name in ITEM_SCHEMA.names}
     columns["given"] = [list(item.given.items()) for item in items]
     table = pa.table(columns, schema=ITEM_SCHEMA)
-    if not any(item.votes for item in items):
-        return table
-    votes = [[(who, list(each.items())) for who, each in item.votes.items()] for item in items]
-    return table.append_column(VOTES, pa.array(votes, VOTES.type))
+    if any(item.votes for item in items):
+        votes = [[(who, list(each.items())) for who, each in item.votes.items()] for item in items]
+        table = table.append_column(VOTES, pa.array(votes, VOTES.type))
+    if any(item.labels for item in items):
+        labels = pa.array([list(item.labels) for item in items], LABELS.type)
+        table = table.append_column(LABELS, labels)
+    return table
 
 
 def items_of(table: pa.Table) -> Iterator[EvinceItem]:
     """The items of a table that `item_table` made."""
     for row in table.to_pylist():
         votes = {who: dict(each) for who, each in row.get("votes", ())}
-        yield EvinceItem(**{**row, "given": dict(row["given"]), "votes": votes})
+        labels = tuple(row.get("labels", ()))
+        yield EvinceItem(**{**row, "given": dict(row["given"]), "votes": votes, "labels": labels})

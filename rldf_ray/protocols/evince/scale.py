@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -143,6 +143,14 @@ class LabelScale:
         """Whether question or labels speak of the item's target."""
         texts = (self.question, *(label.meaning for label in self.labels))
         return any("{target}" in text for text in texts)
+
+    def named(self, names: Sequence[str]) -> LabelScale:
+        """This scale with other names for its labels, in its order; with none, itself."""
+        if not names:
+            return self
+        pairs = zip(self.labels, names, strict=True)
+        labels = tuple(label.model_copy(update={"name": name}) for label, name in pairs)
+        return replace(self, labels=labels)
 
     def asked(self, target: str) -> str:
         """The question about a text with this target."""

@@ -68,7 +68,7 @@ def write_for_people(
 async def hold(item: EvinceItem, cast: StudyCast) -> Held:
     """All arms and baselines of one text."""
     settings: EvinceSettings = cast.settings
-    one = _Item(item, settings, load_scale(settings.scale), cast)
+    one = _Item(item, settings, load_scale(settings.scale).named(item.labels), cast)
     return await one.hold()
 
 

@@ -75,7 +75,8 @@ def pair_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, 
 
 
 def _asked(results: Results, item_id: str) -> Messages:
-    content = text_prompt(results.items[item_id], results.scale, results.settings)
+    item = results.items[item_id]
+    content = text_prompt(item, results.scale.named(item.labels), results.settings)
     return [{"role": "user", "content": content}]
 
 
