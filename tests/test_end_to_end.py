@@ -10,22 +10,26 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.install.environments import whole_environment
+from tests.python_page import block_with
 
 pytestmark = pytest.mark.e2e
 
-# A relative folder, as people write it.
-IN_A_LOOP = """
+# The block of docs/python.md, of the same stages, smaller; its folder is a relative one.
+AS_WRITTEN = block_with("rldf.run(").replace('"quickstart"', '"smoke"')
+IN_A_LOOP = f"""
 import asyncio
 import rldf_ray as rldf
 
 async def main() -> None:
-    print(rldf.run("smoke", "run").folder)
+{indent(AS_WRITTEN, "    ")}
+    print(run.folder)
 
 asyncio.run(main())
 """
@@ -34,12 +38,12 @@ RLDF = str(Path(sys.executable).with_name("rldf"))
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("smoke") / "run"
+    here = tmp_path_factory.mktemp("smoke")
     installed = whole_environment(tmp_path_factory.mktemp("installed"))
-    done = installed.python(IN_A_LOOP, cwd=out.parent)
+    done = installed.python(IN_A_LOOP, cwd=here)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     print(done.stdout)
-    return out
+    return here / "runs/quickstart"
 
 
 @pytest.fixture(scope="module")

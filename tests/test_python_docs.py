@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +16,11 @@ import rldf_ray as rldf
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from tests.comparison.conftest import Machine, machine
 from tests.endpoint import Answer, Server, completion, made_up, serving
+from tests.python_page import BLOCKS, PAGE, block_with
 
 __all__ = ["machine"]
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LOADS = ("rldf.run(", "rldf.compare(", "rldf.serve(")
 FUNCTIONS = {name for name in rldf.__all__ if inspect.isfunction(getattr(rldf, name))}
 
@@ -76,18 +74,15 @@ async def test_what_asks_endpoints(endpoint: Server, folder: Path) -> None:
 
 
 async def test_a_comparison(machine: Machine, folder: Path) -> None:
-    (block,) = (block for block in BLOCKS if "rldf.compare(" in block)
     names = {"rldf": rldf}
-    await as_cell(block, names)
+    await as_cell(block_with("rldf.compare("), names)
     assert set(names["compared"].items["method"]) == {"default", "sft"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["rldf.run(", "rldf.serve("])
-async def test_what_loads_a_model(call: str, folder: Path) -> None:
-    (block,) = (block for block in BLOCKS if call in block)
-    # The same stages, smaller.
-    await as_cell(block.replace('"quickstart"', '"smoke"'), {"rldf": rldf})
+async def test_what_serves_a_model(folder: Path) -> None:
+    """The block of `rldf.run` is what tests/test_end_to_end.py runs."""
+    await as_cell(block_with("rldf.serve("), {"rldf": rldf})
 
 
 def test_every_function_and_twin_is_in_the_page() -> None:

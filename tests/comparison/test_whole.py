@@ -19,7 +19,7 @@ from tests.fakes import multirole_set
 pytestmark = pytest.mark.slow
 
 RLDF = str(Path(sys.executable).with_name("rldf"))
-METHODS = ("default", "cot", "rldf_self")
+METHODS = ("default", "sft")
 ITEMS, QUERIES = 20, 2
 
 
@@ -42,7 +42,7 @@ def command(multirole: Path, tmp_path_factory: pytest.TempPathFactory) -> list[s
     words += ["--items", str(ITEMS), "--multirole", str(multirole), "--judge", "vllm:embedded"]
     words += ["--audit-pairs", "1"]
     small = ("topics.per_bias_type=12", "referee.audit_pairs=2", "data.max_pairs=8")
-    small += ("ppo.episodes=4", "evaluate.held_out_prompts=3")
+    small += ("evaluate.held_out_prompts=3",)
     for change in ("bias_types=[age, beauty, profession]", "referee.kind=prompted", *small):
         words += ["--set", change]
     return words
@@ -82,10 +82,9 @@ def test_every_method_answered_every_item_with_a_model_of_its_own(
         **{(method, asked): number for method in METHODS for asked in ("bbq", "bbq_letter")},
         **{(method, "multirole"): 2 * QUERIES for method in METHODS},
     }
-    assert all(row["thought"] for row in rows if row["method"] == "cot")
     models = {one["name"]: one["models"] for one in found["methods"]}
-    assert models["default"] == models["cot"] == ["embedded"]
-    assert "ppo of" in models["rldf_self"][0]
+    assert models["default"] == ["embedded"]
+    assert "sft of" in models["sft"][0]
 
 
 def test_the_tables_are_those_of_the_items(written: Path) -> None:
@@ -93,7 +92,7 @@ def test_the_tables_are_those_of_the_items(written: Path) -> None:
     cells = list(csv.DictReader((written / "tables.csv").open(encoding="utf-8")))
     assert {cell["table"] for cell in cells} == {"1", "3", "4", "6", "7", "8", "9"}
     overall = [c for c in cells if c["table"] == "1" and c["column"] == "Overall"]
-    titles = ("Default", "CoT", "RLDF self-reflection")
+    titles = ("Default", "SFT")
     for method, title in zip(METHODS, titles, strict=True):
         mine = [row["correct"] for row in rows if (row["method"], row["set"]) == (method, "bbq")]
         (cell,) = [c for c in overall if c["row"] == title]
@@ -116,14 +115,12 @@ def test_the_tables_are_those_of_the_items(written: Path) -> None:
 def test_the_judges_scores_are_in_the_tables_and_drawn(written: Path) -> None:
     judged = pq.read_table(written / "eval/judge.parquet").to_pylist()
     results = pq.read_table(written / "results.parquet").to_pylist()
-    scores = [
-        row["score"] for row in judged if (row["method"], row["measure"]) == ("rldf_self", "BS")
-    ]
+    scores = [row["score"] for row in judged if (row["method"], row["measure"]) == ("sft", "BS")]
     (told,) = [
         row
         for row in results
         if (row["method"], row["set"], row["group"], row["measure"])
-        == ("rldf_self", "answers", "all", "BS")
+        == ("sft", "answers", "all", "BS")
     ]
     assert told["n"] == len([s for s in scores if s is not None]) > 0
     drawn = {path.name for path in (written / "figures").iterdir()}
@@ -133,10 +130,9 @@ def test_the_judges_scores_are_in_the_tables_and_drawn(written: Path) -> None:
 
 def test_a_trained_row_tells_what_it_took(found: dict[str, Any]) -> None:
     costs = {one["name"]: one["cost"] for one in found["methods"]}
-    assert costs["default"]["seconds"] == 0 and costs["cot"]["answering"]["thought_tokens"] > 0
-    assert costs["rldf_self"]["pairs"] == found["pairs"] > 0
-    assert costs["rldf_self"]["seconds"] > 0 and costs["rldf_self"]["statements"] == 36
-    assert costs["rldf_self"]["generated_tokens"] > 0
+    assert costs["default"]["seconds"] == 0
+    assert costs["sft"]["seconds"] > 0 and costs["sft"]["statements"] == 36
+    assert costs["sft"]["generated_tokens"] > 0
 
 
 def test_the_same_command_again_computes_nothing(
