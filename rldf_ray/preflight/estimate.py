@@ -21,7 +21,7 @@ from rldf_ray.protocols.known import source_named, source_names, study_named
 from rldf_ray.protocols.multirole import items as multirole_items
 from rldf_ray.protocols.multirole.layouts import render as debate_prompt
 from rldf_ray.protocols.multirole.layouts import system_prompt
-from rldf_ray.protocols.source import source_settings
+from rldf_ray.protocols.source import source_items, source_settings
 from rldf_ray.records import Identity, Topic, TopicKind, context_of
 from rldf_ray.referee.fit import audit_statements, fit_statements
 from rldf_ray.referee.prompted import render as referee_prompt
@@ -255,9 +255,9 @@ def _source(plan: Plan) -> StageEstimate:
     few = plan.model_copy(
         update={"debate": plan.debate.model_copy(update={"debates": len(topics)})}
     )
-    items = [source.item_of(instance, plan) for instance in multirole_items(topics, few)]
-    asked = study.estimate(items, source_settings(plan))
-    scale = plan.debate.debates / len(items)
+    instances = multirole_items(topics, few)
+    asked = study.estimate(source_items(source, instances, plan), source_settings(plan))
+    scale = plan.debate.debates / len(instances)
     prompt = sum(one.prompt for one in asked) * scale
     generated = sum(one.generated for one in asked) * scale
     paid = [one for one in asked if plan.speaker_of(one.speaker).paid]

@@ -1,12 +1,12 @@
 """What makes a protocol a source of a run's data: its items come from topics, its rows go to train.
 
-A folder of `protocols/` with a `study.py` that has `training_rows`, and a `source.py` that has the
-names of `Source`, is a source. Nothing else lists it: a plan's `debate.protocol` names the folder.
+A folder of `protocols/` with a `study.py`, and a `source.py` that has the names of `Source`, is a
+source. Nothing else lists it: a plan's `debate.protocol` names the folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from typing import Protocol as Interface
 
@@ -18,6 +18,7 @@ from rldf_ray.plan.loading import explain, plan_fields
 from rldf_ray.protocols.known import source_named, study_named
 from rldf_ray.protocols.seam import Item
 from rldf_ray.records import Debate
+from rldf_ray.storage.run_folder import RunFolder
 
 PARTS = ("debate", "referee", "topics")
 """What the settings of a source call the plan's models."""
@@ -54,13 +55,25 @@ class Source(Interface):
         """Why topics of this plan are no items of its own; None where they are."""
         ...
 
-    def item_of(self, instance: Debate, plan: Plan) -> Item:
-        """The item of one topic, with its clue or without."""
+    def item_of(self, instance: Debate, plan: Plan) -> Item | None:
+        """The item of one topic, with its clue or without; None where there is none."""
         ...
 
     def failure(self, outcome: Mapping[str, Any]) -> str | None:
         """Why an outcome, a row of its study's, failed; None where it did not."""
         ...
+
+    def training_rows(
+        self, folder: RunFolder, settings: Any, seed: int
+    ) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+        """What a run learns of the items held in `folder`: rows of `sft` and of `pairs`."""
+        ...
+
+
+def source_items(source: Source, instances: Iterable[Debate], plan: Plan) -> list[Item]:
+    """The items of those instances that have one."""
+    items = (source.item_of(instance, plan) for instance in instances)
+    return [item for item in items if item is not None]
 
 
 def source_settings(plan: Plan) -> Any:

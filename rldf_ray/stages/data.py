@@ -15,7 +15,7 @@ from rldf_ray.dataset.preference_data import (
 )
 from rldf_ray.dataset.source_data import SourceData, source_data
 from rldf_ray.plan import Plan
-from rldf_ray.protocols.known import study_named
+from rldf_ray.protocols.known import source_named
 from rldf_ray.protocols.source import source_settings
 from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run, StageError
@@ -42,9 +42,8 @@ def data(run: Run) -> DataResult:
 
 def _from_source(run: Run, name: str) -> DataResult:
     """The training rows of what the debates stage held of a source."""
-    training_rows = study_named(name).training_rows  # type: ignore[attr-defined]
     held = RunFolder(run.folder.fetched(SOURCE))
-    kinds = training_rows(held, source_settings(run.plan), run.plan.seed)
+    kinds = source_named(name).training_rows(held, source_settings(run.plan), run.plan.seed)
     made = source_data(kinds, {one.debate_id: one for one in instances(run)}, run.plan.data)
     _check_rows(made, name)
     topics = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))

@@ -13,7 +13,7 @@ from rldf_ray.models.one_prompt_refused import OnePromptRefused
 from rldf_ray.protocols.hold import hold_each
 from rldf_ray.protocols.known import source_named, study_named
 from rldf_ray.protocols.multirole import items as instances_of
-from rldf_ray.protocols.source import SourceError, check_source, source_settings
+from rldf_ray.protocols.source import SourceError, check_source, source_items, source_settings
 from rldf_ray.protocols.study import TURN_SCHEMA, Held, StudyCast
 from rldf_ray.records import TOPIC_SCHEMA, Debate, topics_of
 from rldf_ray.search.backend import SearchBackend, opened
@@ -55,7 +55,7 @@ def held_source(run: Run) -> DebatesResult:
     except SourceError as error:
         raise StageError(str(error)) from error
     settings = source_settings(run.plan)
-    items = [source.item_of(instance, run.plan) for instance in instances(run)]
+    items = source_items(source, instances(run), run.plan)
     run.folder.write_table(f"{SOURCE}/data/items.parquet", study.item_table(items))
     failures: Counter[str] = Counter()
     turns = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,10 +24,11 @@ from rldf_ray.preflight.estimate import estimate
 from rldf_ray.protocols.evince.items import ITEM_SCHEMA, LABELS
 from rldf_ray.protocols.evince.items import items_of as texts_of
 from rldf_ray.protocols.mabrf.items import items_of
+from rldf_ray.protocols.persuasion.items import items_of as questions_of
 from rldf_ray.records import topics_of
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.unknown import UNKNOWN
-from tests.endpoint import Answer, Server, completion, serving
+from tests.endpoint import Answer, Server, completion, serving, with_top
 from tests.fakes import plan_with
 
 MABRF = "debate={protocol: mabrf, debates: 24, in_flight: 4}"
@@ -74,6 +76,33 @@ def evince_roles(body: dict[str, Any]) -> Answer:
         return completion(json.dumps({**turn, "distributions": {"the text": _certain(labels)}}))
     weak = "B claims" in asked and len(asked.partition("[End of the text]")[0]) % 2 == 0
     return completion("2" if weak else "9")
+
+
+def persuasion_roles(body: dict[str, Any]) -> Answer:
+    """Debaters give numbered arguments; whom a judge believes goes by the digest of the prompt."""
+    asked = body["messages"][-1]["content"]
+    choices = body.get("structured_outputs", {}).get("choice")
+    drawn = zlib.crc32(json.dumps(body["messages"]).encode())
+    if choices:
+        chance = 0.1 + 0.8 * (drawn % 1000) / 1000
+        return with_top(choices[0], {choices[0]: chance, choices[1]: 1 - chance})
+    if "<argument>" not in asked:
+        return completion("I weigh both.")
+    words = " ".join(["indeed"] * 80)
+    numbers = (f"{drawn}, sample {number}" for number in range(body.get("n", 1)))
+    return completion(
+        *(f"<argument><quote>Both</quote> {words} {each}.</argument>" for each in numbers)
+    )
+
+
+def persuaded(server: Server, *overrides: str) -> Plan:
+    server.otherwise = persuasion_roles
+    return sourced(
+        server,
+        "debate={protocol: persuasion, debates: 24, settings: {rounds: 1}}",
+        "topics.judgement_share=1",
+        *overrides,
+    )
 
 
 def _certain(labels: dict[str, Any]) -> dict[str, int]:
@@ -196,6 +225,51 @@ def test_scenes_of_evince_have_their_groups_and_a_not_known_wording_as_labels(
     assert all("B claims" in row["rejected"][0]["content"] for row in pairs)
 
 
+def test_persuasion_takes_scenes_with_their_clue_and_what_the_correct_side_said(
+    server: Server, tmp_path: Path
+) -> None:
+    folder = do(persuaded(server), tmp_path, "topics", "debates", "data")
+    topics = {t.topic_id: t for t in topics_of(folder.read_table("data/topics.parquet"))}
+    questions = questions_of(folder.read_table("source/data/items.parquet"))
+    assert 0 < len(questions) < 24
+    for item in questions:
+        topic = topics[item.group]
+        assert topic.clue is not None and item.story.endswith(topic.clue)
+        assert item.correct == topic.answer
+        assert {item.correct, item.incorrect} == set(topic.groups or ())
+    sft = folder.read_table("data/sft.parquet").to_pylist()
+    pairs = folder.read_table("data/pairs.parquet").to_pylist()
+    assert sft and pairs
+    held = folder.read_table("source/data/candidates.parquet").to_pylist()
+    said = {one["text"].replace("<quote>Both</quote>", "Both"): one for one in held}
+    for row in sft:
+        assert said[row["completion"][0]["content"]]["side"] == "correct"
+    for row in pairs:
+        best, worst = (said[row[side][0]["content"]] for side in ("chosen", "rejected"))
+        assert best["side"] == worst["side"] == "correct"
+        assert best["rating"] > worst["rating"]
+    for row in (*sft, *pairs):
+        assert row["clue_shown"]
+        assert row["prompt"] == prompt_of(topics[row["topic_id"]], clue_shown=True)
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("topics.judgement_share=0.5", "topics.judgement_share"),
+        ("debate.settings={debaters: {one: {model: debate}}}", "debaters.one.best_of"),
+        ("debate.settings={matches: swiss}", "debate.settings.matches"),
+        ("debate.settings={kind: quality}", "debate.settings.kind"),
+    ],
+)
+def test_persuasion_refuses_what_its_rows_cannot_come_from(
+    server: Server, override: str, named: str
+) -> None:
+    with pytest.raises(PreflightError, match=named):
+        check_protocol(persuaded(server, override))
+    assert server.received == []
+
+
 @pytest.mark.parametrize(
     ("override", "named"),
     [
@@ -221,7 +295,7 @@ def test_evince_refuses_what_its_rows_cannot_come_from(
         ("debate.settings={judge: somebody}", "debate, referee, topics"),
         ("debate.settings={loop: {max_passes: -1}}", "debate.settings.loop.max_passes"),
         ("data.pairing=same_role", "data.pairing"),
-        ("debate.protocol=judges", "evince, mabrf, multirole"),
+        ("debate.protocol=judges", "evince, mabrf, multirole, persuasion"),
     ],
 )
 def test_a_plan_that_the_source_cannot_take_is_refused_before_anything_is_asked(

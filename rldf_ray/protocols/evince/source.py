@@ -13,6 +13,7 @@ from typing import Any
 from rldf_ray.models.base import seed_of
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.evince.items import EvinceItem
+from rldf_ray.protocols.evince.training import training_rows as training_rows
 from rldf_ray.records import Debate
 from rldf_ray.storage.digest import digest
 from rldf_ray.topics.unknown import two_wordings

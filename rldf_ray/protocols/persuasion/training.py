@@ -78,6 +78,17 @@ def pair_rows(data: TrainingData) -> Iterator[dict[str, object]]:
     Raises:
         PromptsChangedError: the request cannot be made again.
     """
+    for place, stage, best, worst in choices(data):
+        yield {
+            "topic": _story(data, place),
+            "prompt": _asked(data, place, stage),
+            "chosen": said(best["raw"]),
+            "rejected": said(worst["raw"]),
+        }
+
+
+def choices(data: TrainingData) -> Iterator[tuple[Place, str, Row, Row]]:
+    """Every turn and stage in which candidates were rated apart, with the best and the worst."""
     for (place, stage), several in data.candidates.items():
         rated = [one for one in several if one["rating"] is not None]
         if not rated:
@@ -85,12 +96,7 @@ def pair_rows(data: TrainingData) -> Iterator[dict[str, object]]:
         best = max(rated, key=lambda one: one["rating"])
         worst = min(rated, key=lambda one: one["rating"])
         if best["rating"] > worst["rating"] and best["raw"] != worst["raw"]:
-            yield {
-                "topic": _story(data, place),
-                "prompt": _asked(data, place, stage),
-                "chosen": _said(best["raw"]),
-                "rejected": _said(worst["raw"]),
-            }
+            yield place, stage, best, worst
 
 
 def sft_rows(data: TrainingData) -> Iterator[dict[str, object]]:
@@ -101,17 +107,23 @@ def sft_rows(data: TrainingData) -> Iterator[dict[str, object]]:
     Raises:
         PromptsChangedError: the request cannot be made again.
     """
+    for place, final in winning(data):
+        yield {
+            "topic": _story(data, place),
+            "prompt": _asked(data, place, "first"),
+            "completion": said(final["raw"]),
+        }
+
+
+def winning(data: TrainingData) -> Iterator[tuple[Place, Row]]:
+    """The turns of the correct side in dialogues that it won, and what each came to."""
     for (item_id, key), dialogue in data.dialogues.items():
         if not believed(dialogue):
             continue
         for argument in dialogue.arguments:
             if argument["side"] == "correct":
                 place: Place = (item_id, key, argument["round"], "correct")
-                yield {
-                    "topic": _story(data, place),
-                    "prompt": _asked(data, place, "first"),
-                    "completion": _said(_final(data, place)["raw"]),
-                }
+                yield place, _final(data, place)
 
 
 def believed(dialogue: Finished) -> bool:
@@ -182,7 +194,8 @@ def _story(data: TrainingData, place: Place) -> str:
     return data.dialogues[place[:2]].item.group
 
 
-def _said(text: str) -> list[dict[str, str]]:
+def said(text: str) -> list[dict[str, str]]:
+    """A text as the assistant's message."""
     return [{"role": "assistant", "content": text}]
 
 
