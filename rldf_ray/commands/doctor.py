@@ -14,8 +14,9 @@ from rich.table import Table
 from rldf_ray.console import TextConsole, write
 from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
 from rldf_ray.plan.saved import saved_plan
-from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
+from rldf_ray.preflight.estimate import estimate, summary
 from rldf_ray.preflight.nodes import SYNTAX, arrange, parse_nodes
+from rldf_ray.preflight.stage_estimate import StageEstimate
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.results import Finish, finish
 from rldf_ray.storage.run_folder import RunFolder

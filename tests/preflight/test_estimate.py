@@ -9,7 +9,8 @@ import pytest
 
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.plan import Plan
-from rldf_ray.preflight.estimate import StageEstimate, estimate, summary
+from rldf_ray.preflight.estimate import estimate, summary
+from rldf_ray.preflight.stage_estimate import StageEstimate
 from rldf_ray.protocols import multirole
 from rldf_ray.protocols.hold import hold_all
 from rldf_ray.protocols.seam import Cast

@@ -1,0 +1,178 @@
+"""What the audit and the debates would take: statements, verdicts, and a source's items."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+
+from rldf_ray.models.agent import CHOICE_TOKENS
+from rldf_ray.plan import Plan
+from rldf_ray.plan.refereeing import EVALUATION_TOKENS, ROUNDS
+from rldf_ray.preflight.stage_estimate import StageEstimate, billed, mean_context, tokens_of
+from rldf_ray.protocols.known import source_named, source_names, study_named
+from rldf_ray.protocols.multirole import items as multirole_items
+from rldf_ray.protocols.multirole.layouts import render as debate_prompt
+from rldf_ray.protocols.multirole.layouts import system_prompt
+from rldf_ray.protocols.source import source_items, source_settings
+from rldf_ray.records import Identity
+from rldf_ray.referee.fit import audit_statements
+from rldf_ray.referee.prompted import render as referee_prompt
+from rldf_ray.topics.bias_type import bias_type
+from rldf_ray.topics.writer import seed_topics, wanted_by_kind
+
+# A score or a ranking: a few digits.
+VERDICT_TOKENS = 3
+
+
+def audit_estimate(plan: Plan) -> StageEstimate:
+    """The referee's verdicts on the held-out labelled statements."""
+    statements = audit_statements(plan)
+    reads = [_scoring_prompt(plan, s.context, s.text) for s in statements]
+    prompt = sum(_score_passes(plan) * r + _evaluating(plan, r) for r in reads)
+    said = _evaluations(plan) * _evaluation_tokens(plan)
+    generated = (_verdict_tokens(plan) + said) * len(statements)
+    share = billed(plan, "referee")
+    return StageEstimate(
+        name="audit",
+        calls=(1 + _evaluations(plan)) * len(statements),
+        prompt=prompt,
+        generated=generated,
+        work=prompt + generated,
+        billed=(share, share),
+    )
+
+
+def debates_estimate(plan: Plan) -> StageEstimate:
+    """A statement's prompt holds all earlier rounds, so prompts grow with the square of rounds."""
+    if plan.debate.protocol in source_names():
+        return _source(plan)
+    section = plan.debate
+    n, rounds = section.debaters, section.rounds
+    requests, longest = _a_statement(plan)
+    context = mean_context(plan)
+    identities = _table(plan)
+    turn = tokens_of(
+        system_prompt(identities, section.examples),
+        debate_prompt("turn", number=2, identity=identities[0], kind="judgement"),
+    )
+    said_before = n * longest * rounds * (rounds - 1) // 2
+    speaking = requests * n * (rounds * (turn + context) + said_before)
+    around = _scoring_prompt(plan, "", "")
+    reads = around + context + longest
+    judging: float = rounds * n * (_score_passes(plan) * reads + _evaluating(plan, reads))
+    rankings = _rankings(plan)
+    judging += rankings * (around + context + n * longest)
+    said, judged = rounds * n * longest, (rounds * n + rankings) * _verdict_tokens(plan)
+    judged += rounds * n * _evaluations(plan) * _evaluation_tokens(plan)
+    prompt, generated = round(speaking + judging), round(said + judged)
+    debater = statistics.mean(speaker.paid for speaker in plan.debaters())
+    referee = billed(plan, "referee")
+    return StageEstimate(
+        name="debates",
+        calls=round(
+            ((requests + 1 + _evaluations(plan)) * n * rounds + rankings) * section.debates
+        ),
+        prompt=prompt * section.debates,
+        generated=generated * section.debates,
+        work=(prompt + generated) * section.debates,
+        billed=(
+            (debater * speaking + referee * judging) / prompt,
+            (debater * said + referee * judged) / generated,
+        ),
+    )
+
+
+def _a_statement(plan: Plan) -> tuple[float, int]:
+    """Requests for a statement, and its most tokens: means over opinions and scenes."""
+    section, scenes = plan.debate, plan.topics.judgement_share
+    if section.answers == "written":
+        return 1, section.max_tokens
+    if section.answers == "chosen":
+        return 1, round(scenes * CHOICE_TOKENS + (1 - scenes) * section.max_tokens)
+    return 1 + scenes, round(scenes * CHOICE_TOKENS + section.max_tokens)
+
+
+def _source(plan: Plan) -> StageEstimate:
+    """What the study of the plan's source would ask, on items made of the seeds."""
+    source, study = source_named(plan.debate.protocol), study_named(plan.debate.protocol)
+    topics = [
+        replace(topic, split="debate")
+        for name in plan.bias_types
+        for kind, number in wanted_by_kind(12, plan.topics.judgement_share).items()
+        for topic in seed_topics(bias_type(name), kind, plan)[:number]
+    ]
+    # Items differ little in length, so a few stand for all.
+    few = plan.model_copy(
+        update={"debate": plan.debate.model_copy(update={"debates": len(topics)})}
+    )
+    instances = multirole_items(topics, few)
+    asked = study.estimate(source_items(source, instances, plan), source_settings(plan))
+    scale = plan.debate.debates / len(instances)
+    prompt = sum(one.prompt for one in asked) * scale
+    generated = sum(one.generated for one in asked) * scale
+    paid = [one for one in asked if plan.speaker_of(one.speaker).paid]
+    return StageEstimate(
+        name="debates",
+        calls=round(sum(one.calls for one in asked) * scale),
+        prompt=round(prompt),
+        generated=round(generated),
+        work=prompt + generated,
+        billed=(
+            sum(one.prompt for one in paid) * scale / prompt,
+            sum(one.generated for one in paid) * scale / generated,
+        ),
+    )
+
+
+def _evaluations(plan: Plan) -> int:
+    """Texts of judges and critics on one statement before it is scored."""
+    section = plan.referee
+    if section.kind == "debate":
+        return 1 + 2 * (section.rounds or ROUNDS)
+    # A member of a pool evaluates and scores; a trained one reads the statement once.
+    return 2 * len(section.pool or ())
+
+
+def _evaluation_tokens(plan: Plan) -> int:
+    return plan.referee.evaluation_tokens or EVALUATION_TOKENS
+
+
+def _evaluating(plan: Plan, reads: int) -> int:
+    """Tokens that are read for the evaluations of a statement, each of which reads all before."""
+    number = _evaluations(plan)
+    return number * reads + number * (number + 1) // 2 * _evaluation_tokens(plan)
+
+
+def _rankings(plan: Plan) -> float:
+    """Rankings that the referee is asked for, a debate: where scores tell the order, none."""
+    if plan.referee.kind != "prompted":
+        return 0
+    checked = plan.referee.judgements == "checked"
+    return plan.debate.rounds * (1 - plan.topics.judgement_share * checked)
+
+
+def _trained(plan: Plan) -> bool:
+    return plan.referee.kind == "trained"
+
+
+def _scoring_prompt(plan: Plan, context: str, text: str) -> int:
+    """Tokens the referee reads to score a statement."""
+    if _trained(plan):
+        prompt = referee_prompt("trained", context=context)
+        return tokens_of(referee_prompt("trained_system"), prompt, text)
+    return tokens_of(referee_prompt("system"), referee_prompt("score", context=context, text=text))
+
+
+def _verdict_tokens(plan: Plan) -> int:
+    return 0 if _trained(plan) else VERDICT_TOKENS
+
+
+def _score_passes(plan: Plan) -> int:
+    """An engine reads a score's prompt twice, as "1" may go on to "10" (models/choice_trie.py)."""
+    return 1 if _trained(plan) or billed(plan, "referee") else 2
+
+
+def _table(plan: Plan) -> tuple[Identity, ...]:
+    """Those who may debate, of the bias type with the longest lives."""
+    tables = [bias_type(name).identities for name in plan.bias_types]
+    return max(tables, key=lambda table: sum(len(identity.background) for identity in table))
