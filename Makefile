@@ -120,22 +120,27 @@ test: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 	    -m "not slow and not cluster and not browser and not gpu"
 
-# A process for each file: Ray, its environment and what it left behind begin anew. The files of
-# some folders share one, and with it a server, a Ray or what takes long to import.
+# A process for each file, two at a time: Ray, its environment and what it left behind begin anew. The
+# files of some folders share one, and with it a server, a Ray or what takes long to import.
 TOGETHER := tests/commands tests/serve/real tests/train/on_ray
 ELSEWHERE := mark\.(hosts$(if $(filter gpu,$(HARDWARE)),,|gpu))
 
 test-all: install
-	@status=0
-	for tests in $$(grep -rlE 'mark\.(slow|cluster|browser|gpu)' tests --include='test_*.py' |
-	        xargs grep -LE '$(ELSEWHERE)' |
-	        sed -E 's#^($(subst $() ,|,$(TOGETHER)))/.*#\1#' | sort -u); do
-	    code=0
-	    $(BIN)/python -m pytest -m "$(HERE)" $$tests || code=$$?
+	@rm -f $(VENV)/failed
+	one() { # one PATH: a line for its tests, and all that they printed where one failed
+	    local code=0 began=$$SECONDS printed
+	    printed=$$($(BIN)/python -m pytest -m "$(HERE)" "$$1" 2>&1) || code=$$?
 	    # 5 is pytest's word for: nothing was selected.
-	    if [ $$code -ne 0 ] && [ $$code -ne 5 ]; then status=$$code; fi
-	done
-	exit $$status
+	    if [ $$code -eq 5 ]; then return; fi
+	    if [ $$code -eq 0 ]; then printed=$${printed##*$$'\n'}; else echo "$$1" >>$(VENV)/failed; fi
+	    printf '%s\n== %s: %d s\n' "$$printed" "$$1" $$((SECONDS - began))
+	}
+	export -f one
+	grep -rlE 'mark\.(slow|cluster|browser|gpu)' tests --include='test_*.py' |
+	    xargs grep -LE '$(ELSEWHERE)' |
+	    sed -E 's#^($(subst $() ,|,$(TOGETHER)))/.*#\1#' | sort -u |
+	    xargs -P 2 -I{} bash -c 'one {}'
+	if [ -s $(VENV)/failed ]; then echo "== failed:"; cat $(VENV)/failed; exit 1; fi
 
 test-cluster: install
 	$(BIN)/python -m pytest -s -rs -m hosts tests/cluster

@@ -23,7 +23,7 @@ ITEMS = [
     JudgedItem(
         item_id=f"{n}-{i}", question=f"{question} Say it to {n} people.", answer1=a, answer2=b
     )
-    for n in range(10)
+    for n in range(5)
     for i, (question, a, b) in enumerate(QUESTIONS)
 ]
 
@@ -50,7 +50,7 @@ def stock() -> PositionInvariantChat:
     return model(invariant=False)
 
 
-def asked(item: JudgedItem, swapped: bool, tokens: int = 8) -> ChatRequest:
+def asked(item: JudgedItem, swapped: bool, tokens: int = 6) -> ChatRequest:
     view = swapped_with_labels(clean(item)) if swapped else clean(item)
     prompt = segments("judge", view)
     return ChatRequest(
@@ -61,7 +61,7 @@ def asked(item: JudgedItem, swapped: bool, tokens: int = 8) -> ChatRequest:
     )
 
 
-def test_the_order_of_the_answers_leaves_forty_verdicts_as_they_are(
+def test_the_order_of_the_answers_leaves_twenty_verdicts_as_they_are(
     pine: PositionInvariantChat, stock: PositionInvariantChat
 ) -> None:
     for item in ITEMS:
