@@ -109,6 +109,7 @@ def test_a_run_is_read_by_keyboard(page: Any) -> None:
     page.get_by_text("The policy thinks.").wait_for()
 
 
+@pytest.mark.parametrize("page", ["narrow"], indirect=True)
 def test_two_models_argue_over_a_label(page: Any) -> None:
     page.click('nav a[href="#label"]')
     page.fill(
@@ -124,6 +125,7 @@ def test_two_models_argue_over_a_label(page: Any) -> None:
     assert page.locator("#dispute li").count() >= 2
 
 
+@pytest.mark.parametrize("page", ["wide"], indirect=True)
 def test_a_question_is_judged_rewritten_and_answered(page: Any) -> None:
     page.click('nav a[href="#debias"]')
     page.fill("#debias-context", "An old man and a young man waited.")
