@@ -50,7 +50,7 @@ def stock() -> PositionInvariantChat:
     return model(invariant=False)
 
 
-def asked(item: JudgedItem, swapped: bool, tokens: int = 6) -> ChatRequest:
+def asked(item: JudgedItem, swapped: bool, tokens: int = 8) -> ChatRequest:
     view = swapped_with_labels(clean(item)) if swapped else clean(item)
     prompt = segments("judge", view)
     return ChatRequest(
