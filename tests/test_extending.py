@@ -135,7 +135,7 @@ def test_nobody_reads_another_debaters_statement(
 
 
 def test_a_protocol_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(ProtocolError, match=r"debate\.protocol=duel.*allowed: evince, mabrf, multirole"):
+    with pytest.raises(ProtocolError, match=r"debate\.protocol=duel.*allowed: evince, .*multirole"):
         protocol_named("duel")
 
 
