@@ -59,7 +59,7 @@ def test_workers_and_zero_stages_give_the_same_weights(
     )
     adapters = "train.lora.rank=4" if lora else "train.lora.rank=0"
     expected, alone = run(folders, tmp_path / "alone", three_steps, adapters)
-    for stage in (2,) if lora else (0, 1, 2, 3):
+    for stage in (2,) if lora else (0, 3):
         out = tmp_path / f"zero-{stage}"
         sharding = (f"train.zero_stage={stage}", "train.workers=2")
         history, weights = run(folders, out, three_steps, adapters, *sharding)
