@@ -38,11 +38,6 @@ class Source(Interface):
     """
 
     @property
-    def RIGHT_ANSWER(self) -> str:  # noqa: N802
-        """Which of its rows depend on the right answer; empty where none does."""
-        ...
-
-    @property
     def FROM_TOPICS(self) -> Collection[str]:  # noqa: N802
         """The fields of its study's settings that a plan does not set, as topics decide them."""
         ...

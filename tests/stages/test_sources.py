@@ -25,6 +25,7 @@ from rldf_ray.protocols.evince.items import ITEM_SCHEMA, LABELS
 from rldf_ray.protocols.evince.items import items_of as texts_of
 from rldf_ray.protocols.mabrf.items import items_of
 from rldf_ray.protocols.persuasion.items import items_of as questions_of
+from rldf_ray.protocols.source import source_settings
 from rldf_ray.records import topics_of
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.unknown import UNKNOWN
@@ -251,6 +252,13 @@ def test_persuasion_takes_scenes_with_their_clue_and_what_the_correct_side_said(
     for row in (*sft, *pairs):
         assert row["clue_shown"]
         assert row["prompt"] == prompt_of(topics[row["topic_id"]], clue_shown=True)
+
+
+def test_what_is_said_of_the_default_debater_is_merged_with_its_defaults(server: Server) -> None:
+    plan = persuaded(server, "debate.settings={debaters: {debater: {critiques: 2}}}")
+    check_protocol(plan)
+    debater = source_settings(plan).debaters["debater"]
+    assert (debater.model, debater.best_of, debater.critiques) == ("debate", 4, 2)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from rldf_ray.records import Debate
 from rldf_ray.storage.digest import digest
 from rldf_ray.topics.unknown import two_wordings
 
-RIGHT_ANSWER = "sft"
 FROM_TOPICS = (
     "kind",
     "data",

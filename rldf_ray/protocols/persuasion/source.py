@@ -20,7 +20,6 @@ from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 from rldf_ray.records import Debate
 from rldf_ray.storage.run_folder import RunFolder
 
-RIGHT_ANSWER = "sft and pairs"
 FROM_TOPICS = (
     "kind",
     "data",
@@ -31,7 +30,7 @@ FROM_TOPICS = (
     "hard",
     "story_tokens",
 )
-BEST_OF = 4
+DEBATER, BEST_OF = "debater", 4
 _QUOTE = re.compile(r"</?(?:[vu]_)?quote>")
 
 
@@ -39,7 +38,7 @@ def defaults(judge: str) -> dict[str, Any]:
     """Debates of the debaters' model with itself, which chooses each argument from several."""
     return {
         "protocols": ("debate",),
-        "debaters": {"debater": {"model": "debate", "best_of": BEST_OF}},
+        "debaters": {DEBATER: {"model": "debate", "best_of": BEST_OF}},
         "judges": (judge,),
     }
 
@@ -60,7 +59,9 @@ def problem(plan: Plan) -> str | None:
         )
     debaters = settings.get("debaters") or {}
     for name, one in debaters.items():
-        if not isinstance(one, Mapping) or one.get("best_of", 1) < 2:
+        # What is given of the default debater is merged with its defaults.
+        unsaid = BEST_OF if name == DEBATER else 1
+        if not isinstance(one, Mapping) or one.get("best_of", unsaid) < 2:
             return (
                 f"debate.settings.debaters.{name}.best_of: pairs are the best and the worst of "
                 "several candidates; allowed: 2 or more"
