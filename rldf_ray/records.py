@@ -257,6 +257,11 @@ def statements_of(table: pa.Table) -> list[Statement]:
     return [Statement(**row) for row in table.to_pylist()]
 
 
+def scene_of(topic: Topic, clue_shown: bool) -> str:
+    """A scene as it is told, with its clue or without."""
+    return f"{topic.text} {topic.clue}" if clue_shown else topic.text
+
+
 def context_of(topic: Topic, clue_shown: bool) -> Context:
     """What is debated and what a statement is judged in: the topic, or the scene and question.
 
@@ -265,6 +270,5 @@ def context_of(topic: Topic, clue_shown: bool) -> Context:
     if topic.kind == "opinion":
         return Context(topic.text)
     assert topic.question is not None
-    clue = f" {topic.clue}" if clue_shown else ""
     conclusion = Conclusion(topic.question, topic.answer if clue_shown else None)
-    return Context(f"{topic.text}{clue} {topic.question}", conclusion)
+    return Context(f"{scene_of(topic, clue_shown)} {topic.question}", conclusion)

@@ -14,7 +14,7 @@ from rldf_ray.models.base import seed_of
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.evince.items import EvinceItem
 from rldf_ray.protocols.evince.training import training_rows as training_rows
-from rldf_ray.records import Debate
+from rldf_ray.records import Debate, scene_of
 from rldf_ray.storage.digest import digest
 from rldf_ray.topics.unknown import two_wordings
 
@@ -64,11 +64,10 @@ def item_of(instance: Debate, plan: Plan) -> EvinceItem:
     start = seed_of(plan.seed, f"{instance.debate_id}/wording")
     unknown = two_wordings(plan.debate.unknown, start)[0]
     groups = sorted(topic.groups, key=lambda text: digest(plan.seed, instance.debate_id, text))
-    clue = f" {topic.clue}" if instance.clue_shown else ""
     return EvinceItem(
         item_id=instance.debate_id,
         text_id=topic.topic_id,
-        text=f"{topic.text}{clue}",
+        text=scene_of(topic, instance.clue_shown),
         target=topic.question,
         category=topic.bias_type,
         labels=tuple(f"{label[0].upper()}{label[1:]}" for label in (*groups, unknown)),

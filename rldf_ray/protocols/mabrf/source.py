@@ -13,7 +13,7 @@ from rldf_ray.models.base import seed_of
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.training import training_rows as training_rows
-from rldf_ray.records import Debate
+from rldf_ray.records import Debate, scene_of
 from rldf_ray.storage.digest import digest
 from rldf_ray.topics.unknown import two_wordings
 
@@ -67,12 +67,11 @@ def item_of(instance: Debate, plan: Plan) -> MabrfItem:
         (*topic.groups, unknown), key=lambda text: digest(plan.seed, instance.debate_id, text)
     )
     label = topic.answer if instance.clue_shown else unknown
-    clue = f" {topic.clue}" if instance.clue_shown else ""
     return MabrfItem(
         item_id=instance.debate_id,
         group=topic.topic_id,
         category=topic.bias_type,
-        context=f"{topic.text}{clue}",
+        context=scene_of(topic, instance.clue_shown),
         question=topic.question,
         options=tuple(options),
         label=options.index(label) if label in options else None,

@@ -17,7 +17,7 @@ from rldf_ray.protocols.persuasion.folder import study_data
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.training import choices, said, training_data, winning
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
-from rldf_ray.records import Debate
+from rldf_ray.records import Debate, scene_of
 from rldf_ray.storage.run_folder import RunFolder
 
 FROM_TOPICS = (
@@ -79,7 +79,7 @@ def item_of(instance: Debate, plan: Plan) -> PersuasionItem | None:
     return PersuasionItem(
         item_id=instance.debate_id,
         group=topic.topic_id,
-        story=f"{topic.text} {topic.clue}",
+        story=scene_of(topic, clue_shown=True),
         question=topic.question,
         correct=topic.answer,
         incorrect=other,
