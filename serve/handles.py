@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import Context
 from typing import Any
 
@@ -59,7 +60,7 @@ class ServeEngines:
             raise EngineFailedError(f"the engine of {target.model} failed") from error
         finally:
             if response is not None:
-                response.cancel()
+                _cancel(response)
 
     async def generating(self, names: Sequence[str]) -> list[int | None]:
         return list(await asyncio.gather(*(self._running(name) for name in names)))
@@ -183,5 +184,11 @@ async def _kept(call: Any) -> Any:
     try:
         return await call
     except BaseException:
-        call.cancel()
+        _cancel(call)
         raise
+
+
+def _cancel(call: Any) -> None:
+    """End a call of a deployment. Of one that failed to begin, Serve raises its error again."""
+    with suppress(Exception):
+        call.cancel()
