@@ -10,10 +10,11 @@ goes on from there.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from rldf_ray.cluster.clock import Clock
 from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.memory import watch_memory
 from rldf_ray.cluster.placement import place
@@ -111,8 +112,14 @@ def _do(
         if "ppo" in todo:
             check_shared_memory(plan, resources)
         progress.say(f"placement: {placement.describe()}")
+        clock = Clock()
         speakers = Speakers(
-            plan=plan, folder=folder, placement=placement, progress=progress, earlier=earlier
+            plan=plan,
+            folder=folder,
+            placement=placement,
+            progress=progress,
+            earlier=earlier,
+            clock=clock,
         )
         current = Run(
             plan=plan,
@@ -122,6 +129,7 @@ def _do(
             run_id=plan.digest(),
             speakers=speakers,
             statements=statements,
+            clock=clock,
         )
         try:
             for name in todo:
@@ -134,15 +142,15 @@ def _do(
 
 def _stage(name: str, stage: StageFunction, current: Run) -> None:
     current.progress.say(f"{name}: started")
-    began = time.monotonic()
+    current.clock.lap()
     with watch_memory() as peak:
         result = stage(current)
-    seconds = time.monotonic() - began
+    spent = current.clock.lap()
     current.folder.finish(
         name,
         current.run_id,
         {
-            "seconds": round(seconds, 1),
+            **asdict(spent),
             "peak_pss_gib": round(peak.gib, 2),
             "versions": versions(),
             "commit": source_commit(),
@@ -151,4 +159,4 @@ def _stage(name: str, stage: StageFunction, current: Run) -> None:
     )
     for note in stage_notes(result):
         current.progress.say(f"  {note}")
-    current.progress.say(f"{name}: done in {seconds:.0f} s, peak memory {peak.gib:.1f} GiB")
+    current.progress.say(f"{name}: done in {spent.seconds:.0f} s, peak memory {peak.gib:.1f} GiB")

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
+from rldf_ray.cluster.clock import Clock
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.models.base import ChatModel
@@ -26,6 +27,7 @@ class SpeakerContext:
 
     Attributes:
         alone: no other local model is loaded, so that all cores are its own.
+        clock: counts the wait for engines.
     """
 
     plan: SpeakingPlan
@@ -34,10 +36,12 @@ class SpeakerContext:
     progress: Progress
     journal: Journal
     alone: bool = False
+    clock: Clock = field(default_factory=Clock)
     began: float = field(default_factory=time.monotonic)
 
     def wait_until_ready(self, pool: EnginePool) -> None:
-        pool.wait_until_ready()
+        with self.clock.starting():
+            pool.wait_until_ready()
         self.progress.say(f"  engines up in {time.monotonic() - self.began:.0f} s")
 
 

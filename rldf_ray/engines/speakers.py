@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from rldf_ray.cluster.clock import Clock
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.engines.backend import SpeakerContext, backend_of
@@ -33,6 +34,7 @@ class Speakers:
         weights: which weights the models' names stand for, or where they are, where the names
             may have stood for others.
         taking_turns: local models are loaded one at a time.
+        clock: counts the waits for their engines.
     """
 
     plan: SpeakingPlan
@@ -42,6 +44,7 @@ class Speakers:
     earlier: EarlierCalls | None = None
     weights: str | None = None
     taking_turns: bool = False
+    clock: Clock = field(default_factory=Clock)
     _turns: TakingTurns | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _models: dict[Speaker, JournaledModel] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class Speakers:
             progress=self.progress,
             journal=self.journal,
             alone=self.taking_turns,
+            clock=self.clock,
         )
         return backend_of(speaker).start(speaker, context)
 

@@ -129,6 +129,8 @@ def _stage(plan: Plan, name: str, finish: Finish) -> dict[str, Any]:
     return {
         "name": name,
         "seconds": finish.seconds,
+        "start_seconds": finish.start_seconds,
+        "idle_share": finish.idle_share,
         "tokens": finish.tokens,
         "cost": _cost(plan, finish.paid_tokens),
         "failures": finish.failures,

@@ -115,6 +115,8 @@ def _held_out_answers(run: Run, folders: Mapping[str, str]) -> pa.Table:
         run.progress.bar("held-out answers", len(prompts) * len(folders)) as bar,
         run.policy_engines(folders["base"], "base", run.plan.engines.dtype) as pool,
     ):
+        with run.clock.starting():
+            pool.wait_until_ready()
         for name, folder in folders.items():
             if name != "base":
                 pool.sync_weights(folder, name)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rldf_ray.cluster.clock import Clock
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
@@ -31,7 +32,8 @@ class StageError(UserError):
 class Run:
     """What every stage is handed: plan, folder, placement, the terminal, and who speaks.
 
-    `statements` is a file the referee is audited on instead of our own labelled set.
+    `statements` is a file the referee is audited on instead of our own labelled set; `clock` counts
+    what a stage's seconds go to, for the speakers as well.
     """
 
     plan: Plan
@@ -41,6 +43,7 @@ class Run:
     run_id: str
     speakers: Speakers
     statements: Path | None = None
+    clock: Clock = field(default_factory=Clock)
 
     @contextmanager
     def policy_engines(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,7 +34,7 @@ def train_in_folder(
     Raises:
         StageError: the training diverged.
     """
-    from rldf_ray.train.worker import TrainJob
+    from rldf_ray.train.worker import BEGAN, TrainJob
 
     ended = f"{name}/trained.json"
     if run.folder.fetched(ended).exists():
@@ -54,10 +55,14 @@ def train_in_folder(
         extra or {},
         tracked_run(run, name),
     )
+    asked = time.time()
     with run.progress.bar(f"{name} steps", 1) as bar:
         history = train(job, on_progress=bar.update)
+    begun = f"{name}/{BEGAN}"
+    if run.folder.fetched(begun).exists():
+        run.clock.add_start(run.folder.read_object(begun, ("at",))["at"] - asked)
     check_finite(name, history)
-    for scrap in ("trainer", "ray_train"):
+    for scrap in (BEGAN, "trainer", "ray_train"):
         run.folder.remove(f"{name}/{scrap}")
     run.folder.write_json(ended, {"history": history})
     run.folder.shared(ended)

@@ -43,6 +43,9 @@ class Finish(msgspec.Struct, kw_only=True, frozen=True):
     Attributes:
         finished_at: UTC, ISO 8601.
         seconds: wall time of the start in which the stage finished.
+        start_seconds: the part of them that passed until engines or training workers were up; None
+            where an earlier version did not count it.
+        idle_share: of the driver's machine, the part of its cores' time that nothing used.
         peak_pss_gib: most memory of the process tree, GiB.
         tokens: of the stage's model calls, over all starts; None where it makes none.
         paid_tokens: those of them that an endpoint answered.
@@ -52,6 +55,8 @@ class Finish(msgspec.Struct, kw_only=True, frozen=True):
     finished_at: str
     seconds: float
     peak_pss_gib: float
+    start_seconds: float | None = None
+    idle_share: float | None = None
     tokens: Tokens | None = None
     paid_tokens: Tokens | None = None
     failures: dict[str, int] = {}

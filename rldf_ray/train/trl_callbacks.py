@@ -9,7 +9,7 @@ from transformers import TrainerCallback
 
 from rldf_ray.plan import TrainSection
 from rldf_ray.train.checkpoint import rewind
-from rldf_ray.train.worker import PROGRESS, log_step, skip_reduction
+from rldf_ray.train.worker import PROGRESS, log_step, note_begun, skip_reduction
 
 
 class LogProgress(TrainerCallback):
@@ -22,6 +22,7 @@ class LogProgress(TrainerCallback):
         """What a process before this one logged after its last checkpoint is done again."""
         if state.is_world_process_zero:
             rewind([Path(self._out) / PROGRESS], state.global_step)
+            note_begun(self._out)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or not logs:

@@ -12,6 +12,7 @@ import logging
 import os
 import random
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ from rldf_ray.train.unpickling import check_files
 
 log = logging.getLogger(__name__)
 PROGRESS = "progress.jsonl"
+BEGAN = "began.json"
 RAY_TRAIN = "ray_train"
 
 
@@ -246,6 +248,11 @@ def last_checkpoint(job: TrainJob) -> str | None:
     last = max(whole, key=lambda folder: step[folder])
     check_files(last)
     return str(last)
+
+
+def note_begun(out: str | Path) -> None:
+    """Say that the workers are up and the first step begins (rank 0 alone calls this)."""
+    (Path(out) / BEGAN).write_text(json_text({"at": time.time()}), encoding="utf-8")
 
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:

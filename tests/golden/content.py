@@ -20,6 +20,8 @@ VOLATILE = {
     "think_seconds",
     "answer_seconds",
     "seconds_an_item",
+    "start_seconds",
+    "idle_share",
     "peak_pss_gib",
     # When, where and with which packages it was done.
     "created",

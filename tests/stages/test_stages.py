@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from rldf_ray.stages.run import Run, StageError, tokens_since
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.object_store import ObjectStore
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.train.worker import TrainJob
+from rldf_ray.train.worker import BEGAN, TrainJob, note_begun
 from tests.fakes import plan_with
 from tests.s3_server import as_environment, s3_server
 
@@ -120,9 +121,16 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained: list[str] = []
+    starts: list[float] = []
 
     def train(job: TrainJob, on_progress: Any) -> list[dict[str, Any]]:
         trained.append(job.folders["out"])
+        time.sleep(0.2)
+        note_begun(tmp_path)
+        if where == "bucket":
+            ObjectStore(job.folders["out"]).upload(tmp_path / BEGAN, BEGAN)
+        else:
+            (tmp_path / BEGAN).rename(Path(job.folders["out"]) / BEGAN)
         return [{"loss": len(trained)}]
 
     with s3_server("bucket") as (url, _):
@@ -140,7 +148,10 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
                     run_id="id",
                     speakers=SPEAKERS,
                 )
-                return training_stages.train_in_folder(run, "sft", train, {})
+                history = training_stages.train_in_folder(run, "sft", train, {})
+                starts.append(run.clock.lap().start_seconds)
+                assert not folder.fetched(f"sft/{BEGAN}").exists()
+                return history
 
         assert history() == [{"loss": 1}]
         if where == "bucket":  # and not on another machine either
@@ -151,6 +162,7 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
             folder.fresh_folder("sft")  # as --redo does
         assert history() == [{"loss": 2}]
     assert len(trained) == 2
+    assert starts[0] >= 0.2 and starts[1] == 0.0 and starts[2] >= 0.2
 
 
 @pytest.mark.parametrize("figure", ["loss", "train_loss", "reward", "kl"])

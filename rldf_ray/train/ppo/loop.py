@@ -40,6 +40,7 @@ from rldf_ray.train.worker import (
     OnProgress,
     TrainJob,
     log_step,
+    note_begun,
     prepare_worker,
     run_training,
 )
@@ -67,6 +68,8 @@ def _loop(config: dict[str, Any]) -> None:
     rewards = Rewards(job, ppo.score, rank)
     answered, engine_sleep = KeptAnswers(out, rank), EngineSleep(pool, rank, job.plan.engines.sleep)
     pool.wait_until_ready()
+    if rank == 0:
+        note_begun(out)
     with shared_memory_sync(pool) as engines:
         policy = ppo.models.policy()
         if rank == 0 and (ppo.steps_done or policy.adapter is not None):
