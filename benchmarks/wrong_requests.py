@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/bias", "/v1/debate")
+PATHS = (
+    "/v1/chat/completions", "/v1/completions", "/v1/responses", "/tokenize", "/v1/bias",
+    "/v1/debate",
+)  # fmt: skip
 AT_ONCE = 32
 ANSWER_TIMEOUT_S = 60
 # The connection was closed without an answer.
@@ -58,7 +61,9 @@ def bodies() -> Iterator[bytes]:
     fields = ("messages", "prompt", "model", "n", "max_tokens", "temperature", "top_p", "seed",
               "stop", "stream", "logprobs", "top_logprobs", "response_format", "guided_json",
               "guided_choice", "structured_outputs", "input", "referee", "topic", "rounds",
-              "debaters", "bias_type", "stream_options", "unknown")  # fmt: skip
+              "debaters", "bias_type", "stream_options", "tools", "tool_choice", "logit_bias",
+              "top_k", "min_p", "reasoning_effort", "echo", "prompt_logprobs", "text", "reasoning",
+              "max_output_tokens", "unknown")  # fmt: skip
     wrong = (json.dumps({**HELLO, field: value}).encode() for field in fields for value in VALUES)
     texts = (
         b"",

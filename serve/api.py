@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 
 from rldf_ray.apps.serve import debates, debias, evince, reward, runs
 from rldf_ray.apps.serve.bodies import (
-    BodyError,
     ChatBody,
     CompletionBody,
     DebateBody,
@@ -26,10 +25,12 @@ from rldf_ray.apps.serve.bodies import (
     engine_body,
     prompt_of,
 )
+from rldf_ray.apps.serve.body import BodyError
 from rldf_ray.apps.serve.engines import (
     EngineFailedError,
     EngineGoneError,
     EngineRefusedError,
+    Kind,
     UnknownModelError,
 )
 from rldf_ray.apps.serve.guard import Guard, RefusedError, error_content
@@ -38,6 +39,13 @@ from rldf_ray.apps.serve.limits import Allowances
 from rldf_ray.apps.serve.limits import Limits as KeyLimits
 from rldf_ray.apps.serve.metrics import CONTENT_TYPE
 from rldf_ray.apps.serve.referees import TRAINED
+from rldf_ray.apps.serve.responses import (
+    DetokenizeBody,
+    ResponsesBody,
+    TokenizeBody,
+    responses_engine_body,
+    tokenize_body,
+)
 from rldf_ray.apps.serve.service import Service, caller_of
 from rldf_ray.apps.serve.settings import Settings
 from rldf_ray.apps.serve.store import StoreError
@@ -112,6 +120,23 @@ def _add_openai(api: FastAPI, service: Service) -> None:
     async def completions(body: CompletionBody, request: Request) -> Response:
         return await _generated(service, body, request)
 
+    @api.post("/v1/responses", tags=["openai"], responses=ERRORS)
+    async def answer(body: ResponsesBody, request: Request) -> Response:
+        told = responses_engine_body(body, service.settings)
+        if service.settings.log_prompts:
+            log.info("prompt: %r", told["input"])
+        return await _answered(service, request, body.model, "responses", told, body.stream)
+
+    @api.post("/tokenize", tags=["openai"], responses=ERRORS)
+    async def tokenized(body: TokenizeBody, request: Request) -> Response:
+        told = tokenize_body(body, service.settings)
+        return await _answered(service, request, body.model, "tokenize", told)
+
+    @api.post("/detokenize", tags=["openai"], responses=ERRORS)
+    async def detokenized(body: DetokenizeBody, request: Request) -> Response:
+        told = {"tokens": body.tokens}
+        return await _answered(service, request, body.model, "detokenize", told)
+
     @api.get("/v1/models", tags=["openai"])
     def models() -> dict[str, Any]:
         return {"object": "list", "data": [_card(service, n) for n in service.settings.models]}
@@ -126,16 +151,30 @@ def _add_openai(api: FastAPI, service: Service) -> None:
 async def _generated(
     service: Service, body: ChatBody | CompletionBody, request: Request
 ) -> Response:
-    """An answer, whole or streamed; errors before its first piece have their own status."""
-    caller = caller_of(request)
-    told = engine_body(body, service.settings.limits)
+    told = engine_body(body, service.settings)
     if service.settings.log_prompts:
         log.info("prompt: %r", prompt_of(body))
-    kind = "chat" if isinstance(body, ChatBody) else "completion"
-    if not body.wants_stream:
-        found = await service.answer(caller, body.model, kind, told)  # type: ignore[arg-type]
+    kind: Kind = "chat" if isinstance(body, ChatBody) else "completion"
+    return await _answered(
+        service, request, body.model, kind, told, body.wants_stream, body.wants_usage
+    )
+
+
+async def _answered(
+    service: Service,
+    request: Request,
+    model: str | None,
+    kind: Kind,
+    told: dict[str, Any],
+    streams: bool | None = False,
+    wants_usage: bool = False,
+) -> Response:
+    """An answer, whole or streamed; errors before its first piece have their own status."""
+    caller = caller_of(request)
+    if not streams:
+        found = await service.answer(caller, model, kind, told)
         return JSONResponse(found, headers={VERSION_HEADER: caller.version})
-    events = await service.stream(caller, body.model, kind, told, body.wants_usage)  # type: ignore[arg-type]
+    events = await service.stream(caller, model, kind, told, wants_usage)
     return _sse(events, {VERSION_HEADER: caller.version})
 
 

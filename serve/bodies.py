@@ -1,47 +1,34 @@
 """What requests may say, and what the engine is told.
 
 These are OpenAI's fields as far as this server honours them. A field it does not know is refused
-rather than ignored, so nobody believes in a setting that had no effect; `IGNORED` are those that
-ask for nothing of an engine.
+rather than ignored, so nobody believes in a setting that had no effect; `body.IGNORED` are those
+that ask for nothing of an engine.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from rldf_ray.apps.serve.output_forms import OutputFormError, check_form
-from rldf_ray.apps.serve.settings import Limits
-from rldf_ray.errors import UserError
+from rldf_ray.apps.serve.body import (
+    IGNORED,
+    Body,
+    BodyError,
+    Decoding,
+    Text,
+    at_most,
+    checked_form,
+)
+from rldf_ray.apps.serve.settings import Limits, Settings
+from rldf_ray.apps.serve.tools import OF_TOOLS, NamedTool, ToolCall, ToolChoice, Tools, check_tools
+from rldf_ray.storage.json_text import json_text
 
-# Sent by common clients; they describe the caller or its bookkeeping, not the answer.
-IGNORED = ("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key")
 # What answers have beside their text.
 BESIDE = ("refusal", "annotations", "reasoning", "reasoning_content")
-
-Text = Annotated[str, StringConstraints(max_length=1_000_000)]
-
-
-class BodyError(UserError, ValueError):
-    """A request that is well-formed and goes too far; `param` is the field."""
-
-    def __init__(self, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.param = param
-
-
-class Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _nulls_ask_for_nothing(cls, given: object) -> object:
-        """Clients send fields that they leave unset as null, those of other servers too."""
-        if not isinstance(given, dict):
-            return given
-        known = {name for key, field in cls.model_fields.items() for name in (key, field.alias)}
-        return {k: value for k, value in given.items() if value is not None or k in known}
+# Out of a tokenizer's vocabulary; the engine knows how large its is.
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+TokenIds = Annotated[list[TokenId], Field(min_length=1, max_length=100_000)]
 
 
 class TextPart(Body):
@@ -55,9 +42,11 @@ class ChatMessage(Body):
     What an answer says beside its text is dropped: no model here reads it.
     """
 
-    role: Literal["system", "developer", "user", "assistant"]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Text | list[TextPart]
     name: str | None = None
+    tool_calls: Annotated[list[ToolCall], Field(max_length=128)] | None = None
+    tool_call_id: Annotated[str, StringConstraints(max_length=200)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -66,6 +55,14 @@ class ChatMessage(Body):
             return given
         kept = {k: v for k, v in given.items() if k not in BESIDE and v not in ([], {})}
         return {"content": "", **{k: v for k, v in kept.items() if v is not None}}
+
+    @model_validator(mode="after")
+    def _calls_and_results(self) -> ChatMessage:
+        if self.tool_calls is not None and self.role != "assistant":
+            raise ValueError("tool_calls are the assistant's")
+        if (self.role == "tool") != (self.tool_call_id is not None):
+            raise ValueError("a tool's message, and no other, has the tool_call_id it answers")
+        return self
 
 
 class JSONSchema(Body):
@@ -98,16 +95,21 @@ class StreamOptions(Body):
     include_obfuscation: bool = False
 
 
-class Sampling(Body):
+class Sampling(Decoding):
     """The fields that chat completions and completions share."""
 
-    model: str | None = None
     max_tokens: int | None = Field(None, ge=1)
-    temperature: float | None = Field(None, ge=0, le=2)
-    top_p: float | None = Field(None, gt=0, le=1)
-    presence_penalty: float | None = Field(None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(None, ge=-2, le=2)
-    seed: int | None = Field(None, ge=0, lt=2**63)
+    repetition_penalty: float | None = Field(None, gt=0, le=10)
+    logit_bias: (
+        Annotated[
+            dict[
+                Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}$")],
+                Annotated[float, Field(ge=-100, le=100)],
+            ],
+            Field(max_length=1024),
+        ]
+        | None
+    ) = None
     n: int | None = Field(None, ge=1)
     stop: (
         Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -117,7 +119,6 @@ class Sampling(Body):
         ]
         | None
     ) = None
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
@@ -125,12 +126,6 @@ class Sampling(Body):
     guided_choice: list[Annotated[str, StringConstraints(min_length=1)]] | None = Field(
         None, min_length=1
     )
-    user: Any = None
-    metadata: Any = None
-    store: Any = None
-    service_tier: Any = None
-    safety_identifier: Any = None
-    prompt_cache_key: Any = None
 
     @property
     def wants_stream(self) -> bool:
@@ -148,6 +143,10 @@ class ChatBody(Sampling):
     max_completion_tokens: int | None = Field(None, ge=1)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, le=20)
+    tools: Tools | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
 
     @model_validator(mode="after")
     def _top_needs_logprobs(self) -> ChatBody:
@@ -159,46 +158,84 @@ class ChatBody(Sampling):
 class CompletionBody(Sampling):
     """POST /v1/completions"""
 
-    prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=64)]
-    echo: Literal[False] | None = None
+    prompt: (
+        Text
+        | Annotated[list[Text], Field(min_length=1, max_length=64)]
+        | TokenIds
+        | Annotated[list[TokenIds], Field(min_length=1, max_length=64)]
+    )
+    max_tokens: int | None = Field(None, ge=0)
+    echo: bool | None = None
     logprobs: int | None = Field(None, ge=0, le=5)
+    prompt_logprobs: int | None = Field(None, ge=0, le=5)
+
+    @model_validator(mode="after")
+    def _nothing_needs_echo(self) -> CompletionBody:
+        if self.max_tokens == 0 and not self.echo:
+            raise ValueError("max_tokens: 0 needs echo: true")
+        if self.prompt_logprobs is not None and self.stream:
+            raise ValueError("prompt_logprobs are not streamed")
+        return self
+
+    @property
+    def prompts(self) -> int:
+        """How many there are."""
+        if isinstance(self.prompt, str) or isinstance(self.prompt[0], int):
+            return 1
+        return len(self.prompt)
 
 
-def engine_body(body: ChatBody | CompletionBody, limits: Limits) -> dict[str, Any]:
-    """What the engine is sent: the fields that were set, checked against `limits`.
+def engine_body(body: ChatBody | CompletionBody, settings: Settings) -> dict[str, Any]:
+    """What the engine is sent: the fields that were set, checked against the limits.
 
     Raises:
-        BodyError: the prompt, `n`, `max_tokens` or the output form is beyond a limit.
+        BodyError: the prompt, `n`, `max_tokens`, the tools or the output form are beyond a limit.
     """
+    limits = settings.limits
     try:
         found = body.model_dump(mode="json", by_alias=True, exclude_none=True)
     except ValueError as error:
         raise BodyError(f"the request is nested too deeply: {error}") from error
-    for field in (*IGNORED, "model", "echo", "guided_json", "guided_choice"):
+    tools = () if found.get("tools") else OF_TOOLS
+    for field in (*IGNORED, *tools, "model", "guided_json", "guided_choice"):
         found.pop(field, None)
     _check_prompt(body, limits)
-    _check("n", found.get("n", 1), limits.n)
-    prompts = len(body.prompt) if isinstance(body, CompletionBody) and _several(body) else 1
-    _check("n times prompts", found.get("n", 1) * prompts, limits.n)
+    at_most("n", found.get("n", 1), limits.n)
+    prompts = body.prompts if isinstance(body, CompletionBody) else 1
+    at_most("n times prompts", found.get("n", 1) * prompts, limits.n)
     longest = found.pop("max_completion_tokens", None) or found.get("max_tokens")
     if longest is not None:
-        found["max_tokens"] = _check("max_tokens", longest, limits.max_tokens)
+        found["max_tokens"] = at_most("max_tokens", longest, limits.max_tokens)
     if body.wants_stream:
         found["stream_options"] = {"include_usage": True}
     else:
         found.pop("stream_options", None)
     form = _form(body)
+    if isinstance(body, ChatBody):
+        _check_chat_tools(body, form, settings)
     if form is not None:
         found.pop("response_format", None)
-        found["structured_outputs"] = _checked_form(form, limits)
+        found["structured_outputs"] = checked_form(form, limits, "response_format")
     return found
 
 
+def _check_chat_tools(body: ChatBody, form: object, settings: Settings) -> None:
+    choice, functions = body.tool_choice, [tool.function for tool in body.tools or ()]
+    if isinstance(choice, NamedTool):
+        check_tools(functions, None, choice.function.name, settings)
+    else:
+        check_tools(functions, choice, None, settings)
+    if form is not None and functions and choice != "none":
+        raise BodyError("tools and an output form exclude each other", "tools")
+
+
 def prompt_of(body: ChatBody | CompletionBody) -> str:
-    """All text of the prompt."""
+    """All text of the prompt; token ids as numbers."""
     if isinstance(body, ChatBody):
         return "\n".join(content_of(message) for message in body.messages)
-    return body.prompt if isinstance(body.prompt, str) else "\n".join(body.prompt)
+    if isinstance(body.prompt, str):
+        return body.prompt
+    return "\n".join(prompt if isinstance(prompt, str) else str(prompt) for prompt in body.prompt)
 
 
 def content_of(message: ChatMessage) -> str:
@@ -208,27 +245,30 @@ def content_of(message: ChatMessage) -> str:
     return "".join(part.text for part in message.content)
 
 
-def _several(body: CompletionBody) -> bool:
-    return not isinstance(body.prompt, str)
-
-
 def _check_prompt(body: ChatBody | CompletionBody, limits: Limits) -> None:
     prompt = prompt_of(body)
-    if len(prompt) > limits.prompt_characters:
-        field = "messages" if isinstance(body, ChatBody) else "prompt"
-        raise BodyError(
-            f"the prompt has {len(prompt)} characters; this server takes "
-            f"{limits.prompt_characters}",
-            field,
+    length, field = len(prompt), "messages" if isinstance(body, ChatBody) else "prompt"
+    if isinstance(body, ChatBody):
+        beside = [message.tool_calls for message in body.messages] + [body.tools]
+        length += sum(
+            len(json_text(part.model_dump(mode="json"))) for parts in beside for part in parts or ()
         )
+    prompt_characters(length, limits, field)
     if not prompt and isinstance(body, CompletionBody):
         raise BodyError("the prompt is empty", "prompt")
 
 
-def _check(field: str, value: int, most: int) -> int:
-    if value > most:
-        raise BodyError(f"{field} is {value}; this server takes at most {most}", field.split()[0])
-    return value
+def prompt_characters(length: int, limits: Limits, param: str) -> None:
+    """Nothing where a prompt of so many characters is taken.
+
+    Raises:
+        BodyError: it is too long.
+    """
+    if length > limits.prompt_characters:
+        raise BodyError(
+            f"the prompt has {length} characters; this server takes {limits.prompt_characters}",
+            param,
+        )
 
 
 def _form(body: Sampling) -> dict[str, Any] | None:
@@ -260,14 +300,6 @@ def _form_of(response: ResponseFormat | None) -> dict[str, Any] | None:
     if response.json_schema is None or response.json_schema.schema_ is None:
         raise BodyError("type json_schema needs json_schema.schema", "response_format")
     return {"json": response.json_schema.schema_}
-
-
-def _checked_form(form: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    try:
-        check_form(form, limits)
-    except OutputFormError as error:
-        raise BodyError(str(error), "response_format") from error
-    return form
 
 
 class BiasBody(Body):

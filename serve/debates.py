@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from rldf_ray.apps.serve import unfolding
-from rldf_ray.apps.serve.bodies import BodyError, DebateBody
+from rldf_ray.apps.serve.bodies import DebateBody
+from rldf_ray.apps.serve.body import BodyError
 from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.referees import Judge
 from rldf_ray.apps.serve.served_model import ServedChatModel

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rldf_ray.apps.serve import unfolding
-from rldf_ray.apps.serve.bodies import BodyError, DebiasBody, content_of
+from rldf_ray.apps.serve.bodies import DebiasBody, content_of
+from rldf_ray.apps.serve.body import BodyError
 from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service
@@ -73,6 +74,8 @@ def checked(body: DebiasBody, service: Service) -> Checked:
 def _item(body: DebiasBody) -> MabrfItem:
     """The last message is the question; those before it are its context."""
     *before, last = body.messages
+    if any(message.role == "tool" or message.tool_calls for message in body.messages):
+        raise BodyError("messages: calls of tools are not read here", "messages")
     if last.role != "user":
         raise BodyError("messages: the last one is the user's question", "messages")
     question = content_of(last).strip()

@@ -91,6 +91,8 @@ def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:
     if adapters:
         # During a rollout an adapter is there in two versions.
         arguments["max_loras"] = 2 * len(adapters) + 1
+    if section.tool_call_parser is not None:
+        arguments |= {"enable_auto_tool_choice": True, "tool_call_parser": section.tool_call_parser}
     return {
         **arguments,
         "enable_log_requests": False,

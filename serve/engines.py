@@ -30,6 +30,7 @@ log = logging.getLogger("rldf.serve")
 # A piece is a list of server-sent events ("data: ...\n\n") or one whole answer.
 Piece = list[str] | dict[str, Any]
 Stream = AsyncGenerator[Piece, None]
+Kind = Literal["chat", "completion", "responses", "tokenize", "detokenize", "choose"]
 
 
 class EngineGoneError(UserError):
@@ -84,12 +85,12 @@ class EngineRequest:
     `messages` and `prompt` are what Serve's prefix-aware router reads off its arguments.
 
     Attributes:
-        kind: "chat" and "completion" are OpenAI's; "choose" is the exact distribution over
-            `body["choices"]` after `body["messages"]`.
-        body: OpenAI's fields.
+        kind: "chat", "completion" and "responses" are OpenAI's, "tokenize" and "detokenize" vLLM's;
+            "choose" is the exact distribution over `body["choices"]` after `body["messages"]`.
+        body: their fields.
     """
 
-    kind: Literal["chat", "completion", "choose"]
+    kind: Kind
     body: dict[str, Any]
     adapter: Adapter | None = None
 

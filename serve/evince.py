@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 
 from rldf_ray.apps.serve import unfolding
-from rldf_ray.apps.serve.bodies import BodyError, EvinceBody
+from rldf_ray.apps.serve.bodies import EvinceBody
+from rldf_ray.apps.serve.body import BodyError
 from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service

@@ -28,7 +28,15 @@ from rldf_ray.errors import UserError
 PROBES = ("/health", "/ready")
 OPEN_PATHS = ("/", *PROBES)
 # Requests whose answers cost tokens; a token is about so many bytes of text.
-SPEAKING = ("/v1/chat/", "/v1/completions", "/v1/debate", "/v1/evince", "/v1/debias", "/v1/bias")
+SPEAKING = (
+    "/v1/chat/",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/debate",
+    "/v1/evince",
+    "/v1/debias",
+    "/v1/bias",
+)
 BYTES_PER_TOKEN = 4
 OPEN_FOLDERS = ("/page/",)
 
@@ -80,6 +88,7 @@ class _Asked(msgspec.Struct):
 
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
+    max_output_tokens: int | None = None
     n: int | None = None
 
 
@@ -195,7 +204,8 @@ class Guard:
             asked = msgspec.json.decode(body, type=_Asked)
         except (msgspec.MsgspecError, RecursionError, ValueError):
             return 0  # what is wrong with it is said where it is read
-        longest = asked.max_completion_tokens or asked.max_tokens or self.limits.max_tokens
+        given = asked.max_completion_tokens or asked.max_output_tokens or asked.max_tokens
+        longest = given or self.limits.max_tokens
         return min(longest, self.limits.max_tokens) * min(max(asked.n or 1, 1), self.limits.n)
 
     def _known(self, scope: Scope) -> Key | None:

@@ -20,10 +20,12 @@ from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 
 from rldf_ray.apps.serve.compiling import MOST_S, Compiling
+from rldf_ray.apps.serve.engine_asked import schemas_of, unseen
 from rldf_ray.apps.serve.engines import (
     GONE,
     Adapter,
     EngineRequest,
+    Kind,
     Piece,
     error_piece,
     is_error,
@@ -34,11 +36,14 @@ from rldf_ray.apps.serve.pacing import Pace
 from rldf_ray.apps.serve.scripted import ScriptedEngine
 from rldf_ray.apps.serve.store import verify
 from rldf_ray.apps.serve.together import together
+from rldf_ray.apps.serve.tokens import detokenized, tokenized
+from rldf_ray.apps.serve.vllm_responses import responses
 from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.models.chat_template import ChatTemplate, ChatTemplateError, chat_template
 
 REWARD_BATCH = 32
 REWARD_WAIT_S = 0.01
+TOKENS = ("tokenize", "detokenize")
 
 log = logging.getLogger("ray.serve")
 
@@ -78,10 +83,12 @@ class ServedModel(LLMServer):
     async def _pieces(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
         if request.adapter is not None:
             await self._load(request.adapter)
-        if request.kind != "completion":
-            await self._chat_template()
+        template = None if request.kind == "completion" else await self._chat_template()
         if request.kind == "choose":
             yield await self._choose(request)
+            return
+        if template is not None and request.kind in TOKENS:
+            yield await asyncio.to_thread(self._tokens, request, template)
             return
         async with aclosing(self._pace.keep(self._answer(request), request)) as found:
             async for piece in found:
@@ -103,33 +110,54 @@ class ServedModel(LLMServer):
         return os.getpid()
 
     async def _answer(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
-        from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest
-
         body = {**request.body, "model": self._name(request)}
-        schema = (body.get("structured_outputs") or {}).get("json") or {}
-        if not is_cheap(schema) and not await self._compiling.in_time(schema):
-            yield error_piece(f"the schema takes over {MOST_S} s to compile: simplify it", 400)
-            return
-        chat = request.kind == "chat"
-        if chat:
-            body["messages"] = (await self._chat_template()).shown(body["messages"])
+        for schema in schemas_of(body):
+            if not is_cheap(schema) and not await self._compiling.in_time(schema):
+                yield error_piece(f"the schema takes over {MOST_S} s to compile: simplify it", 400)
+                return
+        if request.kind in ("chat", "responses"):
+            template = await self._chat_template()
+            if missing := unseen(body, template):
+                yield error_piece(missing, 400)
+                return
+            if "messages" in body:
+                body["messages"] = template.shown(body["messages"])
             if self._values:
                 body["chat_template_kwargs"] = dict(self._values)
         try:
-            parsed = (ChatCompletionRequest if chat else CompletionRequest).model_validate(body)
+            stream = await self._begun(request.kind, body)
         except ValueError as error:
             yield error_piece(str(error), 400)
             return
-        method: Any = self.chat if chat else self.completions
-        stream = await method(parsed)
         try:
             async for found in stream:
-                piece = piece_of(found)
+                piece = found if request.kind == "responses" else piece_of(found)
                 lost = is_error(piece) and self._dead
                 yield error_piece("the engine has died", GONE) if lost else piece
         finally:
             # Closed here and now, so that a cancelled request leaves the engine at once.
             await stream.aclose()
+
+    async def _begun(self, kind: Kind, body: dict[str, Any]) -> Any:
+        """The stream of Ray's LLM server, or of vLLM where Ray has none.
+
+        Raises:
+            ValueError: vLLM's request models say that the body is wrong.
+        """
+        from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest
+
+        if kind == "responses":
+            engine: Any = self.engine
+            return responses(engine._app_state, body)
+        if kind == "chat":
+            return await self.chat(ChatCompletionRequest.model_validate(body))
+        return await self.completions(CompletionRequest.model_validate(body))
+
+    def _tokens(self, request: EngineRequest, template: ChatTemplate) -> dict[str, Any]:
+        if request.kind == "detokenize":
+            return detokenized(request.body, template)
+        longest = int(self._llm_config.engine_kwargs["max_model_len"])
+        return tokenized(request.body, template, longest)
 
     def _name(self, request: EngineRequest) -> str:
         return request.adapter.name if request.adapter is not None else self._llm_config.model_id

@@ -13,7 +13,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from rldf_ray.apps.serve.bodies import BiasBody, BodyError
+from rldf_ray.apps.serve.bodies import BiasBody
+from rldf_ray.apps.serve.body import BodyError
 from rldf_ray.apps.serve.engines import EngineGoneError
 from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.referees import Judge, TrainedModel

@@ -16,6 +16,7 @@ from rldf_ray.apps.serve.engines import (
     Piece,
     Stream,
     Target,
+    error_piece,
     raise_if_error,
 )
 from rldf_ray.apps.serve.pacing import Pace
@@ -39,7 +40,9 @@ class ScriptedEngine:
         try:
             samples = await self._model.complete(_chat_request(request))
             head = _head(model, request)
-            if request.kind == "choose":
+            if request.kind not in ("chat", "completion", "choose") or request.body.get("tools"):
+                yield error_piece("a scripted engine has no tokens, and calls no tools", 400)
+            elif request.kind == "choose":
                 chosen = samples[0]
                 yield {"text": chosen.text, "probabilities": chosen.choice_probabilities}
             elif request.body.get("stream"):

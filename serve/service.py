@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from fastapi import Request
 
@@ -17,6 +17,7 @@ from rldf_ray.apps.serve.engines import (
     EngineGoneError,
     EngineRequest,
     Engines,
+    Kind,
     Piece,
     Routes,
     Stream,
@@ -31,6 +32,7 @@ from rldf_ray.referee.trained import TrainedReferee
 
 log = logging.getLogger("rldf.serve")
 
+_RESPONSE_ENDS = ("event: response.completed", "event: response.incomplete")
 _USAGE_ONLY = '"choices":[]'
 
 
@@ -64,7 +66,7 @@ class Service:
         self,
         caller: Caller,
         model: str | None,
-        kind: Literal["chat", "completion", "choose"],
+        kind: Kind,
         body: dict[str, Any],
     ) -> dict[str, Any]:
         """A whole answer.
@@ -96,7 +98,7 @@ class Service:
         self,
         caller: Caller,
         model: str | None,
-        kind: Literal["chat", "completion"],
+        kind: Kind,
         body: dict[str, Any],
         wants_usage: bool,
     ) -> AsyncIterator[str]:
@@ -148,6 +150,8 @@ class Service:
                         usage = json.loads(event.removeprefix("data: "))["usage"]
                         if not wants_usage:
                             continue
+                    if event.startswith(_RESPONSE_ENDS):
+                        usage = json.loads(event.partition("data: ")[2])["response"]["usage"]
                     sent += 1
                     yield event
                 async with asyncio.timeout_at(min(deadline, self._idle_deadline())):
@@ -173,8 +177,9 @@ class Service:
             self._count(caller, target, usage or {"completion_tokens": sent})
 
     def _count(self, caller: Caller, target: Target, usage: dict[str, Any] | None) -> None:
-        for kind in ("prompt", "completion"):
-            tokens = (usage or {}).get(f"{kind}_tokens") or 0
+        used = usage or {}
+        for kind, responses in (("prompt", "input"), ("completion", "output")):
+            tokens = used.get(f"{kind}_tokens") or used.get(f"{responses}_tokens") or 0
             caller.tokens += tokens
             self.metrics.tokens.labels(target.model, target.version, kind).inc(tokens)
 

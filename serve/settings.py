@@ -77,6 +77,11 @@ class EngineSection(Section):
         "pieces of streams that a replica sends; null is 10 for each core of its machine",
         gt=0,
     )
+    tool_call_parser: str | None = described(
+        None,
+        "how the model writes calls of tools, by vLLM's name (hermes, llama3_json, ...); null: "
+        "only calls that a request asks for (tool_choice) are made",
+    )
     max_lora_rank: int = described(64, "largest rank of an adapter", ge=8)
     health_check_s: float = described(2.0, "how often Serve asks an engine", unit="s", gt=0)
     scripted_delay_s: float = described(0.0, "scripted: pause before each word", unit="s", ge=0)

@@ -1,4 +1,4 @@
-"""A vLLM engine inside a Ray actor, and the only file that imports vllm."""
+"""A vLLM engine inside a Ray actor; beside serve/vllm_responses.py the only file with vllm."""
 
 from __future__ import annotations
 

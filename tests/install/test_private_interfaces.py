@@ -30,7 +30,7 @@ USED = {
     "rldf_ray/train/prompts_once.py": {"_attn_implementation"},
     "rldf_ray/train/unpickling.py": {"_core", "_reconstruct"},
     "rldf_ray/train/worker.py": {"_register_sigint_handler"},
-    "serve/replicas.py": {"_engine_client"},
+    "serve/replicas.py": {"_app_state", "_engine_client"},
 }
 IMPORTED = {
     "rldf_ray/cluster/ray_cluster.py": {"ray._private.accelerators", "ray._private.utils"},
@@ -96,6 +96,15 @@ SHAPES: dict[str, Callable[[], bool]] = {
     "Ray's engine holds vLLM's": lambda: assigned(
         "ray.llm._internal.serve.engines.vllm.vllm_engine:VLLMEngine"
     )("_engine_client"),
+    "Ray's engine holds the state of vLLM's API server": lambda: assigned(
+        "ray.llm._internal.serve.engines.vllm.vllm_engine:VLLMEngine"
+    )("_app_state"),
+    "vLLM answers /v1/responses": lambda: (
+        parameters(
+            "vllm.entrypoints.openai.responses.serving:OpenAIServingResponses.create_responses"
+        )
+        == ["self", "request", "raw_request"]
+    ),
     "vLLM's engine says whether it has died": lambda: isinstance(
         of("vllm.v1.engine.async_llm:AsyncLLM.errored"), property
     ),

@@ -76,6 +76,24 @@ def _answers() -> list[dict[str, Any]]:
     ]
 
 
+def write_model_with_tools(folder: Path) -> Path:
+    """The embedded model, whose chat template also writes the tools that a request has."""
+    from rldf_ray.models.embedded import embedded_model_folder
+
+    folder.mkdir()
+    embedded = embedded_model_folder()
+    for file in embedded.iterdir():
+        (folder / file.name).symlink_to(file)
+    template = (embedded / "chat_template.jinja").read_text(encoding="utf-8")
+    (folder / "chat_template.jinja").unlink()
+    (folder / "chat_template.jinja").write_text(
+        "{% if tools %}<|im_start|>system\nCall: {{ tools | tojson }}<|im_end|>\n{% endif %}"
+        + template,
+        encoding="utf-8",
+    )
+    return folder
+
+
 def write_adapter(folder: Path) -> Path:
     """A LoRA adapter on the embedded model that changes what it says."""
     import torch

@@ -141,7 +141,7 @@ def test_models_are_listed_and_an_unknown_one_is_named(start: Start) -> None:
         ({"temperature": "hot"}, "temperature"),
         ({"seed": -1}, "seed"),
         ({"stop": [""]}, None),
-        ({"tools": []}, "tools"),
+        ({"tools": {}}, "tools"),
         ({"top_logprobs": 2}, None),
         ({"guided_choice": []}, "guided_choice"),
         ({"guided_choice": ["a"], "guided_json": {}}, "response_format"),

@@ -1,0 +1,41 @@
+"""What a body asks of an engine beyond text: schemas to compile, places in the chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rldf_ray.models.chat_template import ASKED, ChatTemplate
+
+PROBE = "a_function_that_asks_for_its_place"
+TOOL = {
+    "type": "function",
+    "function": {"name": PROBE, "description": "", "parameters": {"type": "object"}},
+}
+
+
+def schemas_of(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The JSON schemas that answering may compile: of the answer's form, and of tools."""
+    forms = [
+        (body.get("structured_outputs") or {}).get("json"),
+        ((body.get("text") or {}).get("format") or {}).get("schema"),
+        *((tool.get("function") or tool).get("parameters") for tool in body.get("tools") or ()),
+    ]
+    yield from (form for form in forms if form)
+
+
+def unseen(body: Mapping[str, Any], template: ChatTemplate) -> str | None:
+    """What of a body the model would never see, as its chat template has no place for it."""
+    if body.get("tools") and PROBE not in _written(template, tools=[TOOL]):
+        return "this model's chat template has no place for tools: it would not see them"
+    effort = body.get("reasoning_effort") or (body.get("reasoning") or {}).get("effort")
+    if effort and len({_written(template, reasoning_effort=e) for e in ("low", "high")}) == 1:
+        return "this model's chat template knows no reasoning effort: leave it out"
+    return None
+
+
+def _written(template: ChatTemplate, **given: Any) -> str:
+    written: str = template.tokenizer.apply_chat_template(
+        ASKED, tokenize=False, add_generation_prompt=True, **given
+    )
+    return written

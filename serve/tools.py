@@ -1,0 +1,94 @@
+"""Tools: functions that a model may ask its caller to call, in OpenAI's form.
+
+`auto` leaves it to the model, whose way of writing a call the engine has to know
+(`engine.tool_call_parser`); `required` and a function by its name are decoded by its parameters'
+schema, for any model whose chat template shows it the tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from rldf_ray.apps.serve.body import Body, BodyError, Text, checked_form
+from rldf_ray.apps.serve.settings import Settings
+
+MOST_TOOLS = 64
+Name = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
+
+
+class Function(Body):
+    name: Name
+    description: Text | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class Tool(Body):
+    type: Literal["function"]
+    function: Function
+
+
+class NamedFunction(Body):
+    name: Name
+
+
+class NamedTool(Body):
+    type: Literal["function"]
+    function: NamedFunction
+
+
+class CalledFunction(Body):
+    name: Name
+    arguments: Text
+
+
+class ToolCall(Body):
+    """A call as an answer has it; those put together from a stream may have its `index`."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    type: Literal["function"] = "function"
+    function: CalledFunction
+    index: int | None = Field(None, exclude=True)
+
+
+Tools = Annotated[list[Tool], Field(max_length=MOST_TOOLS)]
+ToolChoice = Literal["none", "auto", "required"] | NamedTool
+
+
+# Without tools they ask for nothing, and vLLM refuses them.
+OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
+
+
+def check_tools(
+    functions: Sequence[Function], choice: str | None, named: str | None, settings: Settings
+) -> None:
+    """Look through the tools of a request before an engine sees them.
+
+    Args:
+        choice: "none", "auto" or "required"; None where nothing was said.
+        named: the function that has to be called.
+
+    Raises:
+        BodyError: a schema goes too far, or nothing here could make the call.
+    """
+    for function in functions:
+        checked_form({"json": function.parameters or {}}, settings.limits, "tools")
+    if not functions:
+        if named is not None or choice in ("auto", "required"):
+            raise BodyError("tool_choice needs tools", "tool_choice")
+        return
+    names = [function.name for function in functions]
+    if named is not None and named not in names:
+        raise BodyError(
+            f"tool_choice names {named!r}; the tools are {', '.join(names)}", "tool_choice"
+        )
+    if named is None and choice in (None, "auto") and settings.engine.tool_call_parser is None:
+        raise BodyError(
+            "this server cannot read the calls that its models make of themselves "
+            "(engine.tool_call_parser in its settings is null): set tool_choice to 'required', "
+            "'none' or a function",
+            "tool_choice",
+        )
