@@ -24,6 +24,8 @@ FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 2.0
 # The status of an answer by an engine that has died; 500 is that of one that lives.
 GONE = 503
+# So many engines die of one request at most.
+MOST_DEATHS = 3
 
 log = logging.getLogger("rldf.serve")
 
@@ -35,6 +37,10 @@ Kind = Literal["chat", "completion", "responses", "tokenize", "detokenize", "cho
 
 class EngineGoneError(UserError):
     """The engine died, or there is none; nothing says that the request itself is wrong."""
+
+
+class EngineDiedError(EngineGoneError):
+    """The engine died while it had the request, which may be what it died of."""
 
 
 class EngineFailedError(UserError):
@@ -220,21 +226,28 @@ async def begin(
     """The first piece of an answer, and the stream it came from.
 
     An engine that is gone before its first piece is asked again, or another one is: nothing has
-    reached the client, so nothing is lost. The caller's time-out ends this. What else goes wrong
-    would go wrong again.
+    reached the client, so nothing is lost. The caller's time-out ends this, or so many deaths that
+    the request may be their cause. What else goes wrong would go wrong again.
 
     Raises:
+        EngineDiedError: `MOST_DEATHS` times.
         EngineRefusedError: the request is wrong.
         EngineFailedError: the engine cannot answer it.
     """
-    wait_s = FIRST_WAIT_S
+    wait_s, deaths = FIRST_WAIT_S, 0
     while True:
         chosen = target()
         stream = engines.generate(chosen, request(chosen))
         try:
             return chosen, await anext(stream), stream
-        except EngineGoneError:
+        except EngineGoneError as error:
             await stream.aclose()
+            deaths += isinstance(error, EngineDiedError)
+            if deaths == MOST_DEATHS:
+                raise EngineDiedError(
+                    f"{deaths} engines of {chosen.model} died while they had this request, which "
+                    "may be the cause"
+                ) from error
         except StopAsyncIteration:
             raise EngineFailedError(f"the engine of {chosen.model} gave no answer") from None
         except BaseException:
@@ -284,7 +297,7 @@ def raise_if_error(piece: Piece) -> None:
     """Raise what a piece says went wrong, if it does.
 
     Raises:
-        EngineRefusedError, EngineGoneError, EngineFailedError: by the status that it has.
+        EngineRefusedError, EngineDiedError, EngineFailedError: by the status that it has.
     """
     if not is_error(piece):
         return
@@ -296,4 +309,4 @@ def raise_if_error(piece: Piece) -> None:
     status, message = error.get("code"), str(error.get("message"))
     if isinstance(status, int) and 400 <= status < 500:
         raise EngineRefusedError(status, message, error.get("param"))
-    raise EngineGoneError(message) if status == GONE else EngineFailedError(message)
+    raise EngineDiedError(message) if status == GONE else EngineFailedError(message)

@@ -16,6 +16,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, 
 from ray.serve.handle import DeploymentHandle
 
 from rldf_ray.apps.serve.engines import (
+    EngineDiedError,
     EngineFailedError,
     EngineGoneError,
     EngineRequest,
@@ -54,7 +55,8 @@ class ServeEngines:
                 yield piece
         except _GONE as error:
             self._handles.pop(target.engine, None)
-            raise EngineGoneError(f"the engine of {target.model} is gone") from error
+            gone = EngineDiedError if isinstance(error, RayActorError) else EngineGoneError
+            raise gone(f"the engine of {target.model} is gone") from error
         except RayTaskError as error:
             log.exception("the engine of %s failed", target.model)
             raise EngineFailedError(f"the engine of {target.model} failed") from error

@@ -14,6 +14,8 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from rldf_ray.apps.serve.engines import (
+    GONE,
+    MOST_DEATHS,
     EngineGoneError,
     EngineRequest,
     Stream,
@@ -278,6 +280,14 @@ def test_an_engine_lost_before_its_first_word_is_asked_again(start: Start, strea
     reply = server.client.post(CHAT, json={**HELLO, "stream": stream})
     assert reply.status_code == 200 and server.engines.left == 0
     assert "error" not in reply.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_that_engines_die_of_kills_no_more_than_some(start: Start, stream: bool) -> None:
+    server = start(Refusing(error_piece("the engine has died", GONE)))
+    reply = server.client.post(CHAT, json={**HELLO, "stream": stream})
+    assert (reply.status_code, server.engines.asked) == (503, MOST_DEATHS)
+    assert reply.json()["error"]["code"] == "engine_lost"
 
 
 class Refusing(ScriptedEngines):
