@@ -5,6 +5,8 @@
 1. vLLM's own OpenAI server and `rldf serve`, the same model and engine settings, in turns on the
    idle machine, as it is not equally fast from minute to minute: 1, 8, 32 and 64 streams. Requests
    and tokens a second, p50 and p95 of latency and of time to first token, means over the turns.
+   Besides the processes in front, one thing differs: threads of our engine that wait give their
+   core back soon (GOMP_SPINCOUNT, docs/training-speed.md); vLLM alone has its default.
 2. `rldf serve` again: its engine's replica is killed under load.
 3. A new version is rolled out under load.
 
