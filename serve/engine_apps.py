@@ -92,7 +92,12 @@ def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:
         # During a rollout an adapter is there in two versions.
         arguments["max_loras"] = 2 * len(adapters) + 1
     if section.tool_call_parser is not None:
-        arguments |= {"enable_auto_tool_choice": True, "tool_call_parser": section.tool_call_parser}
+        arguments |= {
+            "enable_auto_tool_choice": True,
+            "tool_call_parser": section.tool_call_parser,
+            # Whatever a model is asked to call, it is called as its schema says.
+            "tool_strict_level": "parameter",
+        }
     return {
         **arguments,
         "enable_log_requests": False,

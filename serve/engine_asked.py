@@ -24,6 +24,12 @@ def schemas_of(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield from (form for form in forms if form)
 
 
+def scores_prompt(body: Mapping[str, Any]) -> bool:
+    """Whether log-probabilities of the prompt's own tokens are asked for."""
+    echoed = bool(body.get("echo")) and body.get("logprobs") is not None
+    return echoed or body.get("prompt_logprobs") is not None
+
+
 def unseen(body: Mapping[str, Any], template: ChatTemplate) -> str | None:
     """What of a body the model would never see, as its chat template has no place for it."""
     if body.get("tools") and PROBE not in _written(template, tools=[TOOL]):

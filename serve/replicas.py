@@ -20,7 +20,7 @@ from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 
 from rldf_ray.apps.serve.compiling import MOST_S, Compiling
-from rldf_ray.apps.serve.engine_asked import schemas_of, unseen
+from rldf_ray.apps.serve.engine_asked import schemas_of, scores_prompt, unseen
 from rldf_ray.apps.serve.engines import (
     GONE,
     Adapter,
@@ -43,6 +43,10 @@ from rldf_ray.models.chat_template import ChatTemplate, ChatTemplateError, chat_
 
 REWARD_BATCH = 32
 REWARD_WAIT_S = 0.01
+WITH_ADAPTERS = (
+    "this model's engine carries adapters, and such engines cannot score a prompt (echo with "
+    "logprobs, prompt_logprobs): ask a model that has an engine without"
+)
 TOKENS = ("tokenize", "detokenize")
 
 log = logging.getLogger("ray.serve")
@@ -111,6 +115,11 @@ class ServedModel(LLMServer):
 
     async def _answer(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
         body = {**request.body, "model": self._name(request)}
+        if scores_prompt(body) and self._llm_config.engine_kwargs.get("enable_lora"):
+            # vLLM 0.32 dies of it on a CPU: the output head's adapters have a row for each request,
+            # and none for the tokens of its prompt.
+            yield error_piece(WITH_ADAPTERS, 400)
+            return
         for schema in schemas_of(body):
             if not is_cheap(schema) and not await self._compiling.in_time(schema):
                 yield error_piece(f"the schema takes over {MOST_S} s to compile: simplify it", 400)

@@ -79,8 +79,8 @@ class EngineSection(Section):
     )
     tool_call_parser: str | None = described(
         None,
-        "how the model writes calls of tools, by vLLM's name (hermes, llama3_json, ...); null: "
-        "only calls that a request asks for (tool_choice) are made",
+        "how the model writes calls of tools, by vLLM's name (hermes, llama3_json, ...); null: it "
+        "is shown no tools",
     )
     max_lora_rank: int = described(64, "largest rank of an adapter", ge=8)
     health_check_s: float = described(2.0, "how often Serve asks an engine", unit="s", gt=0)

@@ -1,8 +1,7 @@
 """Tools: functions that a model may ask its caller to call, in OpenAI's form.
 
-`auto` leaves it to the model, whose way of writing a call the engine has to know
-(`engine.tool_call_parser`); `required` and a function by its name are decoded by its parameters'
-schema, for any model whose chat template shows it the tools.
+An engine has to know how its model writes a call (`engine.tool_call_parser`), and then decodes the
+arguments by the function's schema.
 """
 
 from __future__ import annotations
@@ -85,10 +84,9 @@ def check_tools(
         raise BodyError(
             f"tool_choice names {named!r}; the tools are {', '.join(names)}", "tool_choice"
         )
-    if named is None and choice in (None, "auto") and settings.engine.tool_call_parser is None:
+    if choice != "none" and settings.engine.tool_call_parser is None:
         raise BodyError(
-            "this server cannot read the calls that its models make of themselves "
-            "(engine.tool_call_parser in its settings is null): set tool_choice to 'required', "
-            "'none' or a function",
-            "tool_choice",
+            "this server does not know how its models write a call: set engine.tool_call_parser in "
+            "its settings, or send no tools",
+            "tools",
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rldf_ray.apps.serve.engine_asked import schemas_of, unseen
+from rldf_ray.apps.serve.engine_asked import schemas_of, scores_prompt, unseen
 from rldf_ray.apps.serve.engines import EngineRequest, Stream, Target
 from rldf_ray.apps.serve.scripted import ScriptedEngines
 from rldf_ray.apps.serve.tokens import detokenized, tokenized
@@ -20,6 +20,9 @@ PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "req
 WEATHER = {"name": "weather", "description": "The weather", "parameters": PARAMETERS}
 TOOL = {"type": "function", "function": WEATHER}
 NAMED = {"type": "function", "function": {"name": "weather"}}
+OTHER = {"type": "function", "function": {"name": "other"}}
+COUNTS = {"name": "f", "parameters": {"minItems": 10**9}}
+LONG = {**WEATHER, "description": "x" * 40_000}
 PARSED = {"engine": {"tool_call_parser": "hermes"}}
 
 
@@ -57,7 +60,7 @@ def test_tools_and_their_results_reach_the_engine(start: Start) -> None:
         {"role": "tool", "tool_call_id": "call_1", "content": "sunny"},
     ]
     body = {"messages": messages, "tools": [TOOL], "tool_choice": NAMED}
-    reply = start(engines).client.post(CHAT, json=body)
+    reply = start(engines, **PARSED).client.post(CHAT, json=body)
     assert reply.status_code == 200, reply.text
     assert engines.body["tools"] == [TOOL] and engines.body["tool_choice"] == NAMED
     _, called, result = engines.body["messages"]
@@ -69,51 +72,20 @@ def test_tools_and_their_results_reach_the_engine(start: Start) -> None:
 @pytest.mark.parametrize(
     ("change", "settings", "param"),
     [
-        ({"tools": [TOOL]}, {}, "tool_choice"),
-        ({"tools": [TOOL], "tool_choice": "auto"}, {}, "tool_choice"),
-        ({"tools": [TOOL]}, PARSED, None),
-        ({"tools": [TOOL], "tool_choice": "required"}, {}, None),
+        ({"tools": [TOOL]}, {}, "tools"),
+        ({"tools": [TOOL], "tool_choice": NAMED}, {}, "tools"),
         ({"tools": [TOOL], "tool_choice": "none"}, {}, None),
+        ({"tools": [TOOL]}, PARSED, None),
+        ({"tools": [TOOL], "tool_choice": "required"}, PARSED, None),
+        ({"tools": [TOOL], "tool_choice": NAMED}, PARSED, None),
+        ({"tools": [TOOL], "tool_choice": OTHER}, PARSED, "tool_choice"),
         ({"tools": []}, {}, None),
         ({"tool_choice": "required"}, {}, "tool_choice"),
         ({"tool_choice": "none"}, {}, None),
-        (
-            {
-                "tools": [TOOL],
-                "tool_choice": {"type": "function", "function": {"name": "b"}},
-            },
-            {},
-            "tool_choice",
-        ),
-        (
-            {"tools": [TOOL], "tool_choice": "required", "guided_choice": ["a"]},
-            {},
-            "tools",
-        ),
-        (
-            {
-                "tools": [
-                    {
-                        "type": "function",
-                        "function": {"name": "f", "parameters": {"minItems": 10**9}},
-                    }
-                ],
-                "tool_choice": "required",
-            },
-            {},
-            "tools",
-        ),
-        ({"tools": [TOOL] * 65, "tool_choice": "required"}, {}, "tools"),
-        (
-            {
-                "tools": [
-                    {"type": "function", "function": {**WEATHER, "description": "x" * 40000}}
-                ],
-                "tool_choice": "required",
-            },
-            {},
-            "messages",
-        ),
+        ({"tools": [TOOL], "guided_choice": ["a"]}, PARSED, "tools"),
+        ({"tools": [{**TOOL, "function": COUNTS}]}, PARSED, "tools"),
+        ({"tools": [TOOL] * 65}, PARSED, "tools"),
+        ({"tools": [{**TOOL, "function": LONG}]}, PARSED, "messages"),
         ({"messages": [{"role": "tool", "content": "x"}]}, {}, "messages.0"),
         ({"messages": [{"role": "user", "content": "x", "tool_call_id": "1"}]}, {}, "messages.0"),
         ({"top_k": 5, "min_p": 0.1, "repetition_penalty": 1.1}, {}, None),
@@ -161,7 +133,7 @@ def test_completions_take_tokens_and_echo(start: Start) -> None:
 def test_responses_are_passed_on_and_counted(start: Start, tmp_path: Any) -> None:
     said = {"id": "r", "model": "e", "output": [], "usage": {"input_tokens": 5, "output_tokens": 6}}
     engines = Told(said)
-    server = start(engines)
+    server = start(engines, **PARSED)
     items = [
         {"role": "user", "content": [{"type": "input_text", "text": "Weather?"}]},
         {"type": "function_call", "call_id": "c", "name": "weather", "arguments": "{}"},
@@ -223,7 +195,7 @@ def test_wrong_responses_are_refused(start: Start, wrong: dict[str, Any]) -> Non
 
 
 def test_a_scripted_engine_says_that_it_calls_nothing(start: Start) -> None:
-    client = start().client
+    client = start(**PARSED).client
     assert client.post("/tokenize", json={"prompt": "x"}).status_code == 400
     assert client.post("/detokenize", json={"tokens": [1]}).status_code == 400
     assert client.post("/tokenize", json={}).json()["error"]["param"] == "prompt"
@@ -237,6 +209,12 @@ def test_schemas_are_found_wherever_a_body_has_them() -> None:
     assert list(schemas_of({"structured_outputs": {"choice": ["a"]}})) == []
     assert list(schemas_of({"text": {"format": {"schema": one}}, "tools": [WEATHER]})) == [one, two]
     assert list(schemas_of({"tools": [TOOL, {"type": "function", "function": {}}]})) == [two]
+
+
+def test_prompts_are_scored_where_their_logprobs_are_asked_for() -> None:
+    assert scores_prompt({"echo": True, "logprobs": 0}) and scores_prompt({"prompt_logprobs": 0})
+    assert not scores_prompt({"echo": True})
+    assert not scores_prompt({"logprobs": 1, "echo": False})
 
 
 TEMPLATE = (

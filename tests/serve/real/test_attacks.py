@@ -28,6 +28,7 @@ LONG: dict[str, Any] = {"messages": [{"role": "user", "content": "word " * 3000}
 ENDLESS: dict[str, Any] = {**HELLO, "max_tokens": 512, "n": 8, "temperature": 1.0, "stream": True}
 # Of what is refused at once; a busy machine is slow, and what went wrong took two minutes.
 AT_ONCE_S = 60
+NAMES = ("The nurse", "The doctor", "The lawyer", "The cook")
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +97,27 @@ def test_what_the_engine_refuses_is_refused_at_once(
     reply = http.post(CHAT, json={**body, "stream": stream})
     assert reply.status_code == 400 and reply.json()["error"]["message"]
     assert time.monotonic() - began < AT_ONCE_S
+
+
+def test_prompts_are_scored_as_texts_and_as_tokens(client: OpenAI, http: httpx.Client) -> None:
+    prompts = [f"{name} said that she was {word}" for name in NAMES for word in ("late", "here")]
+    tokens = [http.post("/tokenize", json={"prompt": p}).json()["tokens"] for p in prompts]
+    fixed: dict[str, Any] = {"model": "policy", "temperature": 0, "echo": True, "logprobs": 1}
+
+    def scored(given: Any, most: int) -> Any:
+        return client.completions.create(prompt=given, max_tokens=most, seed=1, **fixed).choices[0]
+
+    with ThreadPoolExecutor(8) as pool:
+        texts = list(pool.map(lambda given: scored(given, 0), prompts))
+        ids = list(pool.map(lambda given: scored(given, 1), tokens))
+    for prompt, of_prompt, text, said in zip(prompts, tokens, texts, ids, strict=True):
+        assert text.text == prompt and said.text.startswith(prompt)
+        first, *rest = text.logprobs.token_logprobs
+        assert first is None and len(rest) == len(of_prompt) - 1 and max(rest) <= 0
+        assert said.logprobs.token_logprobs[1:-1] == pytest.approx(rest, abs=0.2)
+    body = {"prompt": prompts[0], "max_tokens": 1, "prompt_logprobs": 2}
+    (choice,) = http.post("/v1/completions", json=body).json()["choices"]
+    assert len(choice["prompt_logprobs"]) == len(tokens[0])
 
 
 def nested(depth: int) -> dict[str, Any]:
