@@ -90,6 +90,13 @@ class _Asked(msgspec.Struct):
     max_completion_tokens: int | None = None
     max_output_tokens: int | None = None
     n: int | None = None
+    prompt: Any = None
+
+    @property
+    def prompts(self) -> int:
+        """Of a completion; a list of numbers is one prompt."""
+        several = isinstance(self.prompt, list) and not all(isinstance(p, int) for p in self.prompt)
+        return len(self.prompt) if several else 1
 
 
 def _used_up(key: Key, wait_s: float) -> RefusedError:
@@ -203,10 +210,12 @@ class Guard:
         try:
             asked = msgspec.json.decode(body, type=_Asked)
         except (msgspec.MsgspecError, RecursionError, ValueError):
-            return 0  # what is wrong with it is said where it is read
-        given = asked.max_completion_tokens or asked.max_output_tokens or asked.max_tokens
-        longest = given or self.limits.max_tokens
-        return min(longest, self.limits.max_tokens) * min(max(asked.n or 1, 1), self.limits.n)
+            # What is wrong with it is said where it is read, which may take more than is JSON.
+            return self.limits.max_tokens * self.limits.n
+        fields = (asked.max_completion_tokens, asked.max_output_tokens, asked.max_tokens)
+        longest = next((field for field in fields if field is not None), self.limits.max_tokens)
+        answers = min(max(asked.n or 1, 1) * asked.prompts, self.limits.n)
+        return min(max(longest, 0), self.limits.max_tokens) * answers
 
     def _known(self, scope: Scope) -> Key | None:
         """The caller's key; None where this server asks for none."""

@@ -146,7 +146,7 @@ class Service:
         try:
             while True:
                 for event in pieces:
-                    if _USAGE_ONLY in event and '"usage":{' in event:
+                    if event.startswith("data: ") and _USAGE_ONLY in event and '"usage":{' in event:
                         usage = json.loads(event.removeprefix("data: "))["usage"]
                         if not wants_usage:
                             continue

@@ -14,7 +14,7 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from rldf_ray.apps.serve.engines import (
-    GONE,
+    DIED,
     MOST_DEATHS,
     EngineGoneError,
     EngineRequest,
@@ -274,6 +274,27 @@ class Failing(ScriptedEngines):
             yield piece
 
 
+@pytest.mark.parametrize(
+    ("body", "most"),
+    [
+        (b'{"max_tokens": 7}', 7),
+        (b'{"max_output_tokens": 7}', 7),
+        (b'{"max_tokens": 0, "echo": true}', 0),
+        (b'{"max_tokens": 7, "n": 3}', 21),
+        (b'{"max_tokens": 7, "prompt": ["a", "b"], "n": 2}', 28),
+        (b'{"max_tokens": 7, "prompt": [[1], [2]]}', 14),
+        (b'{"max_tokens": 7, "prompt": [1, 2, 3]}', 7),
+        (b"{}", 1024),
+        (b'{"max_tokens": 99999, "n": 99}', 8 * 1024),
+        (b'{"max_tokens": "7"}', 8 * 1024),
+        (b'{"max_tokens": 7, "user": NaN}', 8 * 1024),
+        ('{"max_tokens": 7}'.encode("utf-16"), 8 * 1024),
+    ],
+)
+def test_what_a_request_may_come_to_is_reserved(start: Start, body: bytes, most: int) -> None:
+    assert start().guard._asked(body) == most
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_engine_lost_before_its_first_word_is_asked_again(start: Start, stream: bool) -> None:
     server = start(Failing(2))
@@ -284,7 +305,7 @@ def test_an_engine_lost_before_its_first_word_is_asked_again(start: Start, strea
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_that_engines_die_of_kills_no_more_than_some(start: Start, stream: bool) -> None:
-    server = start(Refusing(error_piece("the engine has died", GONE)))
+    server = start(Refusing(error_piece("the engine has died", DIED)))
     reply = server.client.post(CHAT, json={**HELLO, "stream": stream})
     assert (reply.status_code, server.engines.asked) == (503, MOST_DEATHS)
     assert reply.json()["error"]["code"] == "engine_lost"
