@@ -55,10 +55,11 @@ def train_in_folder(
         extra or {},
         tracked_run(run, name),
     )
+    begun = f"{name}/{BEGAN}"
+    run.folder.remove(begun)
     asked = time.time()
     with run.progress.bar(f"{name} steps", 1) as bar:
         history = train(job, on_progress=bar.update)
-    begun = f"{name}/{BEGAN}"
     if run.folder.fetched(begun).exists():
         run.clock.add_start(run.folder.read_object(begun, ("at",))["at"] - asked)
     check_finite(name, history)

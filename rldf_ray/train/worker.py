@@ -251,8 +251,12 @@ def last_checkpoint(job: TrainJob) -> str | None:
 
 
 def note_begun(out: str | Path) -> None:
-    """Say that the workers are up and the first step begins (rank 0 alone calls this)."""
-    (Path(out) / BEGAN).write_text(json_text({"at": time.time()}), encoding="utf-8")
+    """Say that the workers are up and the first step begins (rank 0 alone calls this).
+
+    What was said first stays: workers that were lost and started again had begun before.
+    """
+    if not (Path(out) / BEGAN).exists():
+        (Path(out) / BEGAN).write_text(json_text({"at": time.time()}), encoding="utf-8")
 
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:

@@ -126,6 +126,7 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
     def train(job: TrainJob, on_progress: Any) -> list[dict[str, Any]]:
         trained.append(job.folders["out"])
         time.sleep(0.2)
+        (tmp_path / BEGAN).unlink(missing_ok=True)
         note_begun(tmp_path)
         if where == "bucket":
             ObjectStore(job.folders["out"]).upload(tmp_path / BEGAN, BEGAN)
