@@ -18,11 +18,11 @@ from rldf_ray.apps.serve.body import (
     Decoding,
     Text,
     at_most,
+    characters,
     checked_form,
 )
 from rldf_ray.apps.serve.settings import Limits, Settings
 from rldf_ray.apps.serve.tools import OF_TOOLS, NamedTool, ToolCall, ToolChoice, Tools, check_tools
-from rldf_ray.storage.json_text import json_text
 
 # What answers have beside their text.
 BESIDE = ("refusal", "annotations", "reasoning", "reasoning_content")
@@ -196,7 +196,7 @@ def engine_body(body: ChatBody | CompletionBody, settings: Settings) -> dict[str
         found = body.model_dump(mode="json", by_alias=True, exclude_none=True)
     except ValueError as error:
         raise BodyError(f"the request is nested too deeply: {error}") from error
-    tools = () if found.get("tools") else OF_TOOLS
+    tools = () if found.get("tools") and found.get("tool_choice") != "none" else OF_TOOLS
     for field in (*IGNORED, *tools, "model", "guided_json", "guided_choice"):
         found.pop(field, None)
     _check_prompt(body, limits)
@@ -251,7 +251,7 @@ def _check_prompt(body: ChatBody | CompletionBody, limits: Limits) -> None:
     if isinstance(body, ChatBody):
         beside = [message.tool_calls for message in body.messages] + [body.tools]
         length += sum(
-            len(json_text(part.model_dump(mode="json"))) for parts in beside for part in parts or ()
+            characters(part.model_dump(mode="json")) for parts in beside for part in parts or ()
         )
     prompt_characters(length, limits, field)
     if not prompt and isinstance(body, CompletionBody):

@@ -73,6 +73,15 @@ def checked_form(form: dict[str, Any], limits: Limits, param: str) -> dict[str, 
     return form
 
 
+def characters(value: object) -> int:
+    """Of all texts in a value of JSON, and of its keys."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(len(key) + characters(inner) for key, inner in value.items())
+    return sum(map(characters, value)) if isinstance(value, list) else 0
+
+
 def at_most(field: str, value: int, most: int) -> int:
     """`value`.
 

@@ -22,8 +22,9 @@ from rldf_ray.errors import UserError
 LOOK_EVERY_S = 1.0
 FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 2.0
-# The status of an answer by an engine that has died; 500 is that of one that lives.
-GONE = 503
+# The status of an answer by an engine that died before it was asked, and while it answered; 500 is
+# that of one that lives.
+GONE, DIED = 503, 502
 # So many engines die of one request at most.
 MOST_DEATHS = 3
 
@@ -88,8 +89,6 @@ class Target:
 class EngineRequest:
     """One request as it travels to a replica.
 
-    `messages` and `prompt` are what Serve's prefix-aware router reads off its arguments.
-
     Attributes:
         kind: "chat", "completion" and "responses" are OpenAI's, "tokenize" and "detokenize" vLLM's;
             "choose" is the exact distribution over `body["choices"]` after `body["messages"]`.
@@ -102,8 +101,12 @@ class EngineRequest:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.body.get("messages", [])
-        return found or [{"content": self.body.get("prompt", "")}]
+        """What Serve's prefix-aware router reads: never without text, by whose length it divides."""
+        found: list[dict[str, Any]] = self.body.get("messages") or []
+        if any(message["content"] for message in found):
+            return found
+        parts = (self.body.get(name) for name in ("instructions", "prompt", "input"))
+        return [{"content": "\n".join(str(part) for part in parts if part) or self.kind}]
 
 
 class Engines(Protocol):
@@ -282,7 +285,11 @@ def piece_of(found: Any) -> Piece:
 
 
 def error_piece(message: str, status: int) -> Piece:
-    """An answer that is an error: 400 to 499 the request is wrong, `GONE` the engine is dead."""
+    """An answer that is an error.
+
+    Args:
+        status: 400 to 499 the request is wrong, `GONE` or `DIED` the engine is dead.
+    """
     return {"error": {"message": message, "code": status}}
 
 
@@ -297,7 +304,7 @@ def raise_if_error(piece: Piece) -> None:
     """Raise what a piece says went wrong, if it does.
 
     Raises:
-        EngineRefusedError, EngineDiedError, EngineFailedError: by the status that it has.
+        EngineRefusedError, EngineGoneError, EngineDiedError, EngineFailedError: by its status.
     """
     if not is_error(piece):
         return
@@ -309,4 +316,5 @@ def raise_if_error(piece: Piece) -> None:
     status, message = error.get("code"), str(error.get("message"))
     if isinstance(status, int) and 400 <= status < 500:
         raise EngineRefusedError(status, message, error.get("param"))
-    raise EngineDiedError(message) if status == GONE else EngineFailedError(message)
+    kinds = {GONE: EngineGoneError, DIED: EngineDiedError}
+    raise kinds.get(status, EngineFailedError)(message)

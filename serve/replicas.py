@@ -1,8 +1,9 @@
 """What runs in the replicas: a served model (vLLM or scripted), and the reward model.
 
-`ServedModel` is Ray Serve's own LLM server with three things added: the folder is verified before
-it is loaded, adapters are loaded from folders when first asked for, and the exact distribution
-over given choices can be asked for, as the referee needs it.
+`ServedModel` is Ray Serve's own LLM server, and more: the folder is verified before it is loaded,
+adapters are loaded from folders when first asked for, what a model could not see or an engine would
+die of is refused, and the exact distribution over given choices can be asked for, as the referee
+needs it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 
 from rldf_ray.apps.serve.compiling import MOST_S, Compiling
-from rldf_ray.apps.serve.engine_asked import schemas_of, scores_prompt, unseen
+from rldf_ray.apps.serve.engine_asked import folded, schemas_of, scores_prompt, unseen
 from rldf_ray.apps.serve.engines import (
+    DIED,
     GONE,
     Adapter,
     EngineRequest,
@@ -74,15 +76,18 @@ class ServedModel(LLMServer):
 
     async def generate(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
         """The answer as `serve.engines` describes it; errors are answers with an `error`."""
+        if self._dead:
+            yield error_piece("the engine has died", GONE)
+            return
         try:
             async with aclosing(self._pieces(request)) as found:
                 async for piece in found:
                     yield piece
         except ChatTemplateError as error:
-            yield error_piece(str(error), 503)
+            yield error_piece(str(error), 400)
         except Exception:
             log.exception("a request failed in the engine")
-            yield error_piece("the engine failed", GONE if self._dead else 500)
+            yield error_piece("the engine failed", DIED if self._dead else 500)
 
     async def _pieces(self, request: EngineRequest) -> AsyncGenerator[Piece, None]:
         if request.adapter is not None:
@@ -129,8 +134,10 @@ class ServedModel(LLMServer):
             if missing := unseen(body, template):
                 yield error_piece(missing, 400)
                 return
-            if "messages" in body:
+            if request.kind == "chat":
                 body["messages"] = template.shown(body["messages"])
+            elif template.folds_system:
+                body = folded(body)
             if self._values:
                 body["chat_template_kwargs"] = dict(self._values)
         try:
@@ -142,7 +149,7 @@ class ServedModel(LLMServer):
             async for found in stream:
                 piece = found if request.kind == "responses" else piece_of(found)
                 lost = is_error(piece) and self._dead
-                yield error_piece("the engine has died", GONE) if lost else piece
+                yield error_piece("the engine has died", DIED) if lost else piece
         finally:
             # Closed here and now, so that a cancelled request leaves the engine at once.
             await stream.aclose()

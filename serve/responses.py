@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from rldf_ray.apps.serve.bodies import ChatMessage, TokenIds, prompt_characters
+from rldf_ray.apps.serve.bodies import ChatMessage, TokenIds, content_of, prompt_characters
 from rldf_ray.apps.serve.body import (
     IGNORED,
     Body,
@@ -17,11 +17,11 @@ from rldf_ray.apps.serve.body import (
     Decoding,
     Text,
     at_most,
+    characters,
     checked_form,
 )
 from rldf_ray.apps.serve.settings import Settings
 from rldf_ray.apps.serve.tools import MOST_TOOLS, OF_TOOLS, Function, Name, check_tools
-from rldf_ray.storage.json_text import json_text
 
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -87,7 +87,6 @@ class TextForm(Body):
 
 class Reasoning(Body):
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
-    summary: Any = Field(None, exclude=True)
 
 
 class ResponsesBody(Decoding):
@@ -108,7 +107,9 @@ class ResponsesBody(Decoding):
     tools: Annotated[list[ResponsesTool], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
-    include: Any = None
+    include: list[Literal["reasoning.encrypted_content"]] | None = Field(
+        None, description="what comes with every answer here: nothing more"
+    )
 
     @property
     def format(self) -> Format | None:
@@ -126,11 +127,16 @@ def responses_engine_body(body: ResponsesBody, settings: Settings) -> dict[str, 
         found = body.model_dump(mode="json", by_alias=True, exclude_none=True)
     except ValueError as error:
         raise BodyError(f"the request is nested too deeply: {error}") from error
-    tools = () if found.get("tools") else OF_TOOLS
+    tools = () if found.get("tools") and found.get("tool_choice") != "none" else OF_TOOLS
     for field in (*IGNORED, *tools, "include", "model", "background", "truncation"):
         found.pop(field, None)
-    length = len(json_text([found["input"], found.get("instructions"), found.get("tools")]))
-    prompt_characters(length, limits, "input")
+    said = [found["input"], found.get("instructions"), found.get("tools")]
+    prompt_characters(characters(said), limits, "input")
+    if isinstance(body.input, list):
+        found["input"] = [
+            _plain(item) if isinstance(given, InputMessage) else item
+            for given, item in zip(body.input, found["input"], strict=True)
+        ]
     if body.max_output_tokens is not None:
         at_most("max_output_tokens", body.max_output_tokens, limits.max_tokens)
     choice = body.tool_choice
@@ -147,6 +153,14 @@ def responses_engine_body(body: ResponsesBody, settings: Settings) -> dict[str, 
     if form is not None and form.type != "text" and body.tools and choice != "none":
         raise BodyError("tools and an output form exclude each other", "tools")
     return {**found, "store": False}
+
+
+def _plain(item: dict[str, Any]) -> dict[str, Any]:
+    """A message with its text in one piece: of several, or none, vLLM reads an answer's first."""
+    content = item["content"]
+    if not isinstance(content, str):
+        content = "".join(part["text"] for part in content)
+    return {"type": "message", "role": item["role"], "content": content}
 
 
 class TokenizeBody(Body):
@@ -177,5 +191,14 @@ def tokenize_body(body: TokenizeBody, settings: Settings) -> dict[str, Any]:
         raise BodyError("give either prompt or messages", "prompt")
     found = body.model_dump(mode="json", exclude_none=True, exclude={"model"})
     field = "prompt" if body.messages is None else "messages"
-    prompt_characters(len(json_text(found[field])), settings.limits, field)
+    prompt_characters(characters(found[field]), settings.limits, field)
+    for message in body.messages or ():
+        if message.role == "tool" or message.tool_calls:
+            raise BodyError("messages: calls of tools are not counted here", "messages")
+    if body.messages is not None:
+        # As the engine writes them: texts in one piece, and a developer as the system.
+        found["messages"] = [
+            {"role": "system" if m.role == "developer" else m.role, "content": content_of(m)}
+            for m in body.messages
+        ]
     return found

@@ -1,7 +1,7 @@
 """Tools: functions that a model may ask its caller to call, in OpenAI's form.
 
-An engine has to know how its model writes a call (`engine.tool_call_parser`), and then decodes the
-arguments by the function's schema.
+An engine has to know how its model writes a call (`engine.tool_call_parser`); with most of vLLM's
+parsers it then decodes the arguments by the function's schema.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from rldf_ray.apps.serve.body import Body, BodyError, Text, checked_form
+from rldf_ray.apps.serve.output_forms import is_cheap
 from rldf_ray.apps.serve.settings import Settings
 
 MOST_TOOLS = 64
+# Of one request: an engine compiles them all, each for some seconds, and for nobody else meanwhile.
+MOST_COSTLY = 2
 Name = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
 
 
@@ -57,7 +60,7 @@ Tools = Annotated[list[Tool], Field(max_length=MOST_TOOLS)]
 ToolChoice = Literal["none", "auto", "required"] | NamedTool
 
 
-# Without tools they ask for nothing, and vLLM refuses them.
+# What is left out where there are no tools, or none may be called: nothing comes of them.
 OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 
 
@@ -73,8 +76,16 @@ def check_tools(
     Raises:
         BodyError: a schema goes too far, or nothing here could make the call.
     """
-    for function in functions:
-        checked_form({"json": function.parameters or {}}, settings.limits, "tools")
+    schemas = [function.parameters or {} for function in functions]
+    for schema in schemas:
+        checked_form({"json": schema}, settings.limits, "tools")
+    costly = sum(not is_cheap(schema) for schema in schemas)
+    if costly > MOST_COSTLY:
+        raise BodyError(
+            f"{costly} of the tools' schemas count far or have patterns, which take long to "
+            f"compile; this server takes {MOST_COSTLY}",
+            "tools",
+        )
     if not functions:
         if named is not None or choice in ("auto", "required"):
             raise BodyError("tool_choice needs tools", "tool_choice")

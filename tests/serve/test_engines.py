@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from rldf_ray.apps.serve.engines import (
+    DIED,
     GONE,
+    EngineDiedError,
     EngineFailedError,
     EngineGoneError,
     EngineRefusedError,
@@ -131,5 +133,7 @@ def test_only_a_death_says_that_the_engine_is_gone() -> None:
     raise_if_error({"choices": [], "error": None})
     with pytest.raises(EngineGoneError):
         raise_if_error(error_piece("dead", GONE))
+    with pytest.raises(EngineDiedError, match="died"):
+        raise_if_error(error_piece("died", DIED))
     with pytest.raises(EngineFailedError):
         raise_if_error(error_piece("a bug", 500))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rldf_ray.apps.serve.engine_asked import schemas_of, scores_prompt, unseen
+from rldf_ray.apps.serve.engine_asked import folded, schemas_of, scores_prompt, unseen
 from rldf_ray.apps.serve.engines import EngineRequest, Stream, Target
 from rldf_ray.apps.serve.scripted import ScriptedEngines
 from rldf_ray.apps.serve.tokens import detokenized, tokenized
@@ -22,6 +22,7 @@ TOOL = {"type": "function", "function": WEATHER}
 NAMED = {"type": "function", "function": {"name": "weather"}}
 OTHER = {"type": "function", "function": {"name": "other"}}
 COUNTS = {"name": "f", "parameters": {"minItems": 10**9}}
+COSTLY = {"name": "f", "parameters": {"type": "string", "pattern": "([a-z]?){60}"}}
 LONG = {**WEATHER, "description": "x" * 40_000}
 PARSED = {"engine": {"tool_call_parser": "hermes"}}
 
@@ -85,6 +86,8 @@ def test_tools_and_their_results_reach_the_engine(start: Start) -> None:
         ({"tools": [TOOL], "guided_choice": ["a"]}, PARSED, "tools"),
         ({"tools": [{**TOOL, "function": COUNTS}]}, PARSED, "tools"),
         ({"tools": [TOOL] * 65}, PARSED, "tools"),
+        ({"tools": [{**TOOL, "function": COSTLY}] * 2}, PARSED, None),
+        ({"tools": [{**TOOL, "function": COSTLY}] * 3}, PARSED, "tools"),
         ({"tools": [{**TOOL, "function": LONG}]}, PARSED, "messages"),
         ({"messages": [{"role": "tool", "content": "x"}]}, {}, "messages.0"),
         ({"messages": [{"role": "user", "content": "x", "tool_call_id": "1"}]}, {}, "messages.0"),
@@ -152,7 +155,7 @@ def test_responses_are_passed_on_and_counted(start: Start, tmp_path: Any) -> Non
     assert reply.status_code == 200 and reply.json()["model"] == "policy"
     assert engines.requests[-1].kind == "responses"
     assert engines.body == {
-        "input": [{"type": "message", **items[0]}, *items[1:]],
+        "input": [{"type": "message", "role": "user", "content": "Weather?"}, *items[1:]],
         "tools": [tool],
         "tool_choice": "required",
         "store": False,
@@ -161,6 +164,27 @@ def test_responses_are_passed_on_and_counted(start: Start, tmp_path: Any) -> Non
     metrics = server.client.get("/metrics").text
     assert 'kind="prompt",model="policy",version=""} 5.0' in metrics
     assert 'kind="completion",model="policy",version=""} 6.0' in metrics
+
+
+def test_an_answers_parts_reach_the_engine_as_one_text(start: Start) -> None:
+    engines = Told(WHOLE)
+    parts = [{"type": "output_text", "text": text, "annotations": []} for text in ("Hel", "lo")]
+    answers = [
+        {"type": "message", "id": "m", "status": "completed", "role": "assistant", "content": said}
+        for said in ([], parts)
+    ]
+    body = {"input": [*answers, {"role": "user", "content": "ü" * 30_000}]}
+    assert start(engines).client.post(RESPONSES, json=body).status_code == 200
+    assert [item["content"] for item in engines.body["input"][:2]] == ["", "Hello"]
+    assert {*engines.body["input"][0]} == {"type", "role", "content"}
+
+
+def test_a_tools_schema_is_not_taken_for_usage(start: Start) -> None:
+    told = {"response": {"tools": [{"choices": [], "usage": {}}]}}
+    text = json.dumps(told, separators=(",", ":"))
+    event = f"event: response.created\ndata: {text}\n\n"
+    reply = start(Told([event])).client.post(RESPONSES, json={"input": "x", "stream": True})
+    assert reply.text == event
 
 
 def test_a_streamed_response_is_counted_at_its_end(start: Start) -> None:
@@ -185,6 +209,8 @@ def test_a_streamed_response_is_counted_at_its_end(start: Start) -> None:
         {"input": "x", "tools": [{"type": "function", **WEATHER}]},
         {"input": "x", "text": {"format": {"type": "json_schema"}}},
         {"input": "x", "text": {"format": {"type": "json_schema", "schema": {"minItems": 10**9}}}},
+        {"input": "x", "include": ["message.output_text.logprobs"]},
+        {"input": "x", "reasoning": {"summary": "auto"}},
         {"input": [{"type": "item_reference", "id": "r"}]},
         {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
     ],
@@ -215,6 +241,35 @@ def test_prompts_are_scored_where_their_logprobs_are_asked_for() -> None:
     assert scores_prompt({"echo": True, "logprobs": 0}) and scores_prompt({"prompt_logprobs": 0})
     assert not scores_prompt({"echo": True})
     assert not scores_prompt({"logprobs": 1, "echo": False})
+
+
+def test_instructions_are_folded_for_a_template_without_a_system() -> None:
+    user = {"type": "message", "role": "user", "content": "Hi"}
+    system = {**user, "role": "system", "content": "Be kind"}
+    assert folded({"input": "Hi", "instructions": "Be brief", "seed": 1}) == {
+        "input": [{**user, "content": "Be brief\n\nHi"}],
+        "seed": 1,
+    }
+    called = {"type": "function_call_output", "call_id": "c", "output": "sunny"}
+    found = folded({"input": [system, called, user], "instructions": "Be brief"})
+    assert found == {"input": [called, {**user, "content": "Be brief\n\nBe kind\n\nHi"}]}
+    assert folded({"input": [called], "instructions": "Be brief"})["input"][0]["role"] == "user"
+
+
+@pytest.mark.parametrize("kind", ["chat", "completion", "responses", "tokenize", "detokenize"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [{"role": "user", "content": ""}]},
+        {"prompt": [1, 2]},
+        {"prompt": ""},
+        {"input": "hello", "instructions": "brief"},
+        {"tokens": [1]},
+    ],
+)
+def test_there_is_always_a_text_to_route_by(kind: Any, body: dict[str, Any]) -> None:
+    (message,) = EngineRequest(kind, body).messages
+    assert message["content"]
 
 
 TEMPLATE = (
