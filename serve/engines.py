@@ -101,7 +101,7 @@ class EngineRequest:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """What Serve's prefix-aware router reads: never without text, by whose length it divides."""
+        """What Serve's prefix-aware router reads: never without text, as it divides by its size."""
         found: list[dict[str, Any]] = self.body.get("messages") or []
         if any(message["content"] for message in found):
             return found

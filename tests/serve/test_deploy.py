@@ -145,6 +145,9 @@ def face(address: str) -> dict[str, Any]:
             "answer": (found["model"], found["choices"], found["usage"]),
             "streamed": client.post(CHAT, json={**HELLO, "stream": True}).text.count("data: "),
             "wrong": client.post(CHAT, json={**HELLO, "model": "other"}).json(),
+            # What has no text is routed by its prefix as well.
+            "scored": client.post("/v1/completions", json={"prompt": [1, 2]}).status_code,
+            "refused": client.post("/detokenize", json={"tokens": [1]}).json(),
             "long": client.get("/", headers={"x-long": "a" * 40_000}).json(),
         }
 
