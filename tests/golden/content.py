@@ -42,8 +42,10 @@ QUIET = re.compile(
     r'<p class="quiet">Run .*?</p>|<h2>Versions, machine, plan</h2>.*?<pre>', re.DOTALL
 )
 """When and with what a report was made."""
-STAGE = re.compile(r'(<tr><th scope="row">\w+</th>)<td>[\d.]+</td><td>[\d.]+</td>')
-"""Seconds and memory of a stage in a report."""
+STAGE = re.compile(
+    r'(<tr><th scope="row">\w+</th>)<td>[\d.]+</td><td>[\d.–]+</td><td>[\d.–]+</td><td>[\d.]+</td>'
+)
+"""Seconds, waits, idle cores and memory of a stage in a report."""
 DRAWN = {".png", ".svg"}
 """Pictures, of which only the names count: matplotlib's versions draw the same data differently."""
 SKIPPED = ("logs/", ".lock")
