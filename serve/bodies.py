@@ -20,9 +20,10 @@ from rldf_ray.apps.serve.body import (
     at_most,
     characters,
     checked_form,
+    fields_set,
 )
 from rldf_ray.apps.serve.settings import Limits, Settings
-from rldf_ray.apps.serve.tools import OF_TOOLS, NamedTool, ToolCall, ToolChoice, Tools, check_tools
+from rldf_ray.apps.serve.tools import ToolCall, ToolChoice, Tools, check_tools, drop_unused
 
 # What answers have beside their text.
 BESIDE = ("refusal", "annotations", "reasoning", "reasoning_content")
@@ -192,12 +193,9 @@ def engine_body(body: ChatBody | CompletionBody, settings: Settings) -> dict[str
         BodyError: the prompt, `n`, `max_tokens`, the tools or the output form are beyond a limit.
     """
     limits = settings.limits
-    try:
-        found = body.model_dump(mode="json", by_alias=True, exclude_none=True)
-    except ValueError as error:
-        raise BodyError(f"the request is nested too deeply: {error}") from error
-    tools = () if found.get("tools") and found.get("tool_choice") != "none" else OF_TOOLS
-    for field in (*IGNORED, *tools, "model", "guided_json", "guided_choice"):
+    found = fields_set(body)
+    drop_unused(found)
+    for field in (*IGNORED, "model", "guided_json", "guided_choice"):
         found.pop(field, None)
     _check_prompt(body, limits)
     at_most("n", found.get("n", 1), limits.n)
@@ -221,10 +219,7 @@ def engine_body(body: ChatBody | CompletionBody, settings: Settings) -> dict[str
 
 def _check_chat_tools(body: ChatBody, form: object, settings: Settings) -> None:
     choice, functions = body.tool_choice, [tool.function for tool in body.tools or ()]
-    if isinstance(choice, NamedTool):
-        check_tools(functions, None, choice.function.name, settings)
-    else:
-        check_tools(functions, choice, None, settings)
+    check_tools(functions, choice, settings)
     if form is not None and functions and choice != "none":
         raise BodyError("tools and an output form exclude each other", "tools")
 

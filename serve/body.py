@@ -56,6 +56,18 @@ class Decoding(Body):
     prompt_cache_key: Any = None
 
 
+def fields_set(body: Body) -> dict[str, Any]:
+    """What a body has, by its fields' names in JSON; nulls are not there.
+
+    Raises:
+        BodyError: it is nested deeper than JSON can be written.
+    """
+    try:
+        return body.model_dump(mode="json", by_alias=True, exclude_none=True)
+    except ValueError as error:
+        raise BodyError(f"the request is nested too deeply: {error}") from error
+
+
 # They describe the caller or its bookkeeping, not the answer; nothing is stored.
 IGNORED = ("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key")
 

@@ -19,9 +19,10 @@ from rldf_ray.apps.serve.body import (
     at_most,
     characters,
     checked_form,
+    fields_set,
 )
 from rldf_ray.apps.serve.settings import Settings
-from rldf_ray.apps.serve.tools import MOST_TOOLS, OF_TOOLS, Function, Name, check_tools
+from rldf_ray.apps.serve.tools import MOST_TOOLS, Function, Name, check_tools, drop_unused
 
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -71,6 +72,10 @@ class ResponsesTool(Function):
 class NamedTool(Body):
     type: Literal["function"]
     name: Name
+
+    @property
+    def called(self) -> str:
+        return self.name
 
 
 class Format(Body):
@@ -123,12 +128,9 @@ def responses_engine_body(body: ResponsesBody, settings: Settings) -> dict[str, 
         BodyError: the input, the tools, `max_output_tokens` or the output form are beyond a limit.
     """
     limits = settings.limits
-    try:
-        found = body.model_dump(mode="json", by_alias=True, exclude_none=True)
-    except ValueError as error:
-        raise BodyError(f"the request is nested too deeply: {error}") from error
-    tools = () if found.get("tools") and found.get("tool_choice") != "none" else OF_TOOLS
-    for field in (*IGNORED, *tools, "include", "model", "background", "truncation"):
+    found = fields_set(body)
+    drop_unused(found)
+    for field in (*IGNORED, "include", "model", "background", "truncation"):
         found.pop(field, None)
     said = [found["input"], found.get("instructions"), found.get("tools")]
     prompt_characters(characters(said), limits, "input")
@@ -139,18 +141,14 @@ def responses_engine_body(body: ResponsesBody, settings: Settings) -> dict[str, 
         ]
     if body.max_output_tokens is not None:
         at_most("max_output_tokens", body.max_output_tokens, limits.max_tokens)
-    choice = body.tool_choice
-    if isinstance(choice, NamedTool):
-        check_tools(body.tools or (), None, choice.name, settings)
-    else:
-        check_tools(body.tools or (), choice, None, settings)
+    check_tools(body.tools or (), body.tool_choice, settings)
     form = body.format
     if form is not None and form.type == "json_schema":
         if form.schema_ is None:
             raise BodyError("text.format of type json_schema needs a schema", "text")
         found["text"]["format"].setdefault("name", "answer")
         checked_form({"json": form.schema_}, limits, "text")
-    if form is not None and form.type != "text" and body.tools and choice != "none":
+    if form is not None and form.type != "text" and body.tools and body.tool_choice != "none":
         raise BodyError("tools and an output form exclude each other", "tools")
     return {**found, "store": False}
 

@@ -7,7 +7,7 @@ parsers it then decodes the arguments by the function's schema.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field, StringConstraints
 
@@ -41,6 +41,10 @@ class NamedTool(Body):
     type: Literal["function"]
     function: NamedFunction
 
+    @property
+    def called(self) -> str:
+        return self.function.name
+
 
 class CalledFunction(Body):
     name: Name
@@ -60,18 +64,27 @@ Tools = Annotated[list[Tool], Field(max_length=MOST_TOOLS)]
 ToolChoice = Literal["none", "auto", "required"] | NamedTool
 
 
-# What is left out where there are no tools, or none may be called: nothing comes of them.
-OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
+class Named(Protocol):
+    """A choice of one function, in the form of either route."""
+
+    @property
+    def called(self) -> str: ...
+
+
+def drop_unused(body: dict[str, Any]) -> None:
+    """Take out what is about tools where there are none, or none may be called."""
+    if not body.get("tools") or body.get("tool_choice") == "none":
+        for field in ("tools", "tool_choice", "parallel_tool_calls"):
+            body.pop(field, None)
 
 
 def check_tools(
-    functions: Sequence[Function], choice: str | None, named: str | None, settings: Settings
+    functions: Sequence[Function], choice: str | Named | None, settings: Settings
 ) -> None:
     """Look through the tools of a request before an engine sees them.
 
     Args:
-        choice: "none", "auto" or "required"; None where nothing was said.
-        named: the function that has to be called.
+        choice: "none", "auto", "required" or a function; None where nothing was said.
 
     Raises:
         BodyError: a schema goes too far, or nothing here could make the call.
@@ -87,13 +100,13 @@ def check_tools(
             "tools",
         )
     if not functions:
-        if named is not None or choice in ("auto", "required"):
+        if choice not in (None, "none"):
             raise BodyError("tool_choice needs tools", "tool_choice")
         return
     names = [function.name for function in functions]
-    if named is not None and named not in names:
+    if choice is not None and not isinstance(choice, str) and choice.called not in names:
         raise BodyError(
-            f"tool_choice names {named!r}; the tools are {', '.join(names)}", "tool_choice"
+            f"tool_choice names {choice.called!r}; the tools are {', '.join(names)}", "tool_choice"
         )
     if choice != "none" and settings.engine.tool_call_parser is None:
         raise BodyError(

@@ -80,7 +80,7 @@ def waiting_environment() -> dict[str, str]:
 
     By default GNU's OpenMP looks 300,000 times, some 6 ms, at a thread that may not even have a
     core: with two processes on two cores each of a model's operations took that long, and a forward
-    pass three times what it takes alone. Looking 1,000 times costs a few percent where a core is
+    pass three times what it takes alone. Looking 1,000 times costs up to a tenth where a core is
     free (`benchmarks/waiting.py`).
     """
     if "OMP_WAIT_POLICY" in os.environ:
