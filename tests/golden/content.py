@@ -42,10 +42,8 @@ QUIET = re.compile(
     r'<p class="quiet">Run .*?</p>|<h2>Versions, machine, plan</h2>.*?<pre>', re.DOTALL
 )
 """When and with what a report was made."""
-STAGE = re.compile(
-    r'(<tr><th scope="row">\w+</th>)<td>[\d.]+</td><td>[\d.–]+</td><td>[\d.–]+</td><td>[\d.]+</td>'
-)
-"""Seconds, waits, idle cores and memory of a stage in a report."""
+STAGE = re.compile(r'^(<tr><th scope="row">\w+</th>)(?:<td>(?:(?!</td>).)*</td>){4}$', re.MULTILINE)
+"""Seconds, waits, idle cores and memory of a stage in a report: alone on their line."""
 DRAWN = {".png", ".svg"}
 """Pictures, of which only the names count: matplotlib's versions draw the same data differently."""
 SKIPPED = ("logs/", ".lock")
