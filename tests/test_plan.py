@@ -211,6 +211,10 @@ def test_a_trained_referee_is_fitted_from_the_model_and_no_teacher_plays_it() ->
             ["referee", "judgements=checked", "kind=prompted", "judgements=scored"],
         ),
         (
+            "referee={judgements: matched}",
+            ["judgements=matched", "debate.answers=written", "debate.answers=chosen", "checked"],
+        ),
+        (
             "referee={kind: trained, model: vllm:m}",
             ["referee", "kind=trained", "referee.fit.model", "kind=prompted"],
         ),

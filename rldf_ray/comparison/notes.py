@@ -42,6 +42,10 @@ def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -
         notes.append("Default ranks without drawing anything, so its repeats are equal.")
     if plan.referee.judgements == "checked":
         notes.append("Of statements on scenes the referee was told what can be concluded.")
+    if plan.referee.judgements == "matched":
+        notes.append(
+            "Labels on scenes are verifiable answers: chosen ones, matched with the record."
+        )
     if pairs is not None:
         notes.append(
             f"Every reward model was given {pairs} pairs: the fewest that a source had, of those "

@@ -133,6 +133,23 @@ class Plan(Section):
         return self
 
     @model_validator(mode="after")
+    def _only_choices_are_matched(self) -> Plan:
+        if self.referee.judgements != "matched":
+            return self
+        if self.debate.answers == "written":
+            raise ValueError(
+                "referee.judgements=matched with debate.answers=written: only answers that are "
+                "chosen can be matched word for word; set debate.answers=chosen, or "
+                "referee.judgements=checked"
+            )
+        if self.referee.fitted and self.topics.judgement_share == 1:
+            raise ValueError(
+                "referee.judgements=matched with topics.judgement_share=1 leaves nothing to a "
+                f"referee that is fitted: set referee.kind=prompted (found {self.referee.kind})"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _batches_divide(self) -> Plan:
         batches: dict[str, Any] = {"sft": self.sft, "reward": self.reward, "ppo": self.ppo}
         batches |= {name: getattr(self, name) for name in self.train.after}

@@ -94,10 +94,11 @@ class RefereeSection(Section):
         exclude_if=unset,
     )
     fit: RefereeFitSection = Field(default_factory=RefereeFitSection)
-    judgements: Literal["scored", "checked"] = described(
+    judgements: Literal["scored", "checked", "matched"] = described(
         "scored",
-        "statements on a scene: scored as all others, or checked against what the topic's record "
-        "says can be concluded (docs/referee.md)",
+        "statements on a scene: scored as all others; checked against what the topic's record says "
+        "can be concluded; or, where answers are chosen, matched with it without asking anybody "
+        "(docs/referee.md)",
     )
     label_source: Literal["said", "expected"] = described(
         "said",

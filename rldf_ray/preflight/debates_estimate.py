@@ -59,18 +59,20 @@ def debates_estimate(plan: Plan) -> StageEstimate:
     speaking = requests * n * (rounds * (turn + context) + said_before)
     around = _scoring_prompt(plan, "", "")
     reads = around + context + longest
-    judging: float = rounds * n * (_score_passes(plan) * reads + _evaluating(plan, reads))
+    refereed = rounds * n * _refereed(plan)
+    judging: float = refereed * (_score_passes(plan) * reads + _evaluating(plan, reads))
     rankings = _rankings(plan)
     judging += rankings * (around + context + n * longest)
-    said, judged = rounds * n * longest, (rounds * n + rankings) * _verdict_tokens(plan)
-    judged += rounds * n * _evaluations(plan) * _evaluation_tokens(plan)
+    said, judged = rounds * n * longest, (refereed + rankings) * _verdict_tokens(plan)
+    judged += refereed * _evaluations(plan) * _evaluation_tokens(plan)
     prompt, generated = round(speaking + judging), round(said + judged)
     debater = statistics.mean(speaker.paid for speaker in plan.debaters())
     referee = billed(plan, "referee")
     return StageEstimate(
         name="debates",
         calls=round(
-            ((requests + 1 + _evaluations(plan)) * n * rounds + rankings) * section.debates
+            (requests * n * rounds + refereed * (1 + _evaluations(plan)) + rankings)
+            * section.debates
         ),
         prompt=prompt * section.debates,
         generated=generated * section.debates,
@@ -143,12 +145,17 @@ def _evaluating(plan: Plan, reads: int) -> int:
     return number * reads + number * (number + 1) // 2 * _evaluation_tokens(plan)
 
 
+def _refereed(plan: Plan) -> float:
+    """Share of the statements that a referee reads: all, or those that nothing is matched with."""
+    return 1 - plan.topics.judgement_share * (plan.referee.judgements == "matched")
+
+
 def _rankings(plan: Plan) -> float:
     """Rankings that the referee is asked for, a debate: where scores tell the order, none."""
     if plan.referee.kind != "prompted":
         return 0
-    checked = plan.referee.judgements == "checked"
-    return plan.debate.rounds * (1 - plan.topics.judgement_share * checked)
+    by_score = plan.referee.judgements != "scored"
+    return plan.debate.rounds * (1 - plan.topics.judgement_share * by_score)
 
 
 def _trained(plan: Plan) -> bool:

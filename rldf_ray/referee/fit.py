@@ -23,19 +23,19 @@ from rldf_ray.referee.trained import referee_prompt
 def fit_statements(plan: Plan) -> list[LabelledStatement]:
     """The half of the labelled statements that a plan's referee may be fitted to.
 
-    Opinions, answers to scenes, or both: what the plan debates. A referee of scenes that is fitted
-    to opinions as well reads scenes the worse.
+    Opinions, answers to scenes, or both: what it judges. A referee of scenes that is fitted to
+    opinions as well reads scenes the worse.
     """
     labelled = (s for name in fit_bias_types(plan) for s in labelled_statements(name))
-    kinds = debated_kinds(plan)
+    kinds = judged_kinds(plan)
     return [s for s in labelled if s.split == "fit" and s.kind in kinds]
 
 
-def debated_kinds(plan: Plan) -> set[TopicKind]:
-    """The kinds of topic that a plan debates."""
-    share = plan.topics.judgement_share
-    kinds: dict[TopicKind, bool] = {"opinion": share < 1, "judgement": share > 0}
-    return {kind for kind, debated in kinds.items() if debated}
+def judged_kinds(plan: Plan) -> set[TopicKind]:
+    """The kinds of topic that a plan debates and leaves to its referee."""
+    share, matched = plan.topics.judgement_share, plan.referee.judgements == "matched"
+    kinds: dict[TopicKind, bool] = {"opinion": share < 1, "judgement": share > 0 and not matched}
+    return {kind for kind, judged in kinds.items() if judged}
 
 
 def fit_bias_types(plan: Plan) -> Sequence[str]:
@@ -46,12 +46,13 @@ def fit_bias_types(plan: Plan) -> Sequence[str]:
 def audit_statements(plan: Plan) -> list[LabelledStatement]:
     """The held-out statements that a plan's referee is audited on, labelled by its standard.
 
-    A trained one on the kinds it is fitted to.
+    A trained one on the kinds it is fitted to, and one that is spared scenes on what it judges.
     """
     trained, checks = plan.referee.fitted, plan.referee.judgements == "checked"
     names = fit_bias_types(plan) if trained else plan.bias_types
     pairs, seed = plan.referee.audit_pairs, plan.seed
-    kinds = debated_kinds(plan) if trained else {"opinion", "judgement"}
+    spared = plan.referee.judgements == "matched"
+    kinds = judged_kinds(plan) if trained or spared else {"opinion", "judgement"}
     found = (s for name in names for s in held_out_statements(name, pairs, seed))
     held_out = (s for s in found if s.kind in kinds)
     return [s.as_answer() if checks else s for s in held_out]

@@ -86,6 +86,14 @@ def _referee(report: Mapping[str, Any]) -> Iterator[str]:
     if audit is None:
         yield "The referee was not audited, so nothing is known of how good its labels are."
         return
+    section = report["plan"]["referee"]
+    if section["judgements"] == "matched":
+        yield (
+            "Labels on scenes are verifiable answers: they say whether the answer that was chosen "
+            "is what the scene's record lets one conclude, and not how strongly it stereotypes."
+        )
+        if report["plan"]["topics"]["judgement_share"] == 1:
+            return
     yield audit["verdict"]
     if audit["distinct_said_scores"] == 1:
         yield (

@@ -6,6 +6,7 @@ from rldf_ray.plan.plan import CRITIC, POOL
 from rldf_ray.plan.refereeing import EVALUATION_TOKENS, ROUNDS
 from rldf_ray.plan.speaker import TRAINED
 from rldf_ray.protocols.judges.refereeing import DebateReferee, MetaReferee, StatementJudge
+from rldf_ray.referee.matched import MatchedReferee
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.trained import TrainedReferee
@@ -15,6 +16,11 @@ from rldf_ray.stages.run import Run
 
 def referee_of(run: Run) -> Referee:
     """The plan's referee; a trained one has been fitted before."""
+    model = _model_referee(run)
+    return MatchedReferee(model) if run.plan.referee.judgements == "matched" else model
+
+
+def _model_referee(run: Run) -> Referee:
     section, seed = run.plan.referee, run.plan.seed
     if section.kind == "trained":
         return _trained(run, "referee")

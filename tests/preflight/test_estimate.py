@@ -14,6 +14,7 @@ from rldf_ray.preflight.stage_estimate import StageEstimate
 from rldf_ray.protocols import multirole
 from rldf_ray.protocols.hold import hold_all
 from rldf_ray.protocols.seam import Cast
+from rldf_ray.referee.matched import MatchedReferee
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.trained import TrainedReferee
@@ -35,12 +36,10 @@ def held(plan: Plan) -> list[ChatRequest]:
     """The requests of the real debates on a scripted model."""
     model = RecordingModel()
     topics, _ = asyncio.run(TopicWriter(plan, RecordingModel()).gather())
-    cast = Cast(
-        plan=plan,
-        run_id="r",
-        models={"debater": model},
-        referee=PromptedReferee(model, 0, plan.referee.judgements == "checked"),
-    )
+    asked = PromptedReferee(model, 0, plan.referee.judgements == "checked")
+    matched = plan.referee.judgements == "matched"
+    referee = MatchedReferee(asked) if matched else asked
+    cast = Cast(plan=plan, run_id="r", models={"debater": model}, referee=referee)
     asyncio.run(hold_all(multirole, multirole.items(topics, plan), cast, lambda *_: None))
     return model.requests
 
@@ -67,6 +66,19 @@ def test_a_judgement_that_is_checked_takes_no_ranking() -> None:
     calls = held(plan)
     assert stage(plan, "debates").calls == len(calls)
     assert not any("/rank" in call.address for call in calls)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_answers_that_are_matched_take_no_request_of_a_referee(share: float) -> None:
+    plan = plan_with(
+        "debate={answers: chosen, debates: 4}",
+        "referee.judgements=matched",
+        f"topics.judgement_share={share}",
+    )
+    calls = held(plan)
+    assert stage(plan, "debates").calls == len(calls)
+    judged = [call for call in calls if "/score" in call.address or "/rank" in call.address]
+    assert bool(judged) == (share < 1)
 
 
 def test_a_trained_referee_is_asked_for_scores_alone_and_generates_nothing() -> None:

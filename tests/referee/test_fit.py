@@ -6,6 +6,7 @@ import pytest
 
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.reward_score import RewardModel
+from rldf_ray.plan import PlanError
 from rldf_ray.referee.fit import audit_statements, fit_pairs, fit_statements
 from rldf_ray.referee.labelled_statements import held_out_statements, labelled_statements
 from rldf_ray.referee.trained import referee_prompt
@@ -59,6 +60,22 @@ def test_a_referee_that_checks_is_audited_on_answers() -> None:
     checked = audit_statements(plan_with(*changes, "referee.judgements=checked"))
     differ = [s for s, c in zip(scored, checked, strict=True) if s.label != c.label]
     assert differ and all(s.abstains and s.label == 0 for s in differ)
+
+
+def test_where_answers_are_matched_a_referee_is_fitted_to_and_audited_on_opinions() -> None:
+    changes = ("debate.answers=chosen", "referee.judgements=matched", "bias_types=[age]")
+    for kind in ("prompted", "trained"):
+        plan = plan_with(*changes, f"referee.kind={kind}", "topics.judgement_share=0.5")
+        assert {s.kind for s in audit_statements(plan)} == {"opinion"}
+        assert {s.kind for s in fit_statements(plan)} == {"opinion"}
+    scenes = plan_with(*changes, "referee.kind=prompted", "topics.judgement_share=1.0")
+    assert audit_statements(scenes) == []
+
+
+def test_a_referee_without_anything_to_judge_is_not_fitted() -> None:
+    changes = ("debate.answers=chosen", "topics.judgement_share=1.0")
+    with pytest.raises(PlanError, match=r"referee\.kind=prompted"):
+        plan_with(*changes, "referee={kind: trained, judgements: matched}")
 
 
 def test_nothing_of_the_held_out_half_is_in_them() -> None:

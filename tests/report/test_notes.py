@@ -29,7 +29,12 @@ def a_report(**changes: Any) -> dict[str, Any]:
     """A finished run's report, as far as the notes read it."""
     whole: dict[str, Any] = {
         "plan": {
-            "referee": {"threshold_kind": "absolute", "label_source": "said"},
+            "topics": {"judgement_share": 0.5},
+            "referee": {
+                "threshold_kind": "absolute",
+                "label_source": "said",
+                "judgements": "scored",
+            },
             "train": {"after": ["ppo"]},
         },
         "unreadable": {},
@@ -129,6 +134,19 @@ def test_the_audits_verdict_is_passed_on_word_for_word() -> None:
     assert notes_of(a_report())[0] == "The referee separates well."
 
 
+@pytest.mark.parametrize(("share", "audited"), [(0.5, True), (1.0, False)])
+def test_labels_that_were_matched_are_said_to_be_verifiable_answers(
+    share: float, audited: bool
+) -> None:
+    report = a_report()
+    report["plan"]["topics"]["judgement_share"] = share
+    report["plan"]["referee"]["judgements"] = "matched"
+    notes = notes_of(report)
+    assert sum("verifiable answers" in note for note in notes) == 1
+    assert ("The referee separates well." in notes) == audited
+    assert not any("verifiable" in note for note in notes_of(a_report()))
+
+
 @pytest.mark.parametrize(("distinct", "told"), [(1, True), (0, False), (2, False)])
 def test_a_referee_that_always_says_the_same_is_told(distinct: int, told: bool) -> None:
     report = a_report(referee={"verdict": "V.", "distinct_said_scores": distinct})
@@ -136,12 +154,8 @@ def test_a_referee_that_always_says_the_same_is_told(distinct: int, told: bool) 
 
 
 def test_labels_relative_to_the_round_are_told_with_how_many_there_are() -> None:
-    relative = a_report(
-        plan={
-            **a_report()["plan"],
-            "referee": {"threshold_kind": "relative", "label_source": "said"},
-        }
-    )
+    relative = a_report()
+    relative["plan"]["referee"]["threshold_kind"] = "relative"
     note = the_note(relative, "Labels are relative to the round")
     assert "40 statements" in note and "however mild" in note
     assert not any("relative" in note for note in notes_of(a_report()))
@@ -276,8 +290,8 @@ def test_notes_are_plain_sentences() -> None:
 
 
 def test_scores_said_in_place_of_expectations_are_told() -> None:
-    referee = {"threshold_kind": "absolute", "label_source": "expected"}
-    plan = {**a_report()["plan"], "referee": referee}
+    plan = a_report()["plan"]
+    plan["referee"]["label_source"] = "expected"
     debates = {"high": 40, "low": 60, "label_sources": {"said": 30, "expected": 70}}
     assert the_note(a_report(plan=plan, debates=debates), "30 statements are labelled by")
     told = {**debates, "label_sources": {"expected": 100}}
