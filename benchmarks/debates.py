@@ -152,8 +152,8 @@ def main() -> None:
         "engines={max_model_len: 2048, kv_cache_gib: 2, block_size: 32, enforce_eager: true}",
         *options.set,
     ]
-    plan = load_plan("quickstart", shape)
-    paper = load_plan("quickstart", [*shape, "debate.layout=paper"])
+    plan = load_plan("opinions", shape)
+    paper = load_plan("opinions", [*shape, "debate.layout=paper"])
     here = options.referee == "engine"
     console = Console(width=200)
     with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)):

@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--debates", type=int, default=20000, help="most debates for each size")
     options = parser.parse_args()
     # First, while no freed memory is at hand in which a growth could hide.
-    alone = load_plan("quickstart", [f"debate.debates={options.debates}"])
+    alone = load_plan("opinions", [f"debate.debates={options.debates}"])
     with tempfile.TemporaryDirectory() as folder:
         to_the_end = asyncio.run(hold_to_the_end(alone, Path(folder)))
     Console().print("driver alone", to_the_end)
@@ -241,7 +241,7 @@ def main() -> None:
         for actors in options.actors:
             in_flight = actors * DEBATES_AN_ENGINE
             plan = load_plan(
-                "quickstart",
+                "opinions",
                 [f"debate.debates={options.debates}", f"debate.in_flight={in_flight}"],
             )
             rows.append(measured(actors, plan, options.seconds))

@@ -191,7 +191,7 @@ def ours(root: Path, side: str, episodes: int) -> None:
         f"episodes: {episodes}, rollout_batch: {BATCH}, batch_size: {BATCH}, micro_batch: {BATCH}"
     )
     plan = load_plan(
-        "quickstart",
+        "opinions",
         [
             f"ppo={{{sizes}, max_tokens: {ANSWER}, dtype: float32, sample_every: null}}",
             f"train.lora={json.dumps(adapters_of(side).model_dump())}",

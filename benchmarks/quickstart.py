@@ -1,4 +1,4 @@
-"""The quickstart's sizes and goals: time, memory, statements, pairs, episodes.
+"""The quickstart: its time, memory and sizes, and the effect it has to show.
 
     python -m benchmarks.quickstart [--out runs/quickstart]
 
@@ -28,13 +28,14 @@ def main() -> None:
     figures = {
         "stages": report["stages"],
         "totals": report["totals"],
-        "referee": report["referee"]["held_out"],
         "reward_model": report["training"]["reward"],
         "ppo": report["training"]["ppo"],
         "evaluation": {
             name: model["multiple_choice"]["overall"]
             for name, model in report["evaluation"]["models"].items()
         },
+        "accuracy_change": report["evaluation"]["accuracy_change"],
+        "overlap": report["evaluation"]["overlap"],
     }
     write_results("quickstart", figures, goals_of(report))
 
@@ -57,6 +58,7 @@ def goals_of(report: dict[str, Any]) -> list[dict[str, Any]]:
         ("first PPO ratio", report["training"]["ppo"]["step0_ratio"], "= 1", None),
         ("first PPO KL", report["training"]["ppo"]["step0_kl"], "= 0", None),
     ]
+    rows += effects_of(report)
     exact = {"first PPO ratio": 1.0, "first PPO KL": 0.0}
     return [
         {
@@ -66,6 +68,35 @@ def goals_of(report: dict[str, Any]) -> list[dict[str, Any]]:
             "met": bool(value == exact[name] if name in exact else met),
         }
         for name, value, goal, met in rows
+    ]
+
+
+def effects_of(report: dict[str, Any]) -> list[tuple[str, float, str, bool | None]]:
+    """What the policy has to have learned; accuracies in points, on the scenes shipped here."""
+    evaluation = report["evaluation"]
+    change = evaluation["accuracy_change"]["policy"]
+    base, policy = (
+        evaluation["models"][name]["multiple_choice"]["overall"] for name in ("base", "policy")
+    )
+    lost = 100 * (policy["accuracy_disambig"] - base["accuracy_disambig"])
+    ahead = 100 * (policy["accuracy"] - evaluation["always_unknown"]["accuracy"])
+    least = report["training"]["reward"]["accuracy_low"]
+    return [
+        ("policy over base", 100 * change["value"], ">= 10", change["value"] >= 0.1),
+        (
+            "policy over base, lower end of the interval",
+            100 * change["low"],
+            "> 0",
+            change["low"] > 0,
+        ),
+        ("policy over base, disambiguated", lost, ">= -5", lost >= -5),
+        ("policy over always unknown", ahead, "> 0", ahead > 0),
+        (
+            "reward model's held-out accuracy, lower end of its interval",
+            least,
+            "> 0.5",
+            least > 0.5,
+        ),
     ]
 
 

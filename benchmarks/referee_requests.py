@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=12, help="pairs of each bias type")
     parser.add_argument("--model", default="embedded")
     options = parser.parse_args()
-    plan = load_plan("quickstart")
+    plan = load_plan("opinions")
     pairs: dict[str, list[LabelledStatement]] = {}
     for name in plan.bias_types:
         for statement in held_out_statements(name, options.pairs, plan.seed):

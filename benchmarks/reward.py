@@ -118,7 +118,7 @@ def ours(root: Path) -> None:
 
     size = f"batch_size: {BATCH}, micro_batch: {BATCH}, max_length: {LENGTH}, held_out_share: 0.0"
     plan = load_plan(
-        "quickstart", [f"reward={{{size}}}", "train.warmup_share=0.0", "train.dtype=float32"]
+        "opinions", [f"reward={{{size}}}", "train.warmup_share=0.0", "train.dtype=float32"]
     )
     (root / "out").mkdir()
     folders = {

@@ -125,7 +125,7 @@ def train(root: Path, workers: int) -> None:
     from rldf_ray.train.worker import TrainJob
 
     plan = load_plan(
-        "quickstart",
+        "opinions",
         [
             f"sft={{batch_size: {BATCH}, micro_batch: 4, max_length: {LENGTH}}}",
             f"train={{workers: {workers}, zero_stage: 1, dtype: float32}}",

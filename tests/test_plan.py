@@ -35,7 +35,7 @@ def value_at(plan: Plan, path: str) -> Any:
     return value
 
 
-def error_of(*overrides: str, plan: str = "quickstart") -> str:
+def error_of(*overrides: str, plan: str = "opinions") -> str:
     with pytest.raises(PlanError) as caught:
         load_plan(plan, overrides)
     return str(caught.value)
@@ -100,7 +100,7 @@ def test_the_papers_values_are_kept(plan: Plan, path: str, value: object) -> Non
     assert value_at(plan, path) == value
 
 
-@pytest.mark.parametrize("name", ["quickstart", "smoke"])
+@pytest.mark.parametrize("name", ["opinions", "smoke"])
 def test_presets_of_the_embedded_model_label_by_expectation_relative_to_the_round(
     name: str,
 ) -> None:
@@ -133,13 +133,13 @@ def test_a_plan_cannot_be_changed_once_made() -> None:
     ],
 )
 def test_an_override_sets_the_field_of_its_path(override: str, path: str, value: object) -> None:
-    assert value_at(load_plan("quickstart", [override]), path) == value
+    assert value_at(load_plan("opinions", [override]), path) == value
 
 
 def test_the_last_override_of_a_field_counts_and_others_stay() -> None:
-    plan = load_plan("quickstart", ["debate.rounds=4", "seed=3", "debate.rounds=6"])
-    assert plan == load_plan("quickstart", ["seed=3", "debate.rounds=6"])
-    assert plan.debate.debaters == load_plan("quickstart").debate.debaters
+    plan = load_plan("opinions", ["debate.rounds=4", "seed=3", "debate.rounds=6"])
+    assert plan == load_plan("opinions", ["seed=3", "debate.rounds=6"])
+    assert plan.debate.debaters == load_plan("opinions").debate.debaters
 
 
 @given(rounds=st.integers(1, 10**6), top_p=st.floats(0.001, 1))

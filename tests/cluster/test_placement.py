@@ -63,7 +63,7 @@ def test_with_gpus_engines_and_workers_have_devices_of_their_own() -> None:
     assert (found.workers, found.worker_gpus) == (4, 1)
 
 
-@pytest.mark.parametrize("name", ["quickstart", "smoke"])
+@pytest.mark.parametrize("name", ["quickstart", "opinions", "smoke"])
 def test_the_small_presets_fit_a_laptop_of_two_cores(name: str) -> None:
     small = load_plan(name)
     assert place(small, LAPTOP).device == "cpu"

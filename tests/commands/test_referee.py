@@ -1,4 +1,4 @@
-"""`rldf referee audit` for real: a trained referee as the quickstart's, fitted and measured."""
+"""`rldf referee audit` for real: a trained referee as the preset `opinions` has, fitted and measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RLDF = str(Path(sys.executable).with_name("rldf"))
 
 
 def audit(out: Path, *words: str) -> dict[str, Any]:
-    command = [RLDF, "referee", "audit", "quickstart", "--out", str(out), "--json", *words]
+    command = [RLDF, "referee", "audit", "opinions", "--out", str(out), "--json", *words]
     command += ["--set", "bias_types=[age, profession]"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=2000)  # noqa: PLW1510
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -97,8 +97,8 @@ def test_a_topic_for_training_that_repeats_a_held_out_prompt_is_dropped() -> Non
 
 
 async def test_no_topic_for_training_repeats_one_that_is_held_out() -> None:
-    """Two of the seeds do, in different bias types, where they are split as quickstart splits."""
-    plan = load_plan("quickstart", ["topics.per_bias_type=60", "topics.seeds_per_bias_type=null"])
+    """Two of the seeds do, in different bias types, where they are split as `opinions` splits."""
+    plan = load_plan("opinions", ["topics.per_bias_type=60", "topics.seeds_per_bias_type=null"])
     topics, counts = await TopicWriter(plan, RecordingModel()).gather()
     trained = [topic for topic in topics if topic.split != "eval"]
     found = overlap_counts(trained, topic_texts(by_split(topics, "eval")))
