@@ -1,4 +1,4 @@
-"""`rldf referee audit` for real: a trained referee as the preset `opinions` has, fitted and measured."""
+"""`rldf referee audit` for real: the trained referee of the preset `opinions`."""
 
 from __future__ import annotations
 
