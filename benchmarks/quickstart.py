@@ -1,6 +1,6 @@
 """The quickstart: its time, memory and sizes, and the effect it has to show.
 
-    python -m benchmarks.quickstart [--out runs/quickstart]
+    python -m benchmarks.quickstart [--out runs/quickstart] [--seed 0]
 
 Runs the preset in the folder (a finished run is read, not done again), prints a table and writes
 benchmarks/results/quickstart.json. Times are the stages' own, memory is PSS over the process tree.
@@ -21,11 +21,14 @@ from benchmarks.goals import write_results
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/quickstart"))
-    out: Path = parser.parse_args().out
-    command = ["rldf", "run", "quickstart", "--out", str(out)]
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    out: Path = options.out
+    command = ["rldf", "run", "quickstart", "--out", str(out), "--set", f"seed={options.seed}"]
     subprocess.run([str(Path(sys.executable).with_name("rldf")), *command[1:]], check=True)
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     figures = {
+        "seed": options.seed,
         "stages": report["stages"],
         "totals": report["totals"],
         "reward_model": report["training"]["reward"],
