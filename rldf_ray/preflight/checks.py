@@ -28,7 +28,7 @@ from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.preflight.models import check_templates, parameters_of
 from rldf_ray.protocols.known import ProtocolError, protocol_named, source_names
 from rldf_ray.protocols.source import SourceError, check_source
-from rldf_ray.referee.fit import fit_statements
+from rldf_ray.referee.fit import fit_statements, judged_kinds
 from rldf_ray.referee.labelled_statements import LABELLED
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.stages import PIPELINE, TRAINING, whole_run
@@ -124,6 +124,8 @@ def check_referee(plan: Plan) -> str:
 
     Each of a bias type's labels is in every topic, so two topics are enough.
     """
+    if not judged_kinds(plan):
+        return "nobody: answers are matched with the scenes' records"
     if not plan.referee.fitted:
         return str(plan.speaker_of("referee"))
     topics = {statement.topic for statement in fit_statements(plan)}

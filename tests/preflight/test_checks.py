@@ -187,3 +187,11 @@ def test_statements_of_a_bias_type_that_has_none_are_refused_by_name(model_folde
     plan = plan_of(model_folder, "referee.kind=trained", "referee.fit.bias_types=[age, agge]")
     with pytest.raises(preflight.PreflightError, match=r"no labelled statements of agge; allowed"):
         preflight.check_referee(plan)
+
+
+def test_where_every_answer_is_matched_nobody_referees(model_folder: Path) -> None:
+    matched = ("debate.answers=chosen", "referee.judgements=matched")
+    scenes = plan_of(model_folder, *matched, "topics.judgement_share=1.0", "referee.kind=prompted")
+    assert "nobody" in preflight.check_referee(scenes)
+    both = plan_of(model_folder, *matched, "topics.judgement_share=0.5", "referee.kind=prompted")
+    assert "nobody" not in preflight.check_referee(both)
