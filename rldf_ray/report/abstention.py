@@ -79,7 +79,8 @@ def draw_abstention(methods: Methods, titles: Mapping[str, str], stem: Path) -> 
             colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
             name = "\n".join(textwrap.wrap(titles.get(method, method), LEGEND_WIDTH))
             ambiguous, disambiguated = accuracies_by_threshold([a.margin for a in items])
-            axes.plot(disambiguated, ambiguous, color=colour, linewidth=1.4)
+            again = "--" if place >= len(PALETTE) else "-"
+            axes.plot(disambiguated, ambiguous, color=colour, linewidth=1.4, linestyle=again)
             had = [_accuracy(items, False)], [_accuracy(items, True)]
             axes.plot(*had, color=colour, marker=marker, markersize=8, linestyle="", label=name)
         axes.set_xlim(0, 1)

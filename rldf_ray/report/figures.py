@@ -23,7 +23,8 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rldf_ray.figures.files import PALETTE
 
-MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<")
+"""One more than there are colours, so that no two of many series have the same of both."""
 INK = "#010203"
 WIDTH = 4.5
 LONGEST_NAME = 26

@@ -66,3 +66,16 @@ def test_the_marker_is_what_was_answered(tmp_path: Path, monkeypatch: pytest.Mon
     draw_abstention(answered_of([*ROWS, tie]), {}, tmp_path / "a")
     (marker,) = [xy for xy, how in plotted if how.get("label") == "RLDF"]
     assert marker == ([pytest.approx(2 / 3)], [0.5])
+
+
+def test_no_two_of_many_methods_look_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plotted: list[dict[str, Any]] = []
+    monkeypatch.setattr(Axes, "plot", lambda self, *xy, **how: plotted.append(how))
+    number = 14
+    rows = [{**one, "method": f"m{place}"} for place in range(number) for one in ROWS]
+    draw_abstention(answered_of(rows), {}, tmp_path / "a")
+    markers = [(how["color"], how["marker"]) for how in plotted if "marker" in how]
+    lines = [
+        (h["color"], h["linestyle"]) for h in plotted if "marker" not in h and "alpha" not in h
+    ]
+    assert len(set(markers)) == len(set(lines)) == number
