@@ -110,7 +110,7 @@ class ServedModel(LLMServer):
         return bool(engine._engine_client.errored)
 
     async def running(self) -> int:
-        """Requests the engine is generating for now."""
+        """Requests that the engine is working on."""
         engine: Any = self.engine
         found: int = engine._engine_client.output_processor.get_num_unfinished_requests()
         return found
