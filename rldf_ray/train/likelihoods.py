@@ -13,6 +13,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
+from rldf_ray.train.labelled_tokens import score_labelled_tokens
+from rldf_ray.train.lora import under_adapter
 from rldf_ray.train.sft import NO_LOSS
 
 Row = tuple[Sequence[int], Sequence[int]]
@@ -89,6 +91,8 @@ def beginning(trainer: Any) -> Any:
     from trl.models.utils import prepare_deepspeed
 
     if trainer._precompute_engine is None:
+        if trainer.args.use_cpu:
+            score_labelled_tokens(under_adapter(trainer.model))
         trainer._precompute_engine = prepare_deepspeed(trainer.model, trainer.accelerator)
     return trainer._precompute_engine
 

@@ -56,6 +56,13 @@ def begin_as(model: Any, folder: Path) -> None:
     set_peft_model_state_dict(model, own | trained)
 
 
+def under_adapter(model: Any) -> Any:
+    """The transformers model that an adapter is on; a model without one itself."""
+    from peft import PeftModel
+
+    return model.get_base_model() if isinstance(model, PeftModel) else model
+
+
 def adapters_in_engines(placement: Placement, section: LoraSection) -> bool:
     """Whether PPO's engines hold the base and are sent adapters, or are sent the policy merged.
 

@@ -36,8 +36,9 @@ def _loop(config: dict[str, Any]) -> None:
     from trl import SFTConfig, SFTTrainer
 
     from rldf_ray.train.best_pass import KeepBestPass, save_best
+    from rldf_ray.train.labelled_tokens import score_labelled_tokens
     from rldf_ray.train.lengths import RowsUsed, with_room
-    from rldf_ray.train.lora import lora_config, save_trained
+    from rldf_ray.train.lora import lora_config, save_trained, under_adapter
     from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
     from rldf_ray.train.worker import (
         dtype_of,
@@ -73,6 +74,8 @@ def _loop(config: dict[str, Any]) -> None:
         callbacks=[LogProgress(str(out))],
         peft_config=lora_config(job.plan.train.lora, model.config.num_hidden_layers, scores=False),
     )
+    if job.placement.device == "cpu":
+        score_labelled_tokens(under_adapter(trainer.model))
     if rank == 0:
         too_long = len(given) - len(data)
         RowsUsed(
