@@ -64,7 +64,7 @@ class Engine:
 
         Raises:
             EngineDiedError: the actor is dead; after `replace` the same request may be sent again.
-            ModelError: it gave no answer in time, or says that it cannot answer.
+            ModelError: it answered nobody for `timeout_s`, or says that it cannot answer.
         """
         try:
             if not self._ready:
@@ -73,11 +73,12 @@ class Engine:
         except DEATHS as error:
             raise EngineDiedError(_reason(error)) from None
         try:
-            return await asyncio.wait_for(connection.ask(request), self.timeout_s)
+            return await connection.ask(request, self.timeout_s)
         except TimeoutError:
             raise ModelError(
-                f"{self.name} gave no answer in {self.timeout_s:g} s "
-                "(engines.request_timeout_s); its log is in the run's logs folder"
+                f"{self.name} gave no answer to any request in {self.timeout_s:g} s "
+                "(engines.request_timeout_s): it hangs, or needs longer, and then fewer requests "
+                "at once (engines.max_num_seqs); its log is in the run's logs folder"
             ) from None
 
     async def bring_up(self) -> None:

@@ -180,7 +180,7 @@ def engines(
     Args:
         most: how many there may come to be while requests wait; None is `count`.
         num_cpus, num_gpus, resources: what Ray reserves for each engine.
-        timeout_s: limit of one request, from the moment it is sent to an engine that is up.
+        timeout_s: how long an engine that is up may answer nobody while it is asked.
         restarts: how often each engine is started again after it died.
     """
     made: Any = ray.remote(ACTORS[type(settings)]).options(

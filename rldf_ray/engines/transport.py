@@ -183,11 +183,16 @@ def _own_address() -> str:
 
 
 class ClientConnection(_Frames):
-    """The pool's side, within one event loop."""
+    """The pool's side, within one event loop.
+
+    Attributes:
+        answered_at: when the last answer came, by the loop's clock [s].
+    """
 
     def __init__(self) -> None:
         super().__init__(LONGEST)
         self.loop = asyncio.get_running_loop()
+        self.answered_at = self.loop.time()
         self._numbers = itertools.count()
         self._waiting: dict[int, asyncio.Future[tuple[Completion, ...]]] = {}
 
@@ -209,12 +214,15 @@ class ClientConnection(_Frames):
     def open(self) -> bool:
         return not self.transport.is_closing()
 
-    async def ask(self, request: ChatRequest) -> tuple[Completion, ...]:
+    async def ask(self, request: ChatRequest, silent_s: float) -> tuple[Completion, ...]:
         """The engine's answer.
+
+        One that is slow, and answers others meanwhile, is waited for.
 
         Raises:
             EngineDiedError: it is gone, or says that it is as good as dead.
             ModelError: it says why it cannot answer.
+            TimeoutError: it has answered nobody for `silent_s`.
         """
         if not self.open:
             raise EngineDiedError("the connection to it was lost")
@@ -223,12 +231,19 @@ class ClientConnection(_Frames):
         self._waiting[number] = answer
         try:
             self.send(_encoder.encode(Request(number, request)))
-            return await answer
+            asked_at = self.loop.time()
+            while not answer.done():
+                left = max(asked_at, self.answered_at) + silent_s - self.loop.time()
+                if left <= 0:
+                    raise TimeoutError
+                await asyncio.wait([answer], timeout=left)
+            return answer.result()
         finally:
             self._waiting.pop(number, None)
 
     def frame_received(self, frame: bytes) -> None:
         reply = _reply_decoder.decode(frame)
+        self.answered_at = self.loop.time()
         answer = self._waiting.get(reply.number)
         if answer is None or answer.done():
             return  # the caller has given up

@@ -27,7 +27,9 @@ class EnginesSection(Section):
         None, "tokens in a KV block (prefixes are shared by block); null is vLLM's choice", ge=1
     )
     enforce_eager: bool = described(False, "skip compilation: starts sooner, decodes slower")
-    request_timeout_s: float = described(600.0, "limit of one request to an engine", unit="s", gt=0)
+    request_timeout_s: float = described(
+        600.0, "how long an engine that is asked may answer nobody", unit="s", gt=0
+    )
     restarts: int = described(3, "how often an engine that died is started again", ge=0)
     sleep: bool = described(
         False,

@@ -73,8 +73,39 @@ async def test_requests_and_completions_arrive_as_they_were_sent() -> None:
         return (said, replace(said, logprobs=None))
 
     async with connected(answer) as (connection, _):
-        assert await connection.ask(REQUEST) == (said, replace(said, logprobs=None))
+        assert await connection.ask(REQUEST, 60) == (said, replace(said, logprobs=None))
     assert seen == [REQUEST]
+
+
+async def test_an_engine_that_answers_others_is_waited_for() -> None:
+    ready = asyncio.Event()
+
+    async def answer(request: ChatRequest) -> tuple[Completion, ...]:
+        if request.address == "slow":
+            await ready.wait()
+        return ()
+
+    async with connected(answer) as (connection, _):
+        slow = asyncio.create_task(connection.ask(replace(REQUEST, address="slow"), 0.2))
+        before = connection.answered_at
+        await connection.ask(REQUEST, 60)
+        assert connection.answered_at > before
+        # As if somebody were answered all the time.
+        connection.answered_at = connection.loop.time() + 3600
+        await asyncio.sleep(0.5)
+        assert not slow.done()
+        ready.set()
+        assert await slow == ()
+
+
+async def test_an_engine_that_answers_nobody_is_not_waited_for() -> None:
+    async def answer(request: ChatRequest) -> tuple[Completion, ...]:
+        await asyncio.Event().wait()
+        return ()
+
+    async with connected(answer) as (connection, _):
+        with pytest.raises(TimeoutError):
+            await connection.ask(REQUEST, 0.05)
 
 
 async def test_a_thousand_requests_under_way_get_their_own_answers() -> None:
@@ -84,7 +115,7 @@ async def test_a_thousand_requests_under_way_get_their_own_answers() -> None:
 
     requests = [replace(REQUEST, seed=i, json_schema=None, choices=None) for i in range(1000)]
     async with connected(answer) as (connection, _):
-        answers = await asyncio.gather(*(connection.ask(request) for request in requests))
+        answers = await asyncio.gather(*(connection.ask(request, 60) for request in requests))
     assert answers == [await ScriptedModel().complete(request) for request in requests]
 
 
@@ -103,7 +134,7 @@ async def test_what_went_wrong_is_reported(error: Exception, kind: type, reason:
 
     async with connected(answer) as (connection, _):
         with pytest.raises(kind, match=reason) as caught:
-            await connection.ask(REQUEST)
+            await connection.ask(REQUEST, 60)
     assert type(caught.value) is kind
 
 
@@ -116,14 +147,14 @@ async def test_requests_to_an_engine_that_goes_away_fail_at_once() -> None:
         return ()
 
     async with connected(never) as (connection, _):
-        waiting = [asyncio.create_task(connection.ask(REQUEST)) for _ in range(5)]
+        waiting = [asyncio.create_task(connection.ask(REQUEST, 60)) for _ in range(5)]
         for _ in waiting:
             await arrived.acquire()
         connection.transport.abort()
         results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 60)
         assert [type(result) for result in results] == [EngineDiedError] * 5
         with pytest.raises(EngineDiedError):
-            await connection.ask(REQUEST)
+            await connection.ask(REQUEST, 60)
 
 
 async def test_nobody_answers_where_there_is_no_engine() -> None:
@@ -146,9 +177,9 @@ async def test_whoever_does_not_know_the_secret_is_not_answered() -> None:
         address = await server.open(b"another")
         stranger = await ClientConnection.to(*address, b"guess")
         with pytest.raises(EngineDiedError):
-            await asyncio.wait_for(stranger.ask(REQUEST), 60)
+            await asyncio.wait_for(stranger.ask(REQUEST, 60), 60)
         second = await ClientConnection.to(*address, b"another")
-        assert await second.ask(REQUEST) == ()
+        assert await second.ask(REQUEST, 60) == ()
         second.transport.close()
     assert len(asked) == 1
 
@@ -185,7 +216,7 @@ async def test_a_stranger_that_says_nothing_is_cut_off(monkeypatch: pytest.Monke
             pass
         writer.close()
         # Whoever has said it stays.
-        assert await connection.ask(plain) == await ScriptedModel().complete(plain)
+        assert await connection.ask(plain, 60) == await ScriptedModel().complete(plain)
 
 
 def test_engines_may_run_in_another_kind_of_event_loop() -> None:
@@ -195,7 +226,7 @@ def test_engines_may_run_in_another_kind_of_event_loop() -> None:
     async def ask() -> None:
         async with connected(ScriptedModel().complete) as (connection, _):
             plain = replace(REQUEST, json_schema=None)
-            assert await connection.ask(plain) == await ScriptedModel().complete(plain)
+            assert await connection.ask(plain, 60) == await ScriptedModel().complete(plain)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(ask())
