@@ -1,20 +1,17 @@
-"""A vLLM engine inside a Ray actor; beside serve/vllm_responses.py the only file with vllm."""
+"""A vLLM engine inside a Ray actor."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import mmap
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from rldf_ray.cluster.memory import trim_heap
 from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.engines.transport import RequestServer
-from rldf_ray.engines.vllm_arguments import vllm_arguments, vllm_environment
+from rldf_ray.engines.vllm_arguments import FOLDER_TRANSFER, vllm_arguments, vllm_environment
 from rldf_ray.models.base import (
     ChatRequest,
     Completion,
@@ -79,41 +76,6 @@ class EngineSettings:
         return self.kv_cache_gib is None
 
 
-class WorkerExtension:
-    """Mixed into vLLM's worker: loads new weights in place, and empties the KV cache of a CPU.
-
-    On CPU, vLLM prepacks linear weights, and the in-place reload leaves the packed copy behind a
-    tied output head as it was, without a word; outputs are then plausible and wrong. The head is
-    therefore packed again after every reload. `tests/train/ppo/test_weight_sync.py` compares a
-    synced engine with a fresh one.
-    """
-
-    def sync_weights(self, folder: str) -> None:
-        runner: Any = self.model_runner  # type: ignore[attr-defined]
-        runner.reload_weights(weights_path=folder)
-        self._pack_head(runner)
-        trim_heap()
-
-    def _pack_head(self, runner: Any) -> None:
-        head = getattr(runner.get_model(), "lm_head", None)
-        if head is None:
-            return
-        if hasattr(head, "_already_called_process_weights_after_loading"):
-            del head._already_called_process_weights_after_loading
-        head.quant_method.process_weights_after_loading(head)
-
-    def release_cache(self) -> None:
-        """Give the pages of the KV cache back to the system; as zeros they return when written."""
-        caches: list[Any] = self.model_runner.kv_caches  # type: ignore[attr-defined]
-        memory = {c.untyped_storage().data_ptr(): c.untyped_storage().nbytes() for c in caches}
-        for address, size in memory.items():
-            begin, end = -(-address // mmap.PAGESIZE), (address + size) // mmap.PAGESIZE
-            pages = begin * mmap.PAGESIZE, max(0, end - begin) * mmap.PAGESIZE
-            ctypes.CDLL(None).madvise(
-                ctypes.c_void_p(pages[0]), ctypes.c_size_t(pages[1]), mmap.MADV_DONTNEED
-            )
-
-
 class VllmActor:
     """Answers chat requests with a vLLM engine; made a Ray actor by `pool.py`."""
 
@@ -152,7 +114,12 @@ class VllmActor:
 
     async def sync_weights(self, folder: str, revision: str) -> None:
         """Load the weights in `folder` in place; everything said from now on is `revision`'s."""
-        await self._engine.collective_rpc("sync_weights", args=(plain_path(local_folder(folder)),))
+        from vllm.distributed.weight_transfer.base import WeightTransferUpdateRequest
+
+        weights = {"folder": plain_path(local_folder(folder))}
+        await self._engine.start_weight_update()
+        await self._engine.update_weights(WeightTransferUpdateRequest(weights))
+        await self._engine.finish_weight_update()
         await self._engine.reset_prefix_cache()
         self._revision = revision
 
@@ -350,7 +317,8 @@ def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
         "model": settings.model,
         "tensor_parallel_size": settings.tensor_parallel,
         "distributed_executor_backend": "uni" if settings.tensor_parallel == 1 else None,
-        "worker_extension_cls": f"{WorkerExtension.__module__}.{WorkerExtension.__name__}",
+        "worker_extension_cls": "rldf_ray.engines.vllm_worker.WorkerExtension",
+        "weight_transfer_config": {"backend": FOLDER_TRANSFER},
         "enable_sleep_mode": settings.sleeps and settings.on_gpu,
         "seed": settings.seed,
         "logprobs_mode": "processed_logprobs" if settings.tempered_logprobs else "raw_logprobs",

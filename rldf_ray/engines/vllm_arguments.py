@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+FOLDER_TRANSFER = "rldf_folder"
+"""How vLLM knows the weight transfer of `vllm_worker.py`."""
+
 
 def vllm_environment(*, enforce_eager: bool) -> dict[str, str]:
     """What vLLM reads from the environment when it is imported."""

@@ -24,7 +24,7 @@ UNFINISHED = "vllm.v1.engine.output_processor:OutputProcessor.get_num_unfinished
 # Files with an attribute of somebody else that begins with an underscore, and which.
 USED = {
     "rldf_ray/cluster/ray_cluster.py": {"_private"},
-    "rldf_ray/engines/vllm_actor.py": {"_already_called_process_weights_after_loading"},
+    "rldf_ray/engines/vllm_worker.py": {"_already_called_process_weights_after_loading"},
     # Not installed here: tests/train/test_trackers.py has its shape, where it is.
     "rldf_ray/train/loggers/trackio.py": {"_next_step"},
     "rldf_ray/train/prompts_once.py": {"_attn_implementation"},
@@ -115,11 +115,7 @@ SHAPES: dict[str, Callable[[], bool]] = {
         )
         == ["self"]
     ),
-    # rldf_ray/engines/vllm_actor.py
-    "vLLM reads weights again": lambda: (
-        "weights_path"
-        in parameters("vllm.v1.worker.gpu_model_runner:GPUModelRunner.reload_weights")
-    ),
+    # rldf_ray/engines/vllm_worker.py
     "vLLM's caches": lambda: assigned("vllm.v1.worker.gpu_model_runner:GPUModelRunner")(
         "kv_caches"
     ),

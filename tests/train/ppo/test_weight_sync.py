@@ -1,7 +1,7 @@
 """After a weight sync an engine is the one those weights would have started; asleep it is smaller.
 
 The in-place reload of a CPU engine silently keeps the packed copy of a tied output head
-(`WorkerExtension`), so plausible text is no evidence; the same text as a fresh engine's is.
+(`FolderTransfer`), so plausible text is no evidence; the same text as a fresh engine's is.
 """
 
 from __future__ import annotations
