@@ -71,7 +71,7 @@ def learn(job: TrainJob, rank: int, objective: Objective) -> None:
         counts = objective.counts(rows)
         RowsUsed(used=len(train), held_out=len(test), too_long=too_long, **counts).write(out)
     trainer = learning_from_rows(objective.trainer, objective.reference)(
-        model=_beginning_policy(job),
+        model=_beginning_policy(job, section.max_length),
         args=arguments,
         train_dataset=rows,
         eval_dataset=objective.rows(test) if len(test) else None,
@@ -121,16 +121,24 @@ def _split(
     )
 
 
-def _beginning_policy(job: TrainJob) -> Any:
-    """The policy as it was left before; with adapters, a base and the adapter to go on with."""
+def _beginning_policy(job: TrainJob, longest: int) -> Any:
+    """The policy as it was left before; with adapters, a base and the adapter to go on with.
+
+    Args:
+        longest: row [tokens].
+    """
     from peft import get_peft_model
     from transformers import AutoModelForCausalLM
 
     from rldf_ray.train.lora import begin_as, lora_config
-    from rldf_ray.train.worker import dtype_of
+    from rldf_ray.train.worker import attention, dtype_of
 
     train = job.plan.train
-    model = AutoModelForCausalLM.from_pretrained(job.folders["model"], dtype=dtype_of(train))
+    model = AutoModelForCausalLM.from_pretrained(
+        job.folders["model"],
+        dtype=dtype_of(train),
+        attn_implementation=attention(job, longest),
+    )
     adapters = lora_config(train.lora, model.config.num_hidden_layers, scores=False)
     if adapters is None:
         return model

@@ -10,7 +10,7 @@ prompts much longer than answers, K answers take little more time than one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -47,6 +47,18 @@ class Packed:
     def unpacked(self, hidden: Tensor) -> Tensor:
         """[G, S, H] -> [N, T, H]."""
         return hidden[self.groups[:, None], self.places]
+
+
+def added(sees: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to attention scores: 0 where a token sees another, else the least number."""
+    return torch.zeros_like(sees, dtype=dtype).masked_fill(~sees, torch.finfo(dtype).min)
+
+
+MASKS: Mapping[str, Callable[[Tensor, torch.dtype], Tensor]] = {
+    "sdpa": lambda sees, dtype: sees,
+    "eager": added,
+}
+"""What each attention of transformers takes as its mask."""
 
 
 def chosen_and_rejected(rows: int) -> Tensor:
@@ -121,8 +133,11 @@ def read_prompts_once(model: Any, together: Together) -> None:
     It does so where it is given the attention mask of a batch that is padded on the right. A model
     whose attention takes no mask of others, or has a window of its own, is left as it is.
     """
-    if model.config._attn_implementation != "sdpa" or getattr(model.config, "sliding_window", None):
+    if getattr(model.config, "sliding_window", None):
         return
+    if model.config._attn_implementation not in MASKS:
+        return
+    mask_of = MASKS[model.config._attn_implementation]
     decoder = model.base_model
     row_by_row = decoder.forward
 
@@ -132,7 +147,8 @@ def read_prompts_once(model: Any, together: Together) -> None:
             rows = packed(input_ids, attention_mask, together(len(input_ids)))
         if rows is None:
             return row_by_row(input_ids=input_ids, attention_mask=attention_mask, **given)
-        given |= {"attention_mask": rows.sees, "position_ids": rows.positions}
+        mask = mask_of(rows.sees, next(decoder.parameters()).dtype)
+        given |= {"attention_mask": mask, "position_ids": rows.positions}
         output = row_by_row(input_ids=rows.ids, **given)
         output.last_hidden_state = rows.unpacked(output.last_hidden_state)
         return output

@@ -49,6 +49,7 @@ def _loop(config: dict[str, Any]) -> None:
     from rldf_ray.train.prompts_once import chosen_and_rejected, read_prompts_once
     from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
     from rldf_ray.train.worker import (
+        attention,
         dtype_of,
         last_checkpoint,
         prepare_worker,
@@ -82,7 +83,10 @@ def _loop(config: dict[str, Any]) -> None:
         too_long = len(pairs) - len(kept)
         RowsUsed(used=len(train), held_out=len(test), too_long=too_long).write(out)
     model = AutoModelForSequenceClassification.from_pretrained(
-        job.folders["model"], num_labels=1, dtype=dtype_of(job.plan.train)
+        job.folders["model"],
+        num_labels=1,
+        dtype=dtype_of(job.plan.train),
+        attn_implementation=attention(job, section.max_length),
     )
     model.config.pad_token_id = tokenizer.pad_token_id
     score_last_token(model)

@@ -41,6 +41,7 @@ def _loop(config: dict[str, Any]) -> None:
     from rldf_ray.train.lora import lora_config, save_trained, under_adapter
     from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
     from rldf_ray.train.worker import (
+        attention,
         dtype_of,
         last_checkpoint,
         prepare_worker,
@@ -62,7 +63,9 @@ def _loop(config: dict[str, Any]) -> None:
     data = with_room(given, template, "sft.max_length", section.max_length)
     learned, test = apart(data, section.held_out_share)
     model = AutoModelForCausalLM.from_pretrained(
-        job.folders["model"], dtype=dtype_of(job.plan.train)
+        job.folders["model"],
+        dtype=dtype_of(job.plan.train),
+        attn_implementation=attention(job, section.max_length),
     )
     trainer = SFTTrainer(
         model=model,

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 PROGRESS = "progress.jsonl"
 BEGAN = "began.json"
 RAY_TRAIN = "ray_train"
+SHORT_ROWS = 256
 
 
 class TrainingError(UserError):
@@ -153,6 +154,19 @@ def _without_inference_collectives() -> None:
 
 def dtype_of(section: TrainSection | PPOSection) -> torch.dtype:
     return torch.float32 if section.dtype == "float32" else torch.bfloat16
+
+
+def attention(job: TrainJob, longest: int) -> str:
+    """How a transformers model attends while it is trained in `train.dtype`.
+
+    Torch's fused attention in bfloat16 on a CPU takes longer than the plain one for short rows: a
+    step of 8 rows of 130 tokens 1.3 times as long, at 256 tokens 1.1 times, at 512 as long.
+
+    Args:
+        longest: row [tokens].
+    """
+    short = job.placement.device == "cpu" and longest <= SHORT_ROWS
+    return "eager" if short and job.plan.train.dtype == "bfloat16" else "sdpa"
 
 
 def deepspeed_config(

@@ -38,11 +38,11 @@ def classifier(**changes: Any) -> Any:
     return LlamaForSequenceClassification(tiny_config(num_labels=1, **changes))
 
 
-def language_model() -> Any:
+def language_model(**changes: Any) -> Any:
     from transformers import LlamaForCausalLM
 
     torch.manual_seed(0)
-    return LlamaForCausalLM(tiny_config())
+    return LlamaForCausalLM(tiny_config(**changes))
 
 
 def as_trl(given: list[tuple[Ids, list[Ids]]]) -> tuple[Tensor, Tensor]:
@@ -75,22 +75,27 @@ def logits_and_gradients(model: Any, rows: tuple[Tensor, Tensor]) -> list[Tensor
     return [logits.detach(), *gradients(model)]
 
 
-@given(answered(2))
+attentions = st.sampled_from(["sdpa", "eager"])
+
+
+@given(answered(2), attentions)
 @settings(max_examples=40, deadline=None)
-def test_pairs_have_rewards_and_gradients_of_two_rows(given: list[tuple[Ids, list[Ids]]]) -> None:
-    rows, model = as_trl(given), classifier()
+def test_pairs_have_rewards_and_gradients_of_two_rows(
+    given: list[tuple[Ids, list[Ids]]], attention: str
+) -> None:
+    rows, model = as_trl(given), classifier(attn_implementation=attention)
     expected = rewards_and_gradients(model, rows)
     read_prompts_once(model, chosen_and_rejected)
     torch.testing.assert_close(rewards_and_gradients(model, rows), expected, rtol=1e-4, atol=1e-6)
 
 
-@given(st.integers(1, 5).flatmap(answered), st.integers(1, 5))
+@given(st.integers(1, 5).flatmap(answered), st.integers(1, 5), attentions)
 @settings(max_examples=40, deadline=None)
 def test_answers_have_logits_and_gradients_of_rows_of_their_own(
-    given: list[tuple[Ids, list[Ids]]], expected_answers: int
+    given: list[tuple[Ids, list[Ids]]], expected_answers: int, attention: str
 ) -> None:
     """Also where others are beside each other than was said."""
-    rows, model = one_after_the_other(given), language_model()
+    rows, model = one_after_the_other(given), language_model(attn_implementation=attention)
     expected = logits_and_gradients(model, rows)
     read_prompts_once(model, neighbours(expected_answers))
     torch.testing.assert_close(logits_and_gradients(model, rows), expected, rtol=1e-4, atol=1e-5)
@@ -123,7 +128,9 @@ def test_rows_with_nothing_in_common_stay_rows_of_their_own() -> None:
     assert packed(ids, attention, chosen_and_rejected(2)) is None
 
 
-@pytest.mark.parametrize("changes", [{"attn_implementation": "eager"}, {"sliding_window": 4}])
+@pytest.mark.parametrize(
+    "changes", [{"attn_implementation": "flex_attention"}, {"sliding_window": 4}]
+)
 def test_a_model_that_takes_no_such_mask_is_left_as_it_is(changes: dict[str, Any]) -> None:
     model = classifier(**changes)
     read_prompts_once(model, chosen_and_rejected)
