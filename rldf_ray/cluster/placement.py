@@ -43,6 +43,7 @@ class Placement:
         threads: torch threads of a CPU training worker.
         engine_threads: torch threads of a CPU engine; None lets Ray say, by what it reserves.
         home: the resource only one node has, where everything has to be on that node.
+        engine_homes: that of each engine, where engines are on other nodes.
     """
 
     device: str
@@ -54,11 +55,16 @@ class Placement:
     worker_gpus: float
     threads: int
     home: str | None = None
+    engine_homes: tuple[str, ...] = ()
     engine_threads: int | None = None
 
     def pinned(self) -> dict[str, float]:
-        """What an engine or worker asks for besides CPUs and GPUs, to be on the home node."""
-        return {self.home: 0.001} if self.home is not None else {}
+        """What a worker asks for besides CPUs and GPUs, to be on the home node."""
+        return _a_bit_of(self.home)
+
+    def engine_pinned(self, number: int) -> dict[str, float]:
+        """What engine `number`, from 0, asks for besides CPUs and GPUs."""
+        return _a_bit_of(self.engine_homes[number] if self.engine_homes else self.home)
 
     def describe(self) -> str:
         """The decision in one line."""
@@ -68,6 +74,11 @@ class Placement:
             f"{self.engine_gpus:g} GPU each, {self.workers} training worker(s) with "
             f"{self.worker_cpus:g} CPU and {self.worker_gpus:g} GPU each, {self.threads} threads"
         )
+
+
+def _a_bit_of(home: str | None) -> dict[str, float]:
+    """So little of a node's own resource that all who have to be there find some."""
+    return {home: 0.001} if home is not None else {}
 
 
 def place(plan: Plan, resources: Resources) -> Placement:

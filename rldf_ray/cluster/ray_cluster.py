@@ -134,13 +134,14 @@ def remote(function: Callable[..., Any], placement: Placement, **options: Any) -
     return task.options(num_cpus=placement.worker_cpus, num_gpus=placement.worker_gpus, **options)
 
 
-def on_one_node(placement: Placement) -> Placement:
-    """`placement` with engines and workers on the same node, which an autoscaler may have to add.
+def for_ppo(placement: Placement) -> Placement:
+    """`placement` with PPO's workers on one node, which an autoscaler may have to add.
 
-    PPO's weights go from its first worker to its engines through the memory of one node.
+    Its engines are beside them, where weights go through memory, if any node can hold both; else
+    each is where there is room, and is sent the weights.
 
     Raises:
-        PlacementError: no node has had room for them for `NODE_DEADLINE_S`.
+        PlacementError: there has not been room for `NODE_DEADLINE_S`.
     """
     import ray
     from ray.util.placement_group import (
@@ -149,24 +150,55 @@ def on_one_node(placement: Placement) -> Placement:
         remove_placement_group,
     )
 
-    engines, workers = placement.engines, placement.workers
-    needed = {
-        "CPU": engines * placement.engine_cpus + workers * placement.worker_cpus,
-        "GPU": engines * placement.engine_gpus + workers * placement.worker_gpus,
+    engine = {"CPU": placement.engine_cpus, "GPU": placement.engine_gpus}
+    workers = {
+        "CPU": placement.workers * placement.worker_cpus,
+        "GPU": placement.workers * placement.worker_gpus,
     }
-    group = placement_group([{name: n for name, n in needed.items() if n}], strategy="STRICT_PACK")
+    both = {name: workers[name] + placement.engines * engine[name] for name in workers}
+    apart = not _held_by_a_node(both)
+    bundles = [workers, *[engine] * placement.engines] if apart else [both]
+    asked = [{name: n for name, n in bundle.items() if n} for bundle in bundles]
+    group = placement_group(asked, strategy="PACK")
     try:
         if not group.wait(NODE_DEADLINE_S):
             raise PlacementError(
-                f"PPO needs a node with {needed['CPU']:g} CPUs and {needed['GPU']:g} GPUs for its "
-                f"{engines} engine(s) and {workers} worker(s), and for {NODE_DEADLINE_S:g} s no "
-                "node had them free: lower engines.count or train.workers, or add a larger node"
+                f"PPO needs a node with {workers['CPU']:g} CPUs and {workers['GPU']:g} GPUs for "
+                f"its {placement.workers} worker(s), and {engine['CPU']:g} CPUs and "
+                f"{engine['GPU']:g} GPUs of a node for each of its {placement.engines} "
+                f"engine(s), {'on any nodes' if apart else 'all on one node'}; for "
+                f"{NODE_DEADLINE_S:g} s there was no room: lower engines.count or train.workers, "
+                "or add a larger node"
             )
-        (node_id,) = placement_group_table(group)["bundles_to_node_id"].values()
+        node_of: Mapping[int, str] = placement_group_table(group)["bundles_to_node_id"]
     finally:
         remove_placement_group(group)
-    (address,) = [n["NodeManagerAddress"] for n in ray.nodes() if n["NodeID"] == node_id]
-    return replace(placement, home=f"node:{address}")
+    addresses = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes()}
+    home, *others = (f"node:{addresses[node_of[number]]}" for number in range(len(bundles)))
+    return replace(placement, home=home, engine_homes=tuple(others))
+
+
+def _held_by_a_node(needed: Mapping[str, float]) -> bool:
+    """Whether a node has so much, in use or not; one that an autoscaler may add may have it."""
+    import ray
+
+    if _possible():
+        return True
+    return any(
+        all(node["Resources"].get(name, 0.0) >= amount for name, amount in needed.items())
+        for node in ray.nodes()
+        if node["Alive"]
+    )
+
+
+def _possible() -> Mapping[str, float]:
+    """The most that an autoscaler may come to; nothing where there is none."""
+    import ray
+
+    possible: Mapping[str, float] = (
+        ray._private.state.state.get_max_resources_from_cluster_config() or {}
+    )
+    return possible
 
 
 def _workers() -> list[psutil.Process]:
@@ -226,9 +258,7 @@ def _resources() -> Resources:
     import ray
 
     reported: Mapping[str, float] = ray.cluster_resources()
-    possible: Mapping[str, float] = (
-        ray._private.state.state.get_max_resources_from_cluster_config() or {}
-    )
+    possible = _possible()
     return Resources(
         cpus=max(reported.get("CPU", 0.0), possible.get("CPU", 0.0)),
         gpus=max(reported.get("GPU", 0.0), possible.get("GPU", 0.0)),

@@ -6,9 +6,12 @@ more is ended by SIGBUS, so there has to be room beforehand.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from rldf_ray.errors import UserError
@@ -16,6 +19,7 @@ from rldf_ray.errors import UserError
 SHARED = Path("/dev/shm")
 # What others of the machine may write meanwhile.
 SPARE = 16 * 2**20
+PREFIX = "rldf-weights-"
 
 
 class NoRoomError(UserError):
@@ -47,3 +51,35 @@ def place_for(size: int, given: Sequence[Path] | None = None) -> Path:
         "the machine more shared memory (docker run --shm-size=..., on Kubernetes an emptyDir of "
         f"medium Memory at {SHARED}), or set TMPDIR to a folder that has room"
     )
+
+
+def passing_folder(size: int, opened: ExitStack) -> Path:
+    """A folder with room for so many bytes, which nobody else removes, and `opened` at its end.
+
+    Raises:
+        NoRoomError: there is no room.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place_for(size)))
+    opened.enter_context(_locked(folder))
+    opened.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def remove_left_behind(shared: Path) -> None:
+    """Give back the memory of programs that were killed: the next one may need it."""
+    # One that is still empty may be a program's that is about to lock it.
+    for folder in {file.parent for file in shared.glob(f"{PREFIX}*/*")}:
+        # Locks, not process ids: those of another container on this machine mean nothing here.
+        with suppress(OSError), _locked(folder):
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Held until the process is gone; BlockingIOError if another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)

@@ -21,6 +21,7 @@ from ray.exceptions import (
     RayTaskError,
 )
 
+from rldf_ray.engines.sent import Sent
 from rldf_ray.engines.transport import ClientConnection
 from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
 
@@ -51,7 +52,7 @@ class Engine:
     _ready: bool = False
     _connection: ClientConnection | None = None
     _connecting: asyncio.Task[ClientConnection] | None = None
-    _weights: tuple[str, str, str] | None = None
+    _weights: tuple[str, str, str, Sent | None] | None = None
     _deaths: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
@@ -127,12 +128,21 @@ class Engine:
             ) from error
         self._ready = True
 
-    def load(self, folder: str, revision: str, *, adapter: bool = False) -> Any:
+    def node(self) -> Any:
+        """Begin to ask for Ray's id of the actor's node; returns a Ray reference."""
+        return self._actor.node.remote()
+
+    def load(
+        self, folder: str, revision: str, sent: Sent | None = None, *, adapter: bool = False
+    ) -> Any:
         """Begin to load new weights (or a LoRA adapter), which a restart will load as well.
+
+        Args:
+            sent: what is in `folder`, where the actor's node may not have it.
 
         Returns a Ray reference.
         """
-        self._weights = ("sync_adapter" if adapter else "sync_weights", folder, revision)
+        self._weights = ("sync_adapter" if adapter else "sync_weights", folder, revision, sent)
         return self._load()
 
     def sleep(self) -> Any:
@@ -198,8 +208,8 @@ class Engine:
 
     def _load(self) -> Any:
         assert self._weights is not None
-        method, folder, revision = self._weights
-        return getattr(self._actor, method).remote(folder, revision)
+        method, *given = self._weights
+        return getattr(self._actor, method).remote(*given)
 
     def _restart(self, reason: str) -> None:
         self._deaths.append(reason)

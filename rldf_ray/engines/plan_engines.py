@@ -60,7 +60,7 @@ def fitted_referee(plan: Plan, placement: Placement, folder: RunFolder) -> Itera
         count=1,
         num_cpus=placement.worker_cpus,
         num_gpus=placement.worker_gpus,
-        resources=placement.pinned(),
+        pinned=[placement.pinned()],
         timeout_s=plan.engines.request_timeout_s,
         restarts=plan.engines.restarts,
     ) as pool:
@@ -122,7 +122,7 @@ def engine_pool(
         most=most,
         num_cpus=placement.engine_cpus,
         num_gpus=0 if isinstance(settings, ScriptedSettings) else placement.engine_gpus,
-        resources=placement.pinned(),
+        pinned=[placement.engine_pinned(number) for number in range(most or placement.engines)],
         timeout_s=plan.engines.request_timeout_s,
         restarts=plan.engines.restarts,
     ) as pool:

@@ -9,6 +9,8 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -22,6 +24,7 @@ from rldf_ray.engines.position_invariant_actor import (
 from rldf_ray.engines.reward_actor import RewardActor, RewardSettings
 from rldf_ray.engines.scripted_actor import ScriptedActor, ScriptedSettings
 from rldf_ray.engines.seats import Seats
+from rldf_ray.engines.sent import Sent, send, this_node
 from rldf_ray.engines.vllm_actor import EngineSettings, VllmActor
 from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
 
@@ -121,19 +124,30 @@ class EnginePool:
         for engine in self._started:
             engine.wait_until_ready()
 
-    def sync_weights(self, folder: str, revision: str) -> None:
+    def sync_weights(self, folder: str, revision: str, *, everywhere: bool = True) -> None:
         """Load new weights into every engine; returns when all of them answer with `revision`.
+
+        Args:
+            everywhere: every engine's machine has the folder, or can fetch it; else engines on
+                other machines than this one are sent what is in it.
 
         Raises:
             ModelError: an engine died or did not load them in time.
         """
-        loading = [engine.load(folder, revision) for engine in self._started]
+        sent = None if everywhere else self._sent(folder)
+        loading = [engine.load(folder, revision, sent) for engine in self._started]
         self._wait(loading, "load new weights")
 
-    def sync_adapter(self, folder: str, revision: str) -> None:
+    def sync_adapter(self, folder: str, revision: str, *, everywhere: bool = True) -> None:
         """Like `sync_weights`, with a LoRA adapter on the weights the engines started with."""
-        loading = [engine.load(folder, revision, adapter=True) for engine in self._started]
+        sent = None if everywhere else self._sent(folder)
+        loading = [engine.load(folder, revision, sent, adapter=True) for engine in self._started]
         self._wait(loading, "load a new adapter")
+
+    def _sent(self, folder: str) -> Sent | None:
+        """What is in the folder, where an engine is on another node; else None."""
+        nodes = self._wait([engine.node() for engine in self._started], "say where it is")
+        return send(Path(folder)) if set(nodes) - {this_node()} else None
 
     def sleep(self) -> None:
         """Every engine gives back what memory it can, until `wake`; none may be answering.
@@ -151,9 +165,10 @@ class EnginePool:
         """
         self._wait([engine.wake() for engine in self._started], "wake up")
 
-    def _wait(self, doing: Sequence[Any], what: str) -> None:
+    def _wait(self, doing: Sequence[Any], what: str) -> list[Any]:
         try:
-            ray.get(doing, timeout=SYNC_DEADLINE_S)
+            done: list[Any] = ray.get(doing, timeout=SYNC_DEADLINE_S)
+            return done
         except GetTimeoutError:
             raise ModelError(
                 f"an engine of {self._name} did not {what} in {SYNC_DEADLINE_S:g} s"
@@ -171,7 +186,7 @@ def engines(
     most: int | None = None,
     num_cpus: float,
     num_gpus: float,
-    resources: Mapping[str, float] | None = None,
+    pinned: Sequence[Mapping[str, float]] | None = None,
     timeout_s: float,
     restarts: int = 0,
 ) -> Iterator[EnginePool]:
@@ -179,24 +194,30 @@ def engines(
 
     Args:
         most: how many there may come to be while requests wait; None is `count`.
-        num_cpus, num_gpus, resources: what Ray reserves for each engine.
+        num_cpus, num_gpus: what Ray reserves for each engine.
+        pinned: what else, engine by engine, so that each is on a node that has it.
         timeout_s: how long an engine that is up may answer nobody while it is asked.
         restarts: how often each engine is started again after it died.
     """
-    made: Any = ray.remote(ACTORS[type(settings)]).options(
-        num_cpus=num_cpus,
-        num_gpus=num_gpus,
-        resources=dict(resources or {}),
-        max_concurrency=1000,
-    )
+    made: Any = ray.remote(ACTORS[type(settings)])
+
+    def start(resources: Mapping[str, float]) -> Any:
+        return made.options(
+            num_cpus=num_cpus,
+            num_gpus=num_gpus,
+            resources=dict(resources),
+            max_concurrency=1000,
+        ).remote(settings)
+
+    number = most or count
     placed = [
         Engine(
             name=f"engine {place} of {name}",
-            start=lambda: made.remote(settings),
+            start=partial(start, resources),
             restarts=restarts,
             timeout_s=timeout_s,
         )
-        for place in range(most or count)
+        for place, resources in enumerate(pinned or [{}] * number)
     ]
     try:
         for engine in placed[:count]:

@@ -7,9 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from rldf_ray.engines.choice_trie import ChoiceTrie
+from rldf_ray.engines.sent import Received, Sent, this_node
 from rldf_ray.engines.transport import RequestServer
 from rldf_ray.engines.vllm_arguments import FOLDER_TRANSFER, vllm_arguments, vllm_environment
 from rldf_ray.models.base import (
@@ -94,6 +96,7 @@ class VllmActor:
             AutoTokenizer.from_pretrained(here.model), settings.model, settings.chat_template_kwargs
         )
         self._adapter: Any = None
+        self._received = Received()
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
         self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(here)))
 
@@ -112,21 +115,30 @@ class VllmActor:
             return (await self._choose(request, prompt),)
         return await self._generate(request, prompt)
 
-    async def sync_weights(self, folder: str, revision: str) -> None:
-        """Load the weights in `folder` in place; everything said from now on is `revision`'s."""
+    async def node(self) -> str:
+        """Ray's id of the node that this engine is on."""
+        return this_node()
+
+    async def sync_weights(self, folder: str, revision: str, sent: Sent | None = None) -> None:
+        """Load the weights in `folder` in place; everything said from now on is `revision`'s.
+
+        Args:
+            sent: what is in `folder`, where not every node has it.
+        """
         from vllm.distributed.weight_transfer.base import WeightTransferUpdateRequest
 
-        weights = {"folder": plain_path(local_folder(folder))}
+        weights = {"folder": plain_path(await self._here(folder, sent))}
         await self._engine.start_weight_update()
         await self._engine.update_weights(WeightTransferUpdateRequest(weights))
         await self._engine.finish_weight_update()
         await self._engine.reset_prefix_cache()
         self._revision = revision
 
-    async def sync_adapter(self, folder: str, revision: str) -> None:
+    async def sync_adapter(self, folder: str, revision: str, sent: Sent | None = None) -> None:
         """Answer with the LoRA adapter in `folder` from now on, in place of any earlier one."""
         from vllm.lora.request import LoRARequest
 
+        folder = str(await self._here(folder, sent))
         last = self._adapter
         # vLLM tells adapters, and what it cached under them, apart by name and number.
         number = 1 if last is None else last.lora_int_id + 1
@@ -135,6 +147,11 @@ class VllmActor:
             await self._engine.remove_lora(last.lora_int_id)
         await self._engine.add_lora(adapter)
         self._adapter, self._revision = adapter, revision
+
+    async def _here(self, folder: str, sent: Sent | None) -> str | Path:
+        if sent is None or sent.node == this_node():
+            return local_folder(folder)
+        return self._received.folder(await sent.files[0])
 
     async def sleep(self) -> None:
         """Give memory back until `wake`: the KV cache's, and on a GPU the weights' as well.
@@ -156,6 +173,7 @@ class VllmActor:
 
     def close(self) -> None:
         self._engine.shutdown()
+        self._received.close()
 
     def _prompt_ids(self, request: ChatRequest) -> list[int]:
         messages = [{"role": m.role, "content": m.content} for m in request.messages]

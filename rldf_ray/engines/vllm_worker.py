@@ -82,7 +82,15 @@ class FolderTransfer(WeightTransferEngine[Opened, Weights]):
 
 
 def _tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
-    for file in sorted(folder.glob("*.safetensors")):
+    """All tensors of a folder.
+
+    Raises:
+        FileNotFoundError: it has none.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise FileNotFoundError(f"no safetensors files in {folder}")
+    for file in files:
         with safe_open(file, "pt") as weights:
             for name in weights.keys():  # noqa: SIM118 - it is no mapping
                 yield name, weights.get_tensor(name)

@@ -82,15 +82,11 @@ def arrange(
     if not gpus:
         return Arrangement((f"{len(nodes)} node(s) without GPU: {placement.describe()}",), "")
     _check_gpu_memory(plan, nodes, parameters, others)
-    home = _home(plan, nodes, placement)
-    both = (
-        f"PPO's {placement.engines} engine(s) of {placement.engine_gpus:g} GPU and "
-        f"{placement.workers} training worker(s) of {placement.worker_gpus:g} GPU"
-    )
-    debating = _debating(plan, nodes, home)
+    ppo = _ppo(plan, nodes, placement)
+    debating = _debating(plan, nodes, ppo)
     lines = []
     for number, (node, engines) in enumerate(zip(nodes, debating, strict=True), start=1):
-        parts = [both] if number == home else []
+        parts = _ppo_parts(placement, ppo[number - 1])
         if engines:
             parts.append(f"{engines} of the debates' {sum(debating)} engine(s)")
         lines.append(f"node {number} ({_said(node)}): {'; '.join(parts) or 'nothing'}")
@@ -106,31 +102,65 @@ def arrange(
     return Arrangement(tuple(lines), memory)
 
 
-def _home(plan: Plan, nodes: Sequence[Node], placement: Placement) -> int:
-    """The number of the node, from 1, that has PPO's engines and workers."""
-    gpus = placement.engines * placement.engine_gpus + placement.workers * placement.worker_gpus
-    cpus = placement.engines * placement.engine_cpus + placement.workers * placement.worker_cpus
-    for number, node in enumerate(nodes, start=1):
-        if node.gpus >= gpus and node.cpus >= cpus:
-            return number
-    raise PlacementError(
-        f"PPO's {placement.engines} engine(s) of {plan.engines.tensor_parallel} GPU(s) and "
-        f"{placement.workers} worker(s) exchange weights through the memory of one node, which "
-        f"needs {gpus:g} GPUs and {cpus:g} CPUs; the largest has "
-        f"{max(node.gpus for node in nodes)} GPUs: lower engines.count, "
-        "engines.tensor_parallel or train.workers, or take larger nodes"
-    )
+@dataclass(frozen=True)
+class _Share:
+    """What a node has of PPO."""
+
+    engines: int = 0
+    workers: int = 0
 
 
-def _debating(plan: Plan, nodes: Sequence[Node], home: int) -> list[int]:
+def _ppo(plan: Plan, nodes: Sequence[Node], placement: Placement) -> list[_Share]:
+    """PPO's workers on one node, its engines beside them or, where that has no room, elsewhere."""
+
+    def room(node: Node, share: _Share) -> bool:
+        return (
+            node.gpus
+            >= share.engines * placement.engine_gpus + share.workers * placement.worker_gpus
+            and node.cpus
+            >= share.engines * placement.engine_cpus + share.workers * placement.worker_cpus
+        )
+
+    def engines_beside(node: Node, workers: int) -> int:
+        fit = [n for n in range(placement.engines + 1) if room(node, _Share(n, workers))]
+        return max(fit, default=-1)
+
+    # The node that holds most of it has the workers.
+    beside = [engines_beside(node, placement.workers) for node in nodes]
+    home = max(range(len(nodes)), key=beside.__getitem__)
+    shares, left = [_Share()] * len(nodes), placement.engines
+    for index in sorted(range(len(nodes)), key=lambda index: index != home):
+        workers = placement.workers if index == home else 0
+        engines = min(left, engines_beside(nodes[index], workers))
+        shares[index] = _Share(engines, workers)
+        left -= engines
+    if beside[home] < 0 or left:
+        raise PlacementError(
+            f"PPO's {placement.workers} worker(s) have to be on one node, and its "
+            f"{placement.engines} engine(s) of {plan.engines.tensor_parallel} GPU(s) each on one; "
+            f"the largest node has {max(node.gpus for node in nodes)} GPUs: lower engines.count, "
+            "engines.tensor_parallel or train.workers, or take larger nodes"
+        )
+    return shares
+
+
+def _ppo_parts(placement: Placement, share: _Share) -> list[str]:
+    """What a node has of PPO, in words."""
+    engines = f"{share.engines} engine(s) of {placement.engine_gpus:g} GPU"
+    workers = f"{share.workers} training worker(s) of {placement.worker_gpus:g} GPU"
+    said = [part for part, number in ((engines, share.engines), (workers, share.workers)) if number]
+    return [f"PPO's {' and '.join(said)}"] if said else []
+
+
+def _debating(plan: Plan, nodes: Sequence[Node], ppo: Sequence[_Share]) -> list[int]:
     """How many of the debates' engines fit on each node, PPO's filled first; each is on one node.
 
-    PPO begins when the debates have ended, so its node is free for them.
+    PPO begins when the debates have ended, so its nodes are free for them.
     """
     speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]
     left = wanted = plan.engines.count * len(speaking)
     counts = [0] * len(nodes)
-    for index in sorted(range(len(nodes)), key=lambda i: i != home - 1):
+    for index in sorted(range(len(nodes)), key=lambda i: ppo[i] == _Share()):
         counts[index] = min(left, nodes[index].gpus // plan.engines.tensor_parallel)
         left -= counts[index]
     if left:

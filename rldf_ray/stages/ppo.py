@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rldf_ray.cluster.ray_cluster import on_one_node
+from rldf_ray.cluster.ray_cluster import for_ppo
 from rldf_ray.stages.run import Run, StageError
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.digest import digest
@@ -39,7 +39,9 @@ def ppo(run: Run) -> PPOResult:
             "sft adapter": run.folder.address(f"{before}/adapter"),
             "reward adapter": run.folder.address("reward/adapter"),
         }
-    run = replace(run, placement=on_one_node(run.placement))
+    run = replace(run, placement=for_ppo(run.placement))
+    if run.placement.engine_homes:
+        run.progress.say("  no node holds engines and workers: weights are sent to the engines")
     with run.policy_engines(
         start,
         "sft",

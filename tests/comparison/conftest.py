@@ -81,7 +81,7 @@ class Machine:
         self.read.append(folder)
         return Perplexity(20.0 + folder.endswith("ppo/model"), 1900)
 
-    def sync_weights(self, folder: str, revision: str) -> None:
+    def sync_weights(self, folder: str, revision: str, *, everywhere: bool = True) -> None:
         self.synced.append(folder)
 
     def wait_until_ready(self) -> None:

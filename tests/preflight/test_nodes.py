@@ -88,9 +88,24 @@ def test_missing_gpus_are_counted() -> None:
         arrange(load_plan("paper-7b"), parse_nodes("1x 4 gpus 80 GB"), 7e9)
 
 
-def test_engines_and_workers_need_one_node() -> None:
-    with pytest.raises(PlacementError, match="needs 8 GPUs and 6 CPUs; the largest has 4 GPUs"):
-        arrange(load_plan("paper-7b"), parse_nodes("2x 4 gpus 80 GB"), 7e9)
+def test_engines_are_apart_where_no_node_holds_them_and_the_workers() -> None:
+    found = arrange(load_plan("paper-7b"), parse_nodes("2x 4 gpus 80 GB"), 7e9)
+    assert found.nodes[0].endswith(
+        "PPO's 4 training worker(s) of 1 GPU; 2 of the debates' 2 engine(s)"
+    )
+    assert found.nodes[1].endswith("PPO's 2 engine(s) of 2 GPU")
+
+
+def test_engines_that_find_room_beside_the_workers_are_there() -> None:
+    found = arrange(load_plan("paper-7b"), parse_nodes("1x 2 gpus 80 GB, 1x 6 gpus 80 GB"), 7e9)
+    assert "PPO's 1 engine(s) of 2 GPU;" in found.nodes[0]
+    assert "PPO's 1 engine(s) of 2 GPU and 4 training worker(s) of 1 GPU" in found.nodes[1]
+
+
+@pytest.mark.parametrize("nodes", ["4x 2 gpus 80 GB", "1x 5 gpus 80 GB, 3x 1 gpus 80 GB"])
+def test_workers_need_one_node_and_each_engine_one(nodes: str) -> None:
+    with pytest.raises(PlacementError, match=r"4 worker\(s\) have to be on one node"):
+        arrange(load_plan("paper-7b"), parse_nodes(nodes), 7e9)
 
 
 def test_the_node_with_room_is_found_and_the_others_are_named() -> None:

@@ -53,7 +53,7 @@ class RecordedPool:
 
     def wait_until_ready(self) -> None: ...
 
-    def sync_weights(self, folder: str, revision: str) -> None:
+    def sync_weights(self, folder: str, revision: str, *, everywhere: bool = True) -> None:
         assert not self._asleep, "given new weights while it sleeps"
         if self._kill_at is not None and revision == "ppo-3" and not self._kill_at.exists():
             self._kill_at.touch()

@@ -6,16 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rldf_ray.train.ppo.weight_sync import remove_left_behind
+from rldf_ray.cluster.shared_memory import remove_left_behind
 
 TRAINER = """
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from rldf_ray.cluster import shared_memory
-from rldf_ray.train.ppo import weight_sync
 shared_memory.SHARED = Path(sys.argv[1])
-with weight_sync.shared_memory_sync(None) as sync:
-    (sync.make_folder(7) / "model.safetensors").write_bytes(b"weights")
+with ExitStack() as opened:
+    (shared_memory.passing_folder(7, opened) / "model.safetensors").write_bytes(b"weights")
     print("ready", flush=True)
     sys.stdin.read()
 """

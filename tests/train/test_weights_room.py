@@ -52,7 +52,7 @@ class Pool:
     def __init__(self) -> None:
         self.read: list[tuple[Path, float]] = []
 
-    def sync_weights(self, folder: str, revision: str) -> None:
+    def sync_weights(self, folder: str, revision: str, *, everywhere: bool = True) -> None:
         file = Path(folder) / "model.safetensors"
         self.read.append((file.parent.parent, float(load_file(file)["a"][0])))
 

@@ -1,17 +1,15 @@
-"""New policy weights from the trainer into the engines, through shared memory of one machine.
+"""New policy weights from the trainer into the engines, through shared memory of its machine.
 
-Where that has no room, they go through a file in the folder for temporary ones.
+Where that has no room, they go through a file in the folder for temporary ones. Engines on other
+machines are sent a copy (`engines/sent.py`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +18,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from rldf_ray.cluster.shared_memory import place_for, places
+from rldf_ray.cluster.shared_memory import passing_folder, places, remove_left_behind
 from rldf_ray.storage.json_text import json_text
 
 if TYPE_CHECKING:
     from rldf_ray.engines.pool import EnginePool
 
-PREFIX = "rldf-weights-"
 # As safetensors names them.
 DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
 
@@ -109,7 +106,7 @@ def _make_room(weights: Mapping[str, Tensor], path: Path) -> None:
 
 
 class SharedMemorySync:
-    """Writes the weights once into memory; every engine of the machine reads them there."""
+    """Writes the weights once into memory, where the engines of this machine read them."""
 
     def __init__(self, pool: EnginePool, opened: ExitStack) -> None:
         self._pool = pool
@@ -122,20 +119,15 @@ class SharedMemorySync:
         Raises:
             NoRoomError: there is no room for the weights.
         """
-        folder = self._folder or self.make_folder(sum(w.nbytes for w in policy.weights.values()))
+        if self._folder is None:
+            size = sum(weight.nbytes for weight in policy.weights.values())
+            self._folder = passing_folder(size, self._opened)
         if policy.adapter is None:
-            write_in_place(policy.weights, folder / "model.safetensors")
-            self._pool.sync_weights(str(folder), revision)
+            write_in_place(policy.weights, self._folder / "model.safetensors")
+            self._pool.sync_weights(str(self._folder), revision, everywhere=False)
         else:
-            policy.save(folder)
-            self._pool.sync_adapter(str(folder), revision)
-
-    def make_folder(self, size: int) -> Path:
-        """A folder with room for so many bytes, which nobody else removes."""
-        self._folder = folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place_for(size)))
-        self._opened.enter_context(_locked(folder))
-        self._opened.callback(shutil.rmtree, folder, ignore_errors=True)
-        return folder
+            policy.save(self._folder)
+            self._pool.sync_adapter(str(self._folder), revision, everywhere=False)
 
 
 @contextmanager
@@ -145,26 +137,6 @@ def shared_memory_sync(pool: EnginePool) -> Iterator[SharedMemorySync]:
         remove_left_behind(place)
     with ExitStack() as opened:
         yield SharedMemorySync(pool, opened)
-
-
-def remove_left_behind(shared: Path) -> None:
-    """Give back the memory of trainers that were killed: the next one may need it."""
-    # One that is still empty may be a trainer's that is about to lock it.
-    for folder in {file.parent for file in shared.glob(f"{PREFIX}*/*")}:
-        # Locks, not process ids: those of another container on this machine mean nothing here.
-        with suppress(OSError), _locked(folder):
-            shutil.rmtree(folder)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Held until the process is gone; BlockingIOError if another process holds it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def save_model(model: Any, tokenizer: Any, weights: Mapping[str, Tensor], folder: Path) -> None:

@@ -173,3 +173,61 @@ def test_synced_adapter_equals_a_fresh_engine_on_the_merged_model(tmp_path: Path
     assert found[0] != found[1]
     assert found[1] == expected
     assert found[0] == _greedy_by_transformers(tmp_path / "merged-1")
+
+
+def test_an_engine_on_another_node_is_sent_the_weights(
+    changed_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray's own cluster of several raylets on one machine, none with room for engine and worker."""
+    from dataclasses import replace
+
+    from ray.cluster_utils import Cluster
+    from transformers import AutoModelForCausalLM
+
+    from rldf_ray.cluster.ray_cluster import for_ppo, ray_cluster
+    from rldf_ray.cluster.shared_memory import PREFIX, places
+    from rldf_ray.engines.pool import engines
+    from rldf_ray.engines.vllm_actor import EngineSettings
+    from rldf_ray.models.embedded import embedded_model_folder
+    from rldf_ray.train.ppo.weight_sync import Policy, full_weights, shared_memory_sync
+    from tests.train.tiny import CPU
+
+    settings = EngineSettings(
+        model=str(embedded_model_folder()),
+        revision="start",
+        dtype="float32",
+        max_model_len=512,
+        block_size=32,
+        threads=2,
+    )
+    before = {folder for place in places() for folder in place.glob(f"{PREFIX}*")}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    try:
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        with ray_cluster(tmp_path / "logs"):
+            assert not for_ppo(replace(CPU, worker_cpus=0.5, engine_cpus=0.5)).engine_homes
+            placement = for_ppo(CPU)
+            assert len(placement.engine_homes) == 1
+            with (
+                engines(
+                    settings,
+                    name="t",
+                    count=1,
+                    num_cpus=1,
+                    num_gpus=0,
+                    pinned=[placement.engine_pinned(0)],
+                    timeout_s=1200,
+                ) as pool,
+                shared_memory_sync(pool) as sync,
+            ):
+                pool.wait_until_ready()
+                for folder in (embedded_model_folder(), changed_model):
+                    model = AutoModelForCausalLM.from_pretrained(folder)
+                    sync.sync(Policy(full_weights(model)), folder.name)
+                answers = asyncio.run(_answers(pool))
+    finally:
+        cluster.shutdown()
+    assert answers == _greedy_by_transformers(changed_model)
+    assert {folder for place in places() for folder in place.glob(f"{PREFIX}*")} <= before
