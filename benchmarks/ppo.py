@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.goals import goal, write_results
 from rldf_ray.cluster.memory import watch_memory
-from rldf_ray.plan import LoraSection, load_plan
+from rldf_ray.plan import LoraSection, Plan, load_plan
 
 # Side: share of the layers that get adapters; none where all parameters are trained.
 SIDES = {"full": None, "lora": 1.0, "lora_upper_third": 1 / 3}
@@ -76,7 +76,7 @@ def compare(episodes: int, skip_peer: bool, installed: Path | None) -> None:
             root = Path(folder) / side
             own = [sys.executable, "-m", "benchmarks.ppo", "--root", str(root), "--side", side]
             subprocess.run([*own, "--prepare"], check=True)
-            peak = _watched([*own, "--episodes", str(episodes)])
+            peak = watched([*own, "--episodes", str(episodes)])
             figures[side] = {
                 **json.loads((root / f"{side}.json").read_text(encoding="utf-8")),
                 "peak_gib": peak,
@@ -110,15 +110,26 @@ def adapters_of(side: str) -> LoraSection:
     return LoraSection(rank=16, alpha=32, layers=share) if share else LoraSection(rank=0)
 
 
-def _watched(command: list[str]) -> float:
+def watched(command: list[str]) -> float:
     """Run it; the peak memory of all its processes, GiB."""
     with watch_memory(4.0) as peak:
         subprocess.run(command, check=True)
     return round(peak.gib, 2)
 
 
-def prepare(root: Path, adapters: LoraSection) -> None:
-    """Models and prompts; with adapters where the side trains them."""
+def prepare(
+    root: Path,
+    adapters: LoraSection,
+    base: Path | None = None,
+    dtype: str = "float32",
+    prompt: int = PROMPT,
+) -> None:
+    """Models and prompts; with adapters where the side trains them.
+
+    Args:
+        base: folder of the model; None is the embedded one.
+        prompt: tokens.
+    """
     import torch
     from peft import get_peft_model
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
@@ -126,28 +137,28 @@ def prepare(root: Path, adapters: LoraSection) -> None:
     from rldf_ray.models.embedded import embedded_model_folder
     from rldf_ray.train.lora import lora_config
 
-    base = embedded_model_folder()
+    base = base or embedded_model_folder()
     tokenizer = AutoTokenizer.from_pretrained(base)
     torch.manual_seed(0)
     root.mkdir()
     scorer = AutoModelForSequenceClassification.from_pretrained(
-        base, num_labels=1, dtype=torch.float32
+        base, num_labels=1, dtype=getattr(torch, dtype)
     )
     scorer.config.pad_token_id = tokenizer.pad_token_id
     scorer.save_pretrained(root / "reward/model")
     if adapters.rank:
-        speaker = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+        speaker = AutoModelForCausalLM.from_pretrained(base, dtype=getattr(torch, dtype))
         for name, model in {"sft": speaker, "reward": scorer}.items():
             config = lora_config(adapters, model.config.num_hidden_layers, scores=name == "reward")
             get_peft_model(model, config).save_pretrained(root / name / "adapter")
     (root / "sft").mkdir(exist_ok=True)
     tokenizer.save_pretrained(root / "reward/model")
     (root / "sft/model").symlink_to(base)
-    _write_prompts(root, tokenizer)
+    _write_prompts(root, tokenizer, prompt)
 
 
-def _write_prompts(root: Path, tokenizer: Any) -> None:
-    """64-token prompts: as messages for us, as ids for the peer."""
+def _write_prompts(root: Path, tokenizer: Any, length: int) -> None:
+    """Prompts of so many tokens: as messages for us, as ids for the peer."""
     import random
 
     import pyarrow as pa
@@ -160,13 +171,13 @@ def _write_prompts(root: Path, tokenizer: Any) -> None:
     rows: list[dict[str, Any]] = []
     ids: list[list[int]] = []
     while len(rows) < 64:
-        words = draw.choices(WORDS, k=40)
+        words = draw.choices(WORDS, k=length)
         message = [{"role": "user", "content": " ".join(words)}]
-        while len(template.prompt_ids(message)) > PROMPT:
+        while len(template.prompt_ids(message)) > length:
             words.pop()
             message = [{"role": "user", "content": " ".join(words)}]
         found = template.prompt_ids(message)
-        if len(found) == PROMPT:
+        if len(found) == length:
             name = f"p{len(rows)}"
             row = {"prompt_id": name, "topic_id": name, "split": "ppo", "prompt": message}
             rows.append(row)
@@ -178,15 +189,6 @@ def _write_prompts(root: Path, tokenizer: Any) -> None:
 
 def ours(root: Path, side: str, episodes: int) -> None:
     """The `ppo` stage in this process, on a Ray cluster of its own."""
-    from rldf_ray.cluster.placement import place
-    from rldf_ray.cluster.ray_cluster import ray_cluster
-    from rldf_ray.console import Progress
-    from rldf_ray.engines.speakers import Speakers
-    from rldf_ray.stages.ppo import ppo
-    from rldf_ray.stages.run import Run
-    from rldf_ray.storage.results import recorded
-    from rldf_ray.storage.run_folder import RunFolder
-
     sizes = (
         f"episodes: {episodes}, rollout_batch: {BATCH}, batch_size: {BATCH}, micro_batch: {BATCH}"
     )
@@ -201,6 +203,20 @@ def ours(root: Path, side: str, episodes: int) -> None:
             "engines.sleep=false",
         ],
     )
+    (root / f"{side}.json").write_text(json.dumps(rates(staged(root, plan))), encoding="utf-8")
+
+
+def staged(root: Path, plan: Plan) -> list[dict[str, Any]]:
+    """Figures of every step of the `ppo` stage on what `prepare` made."""
+    from rldf_ray.cluster.placement import place
+    from rldf_ray.cluster.ray_cluster import ray_cluster
+    from rldf_ray.console import Progress
+    from rldf_ray.engines.speakers import Speakers
+    from rldf_ray.stages.ppo import ppo
+    from rldf_ray.stages.run import Run
+    from rldf_ray.storage.results import recorded
+    from rldf_ray.storage.run_folder import RunFolder
+
     with ray_cluster(root / "logs") as resources:
         placement = place(plan, resources)
         folder, progress = RunFolder(root), Progress()
@@ -213,19 +229,19 @@ def ours(root: Path, side: str, episodes: int) -> None:
             run_id="benchmark",
             speakers=speakers,
         )
-        history = recorded(ppo(run).history, "ppo", "history")
+        history: list[dict[str, Any]] = recorded(ppo(run).history, "ppo", "history")
     shutil.rmtree(root / "ppo")
-    (root / f"{side}.json").write_text(json.dumps(rates(history)), encoding="utf-8")
+    return history
 
 
-def rates(history: list[dict[str, Any]]) -> dict[str, Any]:
+def rates(history: list[dict[str, Any]], batch: int = BATCH) -> dict[str, Any]:
     """Of the steps after the first, which also warms everything up."""
     parts = ("rollout_seconds", "train_seconds", "sync_seconds")
     later = history[1:]
     seconds = sum(step[part] for step in later for part in parts)
     tokens = sum(step["prompt_tokens"] + step["generated_tokens"] for step in later)
     return {
-        "episodes_per_s": round(len(later) * BATCH / seconds, 3),
+        "episodes_per_s": round(len(later) * batch / seconds, 3),
         "tokens_per_s": round(tokens / seconds, 1),
         "answer_tokens": round(sum(s["response_tokens"] for s in later) / len(later), 1),
         # Of answers by engines that were sent the policy: what a wrong sync would show in.
@@ -245,7 +261,7 @@ def peer(root: Path, episodes: int, folder: Path) -> dict[str, Any]:
     out = root / "trl.json"
     read = (root / "sft/model", root / "reward/model", root / "prompts.json")
     command = (python, script, *read, episodes, BATCH, ANSWER, out)
-    peak = _watched([str(part) for part in command])
+    peak = watched([str(part) for part in command])
     found = json.loads(out.read_text(encoding="utf-8"))
     seconds = found["ended"][-1] - found["ended"][0]
     rate = (len(found["ended"]) - 1) * BATCH / seconds
