@@ -152,13 +152,15 @@ class EnginePool:
     def sleep(self) -> None:
         """Every engine gives back what memory it can, until `wake`; none may be answering.
 
+        On a CPU its weights go, too: new ones have to be loaded after `wake`.
+
         Raises:
             ModelError: an engine died or did not do so in time.
         """
         self._wait([engine.sleep() for engine in self._started], "give its memory back")
 
     def wake(self) -> None:
-        """Every engine is ready for requests, or for new weights.
+        """Every engine is ready for new weights, and on a GPU for requests.
 
         Raises:
             ModelError: an engine died or did not wake in time.

@@ -125,28 +125,39 @@ class VllmActor:
         Args:
             sent: what is in `folder`, where not every node has it.
         """
-        from vllm.distributed.weight_transfer.base import WeightTransferUpdateRequest
-
-        weights = {"folder": plain_path(await self._here(folder, sent))}
-        await self._engine.start_weight_update()
-        await self._engine.update_weights(WeightTransferUpdateRequest(weights))
-        await self._engine.finish_weight_update()
-        await self._engine.reset_prefix_cache()
+        await self._load(await self._here(folder, sent), adapter=False)
         self._revision = revision
 
     async def sync_adapter(self, folder: str, revision: str, sent: Sent | None = None) -> None:
-        """Answer with the LoRA adapter in `folder` from now on, in place of any earlier one."""
+        """Answer with the LoRA adapter in `folder` from now on, in place of any earlier one.
+
+        An engine without room for adapters (`lora_rank` 0) merges it into the weights it was
+        started with.
+        """
         from vllm.lora.request import LoRARequest
 
-        folder = str(await self._here(folder, sent))
+        here = await self._here(folder, sent)
+        if not self._settings.lora_rank:
+            await self._load(here, adapter=True)
+            self._revision = revision
+            return
         last = self._adapter
         # vLLM tells adapters, and what it cached under them, apart by name and number.
         number = 1 if last is None else last.lora_int_id + 1
-        adapter = LoRARequest(f"{number}-{revision}", number, folder)
+        adapter = LoRARequest(f"{number}-{revision}", number, str(here))
         if last is not None:
             await self._engine.remove_lora(last.lora_int_id)
         await self._engine.add_lora(adapter)
         self._adapter, self._revision = adapter, revision
+
+    async def _load(self, folder: str | Path, *, adapter: bool) -> None:
+        from vllm.distributed.weight_transfer.base import WeightTransferUpdateRequest
+
+        weights = {"folder": plain_path(folder), "adapter": adapter}
+        await self._engine.start_weight_update()
+        await self._engine.update_weights(WeightTransferUpdateRequest(weights))
+        await self._engine.finish_weight_update()
+        await self._engine.reset_prefix_cache()
 
     async def _here(self, folder: str, sent: Sent | None) -> str | Path:
         if sent is None or sent.node == this_node():
@@ -154,9 +165,10 @@ class VllmActor:
         return self._received.folder(await sent.files[0])
 
     async def sleep(self) -> None:
-        """Give memory back until `wake`: the KV cache's, and on a GPU the weights' as well.
+        """Give memory back until `wake`: that of KV cache and weights. No request may be under way.
 
-        Weights of a GPU wait in the host's memory. No request may be under way.
+        Weights of a GPU wait in the host's memory; on a CPU they are dropped, and new ones have to
+        be loaded after `wake`.
         """
         if self._settings.on_gpu:
             await self._engine.sleep(level=1)
@@ -165,6 +177,7 @@ class VllmActor:
         if not await self._engine.reset_prefix_cache():
             raise ModelError(f"model {self._settings.model}: asked to sleep while it answers")
         await self._engine.collective_rpc("release_cache")
+        await self._engine.collective_rpc("release_weights")
 
     async def wake(self) -> None:
         """Answer again; one that is awake, as it was started anew meanwhile, stays so."""

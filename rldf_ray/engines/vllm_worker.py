@@ -1,4 +1,4 @@
-"""What vLLM's worker has besides its own: it loads new weights, and empties a CPU's KV cache.
+"""What vLLM's worker has besides its own: it loads new weights, and gives back a CPU's memory.
 
 vLLM imports this module in the process of the worker, as the engine's arguments name
 `WorkerExtension`; from then on the weight transfer is known there by its name.
@@ -7,16 +7,20 @@ vLLM imports this module in the process of the worker, as the engine's arguments
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 from torch import Tensor
 from vllm.distributed.weight_transfer import WeightTransferEngine, WeightTransferEngineFactory
 from vllm.distributed.weight_transfer.base import WeightTransferInitInfo, WeightTransferUpdateInfo
+from vllm.model_executor.model_loader import get_model_loader
 from vllm.model_executor.model_loader.reload import (
     finalize_layerwise_reload,
     initialize_layerwise_reload,
@@ -33,9 +37,14 @@ class Opened(WeightTransferInitInfo):
 
 @dataclass
 class Weights(WeightTransferUpdateInfo):
-    """Safetensors files in a folder of this machine, by the names that saved models use."""
+    """Safetensors files in a folder of this machine, by the names that saved models use.
+
+    Attributes:
+        adapter: they are a LoRA adapter, as PEFT saves it, for the model the engine was started on.
+    """
 
     folder: str
+    adapter: bool
 
 
 class FolderTransfer(WeightTransferEngine[Opened, Weights]):
@@ -62,7 +71,9 @@ class FolderTransfer(WeightTransferEngine[Opened, Weights]):
 
     def receive_weights(self, update_info: Weights) -> None:
         model: Any = self.model
-        model.load_weights(_tensors(Path(update_info.folder)))
+        folder = Path(update_info.folder)
+        tensors = self._with_adapter(folder) if update_info.adapter else _tensors(folder)
+        model.load_weights(tensors)
 
     def finish_weight_update(self) -> None:
         finalize_layerwise_reload(self.model, self.model_config)
@@ -71,6 +82,13 @@ class FolderTransfer(WeightTransferEngine[Opened, Weights]):
 
     def shutdown(self) -> None:
         pass
+
+    def _with_adapter(self, folder: Path) -> Iterator[tuple[str, Tensor]]:
+        """The weights the engine was started with, read once more, the adapter merged into them."""
+        started: Any = self.vllm_config
+        loader: Any = get_model_loader(started.load_config)
+        base = loader.get_all_weights(started.model_config, self.model)
+        return merged(base, folder, started.model_config.dtype)
 
     def _pack_head(self) -> None:
         head = getattr(self.model, "lm_head", None)
@@ -96,8 +114,32 @@ def _tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
                 yield name, weights.get_tensor(name)
 
 
+def merged(
+    base: Iterable[tuple[str, Tensor]], adapter: Path, dtype: torch.dtype
+) -> Iterator[tuple[str, Tensor]]:
+    """W + (alpha / rank) B A for each layer of the adapter, the others as they are.
+
+    In float32 and rounded once, as PEFT merges on a CPU; one tensor is held at a time.
+
+    Raises:
+        ValueError: the adapter has a layer that the base does not.
+    """
+    saved = load_file(adapter / "adapter_model.safetensors")
+    config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
+    scale = config["lora_alpha"] / config["r"]
+    for name, weight in base:
+        layer = f"base_model.model.{name.removesuffix('.weight')}"
+        down, up = (saved.pop(f"{layer}.lora_{part}.weight", None) for part in "AB")
+        if down is None or up is None:
+            yield name, weight
+        else:
+            yield name, weight.to(dtype) + (scale * (up.float() @ down.float())).to(dtype)
+    if saved:
+        raise ValueError(f"{adapter}: the base has no layer for {min(saved)}")
+
+
 class WorkerExtension:
-    """Mixed into vLLM's worker: empties the KV cache of a CPU, which vLLM cannot."""
+    """Mixed into vLLM's worker: gives back a CPU's memory, which vLLM cannot."""
 
     def release_cache(self) -> None:
         """Give the pages of the KV cache back to the system; as zeros they return when written."""
@@ -109,6 +151,17 @@ class WorkerExtension:
             ctypes.CDLL(None).madvise(
                 ctypes.c_void_p(pages[0]), ctypes.c_size_t(pages[1]), mmap.MADV_DONTNEED
             )
+
+    def release_weights(self) -> None:
+        """Drop the packed weights of linear layers; before an answer new ones have to be loaded."""
+        for layer in self.model_runner.get_model().modules():  # type: ignore[attr-defined]
+            if hasattr(layer, "cpu_linear"):
+                layer.cpu_linear = _without_weights
+        trim_heap()
+
+
+def _without_weights(*_: Any) -> Any:
+    raise RuntimeError("asked for an answer before weights were loaded again")
 
 
 WeightTransferEngineFactory.register_engine(FOLDER_TRANSFER, FolderTransfer)

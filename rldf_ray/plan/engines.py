@@ -33,8 +33,8 @@ class EnginesSection(Section):
     restarts: int = described(3, "how often an engine that died is started again", ge=0)
     sleep: bool = described(
         False,
-        "while PPO trains, engines give back the memory of their KV cache, and on a GPU that of "
-        "their weights, and while they answer the trainer gives back what it keeps for reuse",
+        "while PPO trains, engines give back the memory of their KV cache and weights, and while "
+        "they answer the trainer gives back what it keeps for reuse",
     )
 
     @model_validator(mode="after")

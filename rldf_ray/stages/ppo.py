@@ -32,7 +32,8 @@ def ppo(run: Run) -> PPOResult:
     _settle_rewards(run, texts)
     rank = run.plan.train.lora.rank
     adapters = adapters_in_engines(run.placement, run.plan.train.lora)
-    start = folders["model" if adapters else "sft"]
+    # Engines are sent the policy's adapter before they answer.
+    start = folders["model" if rank else "sft"]
     if rank:
         # Looked for beside the merged models, so they have to be on the worker's machine too.
         folders |= {

@@ -64,9 +64,9 @@ def under_adapter(model: Any) -> Any:
 
 
 def adapters_in_engines(placement: Placement, section: LoraSection) -> bool:
-    """Whether PPO's engines hold the base and are sent adapters, or are sent the policy merged.
+    """Whether PPO's engines compute with adapters beside their weights, or merge them in.
 
-    On a CPU an adapter costs an engine more at every token than the sync of all weights does.
+    On a CPU an adapter costs an engine more at every token than merging does at every step.
     """
     return section.rank > 0 and placement.device == "cuda"
 

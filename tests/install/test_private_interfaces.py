@@ -119,6 +119,10 @@ SHAPES: dict[str, Callable[[], bool]] = {
     "vLLM's caches": lambda: assigned("vllm.v1.worker.gpu_model_runner:GPUModelRunner")(
         "kv_caches"
     ),
+    "a CPU's layers compute with packed weights": lambda: (
+        "layer.cpu_linear ="
+        in inspect.getsource(of("vllm.model_executor.layers.utils:dispatch_cpu_unquantized_gemm"))
+    ),
     "a head is packed once": lambda: (
         "_already_called_process_weights_after_loading"
         in inspect.getsource(import_module("vllm.model_executor.model_loader.reload.layerwise"))

@@ -10,7 +10,7 @@ Sharing the base among actor, critic and others: Santacroce et al. 2023 (arXiv:2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from rldf_ray.models.reward_score import ExactHead, RewardModel, last_states
-from rldf_ray.train.lora import ADAPTER, adapters_in_engines
+from rldf_ray.train.lora import ADAPTER
 from rldf_ray.train.ppo.adapted_linear import adapt_linears
 from rldf_ray.train.ppo.models import PPOModels, training_engine
 from rldf_ray.train.ppo.trunk import Trunk, layers_below_adapters
@@ -113,44 +113,9 @@ class SharedBase:
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         return Policy(weights, self._peft.peft_config["actor"])
 
-    def merged(self) -> Policy:
-        """The whole policy on the CPU, as one model; the base stays as it is."""
-        return Policy(MergedWeights(self._peft.get_base_model(), "actor"))
-
     def save_merged(self, folder: Path) -> None:
         """The base with the actor merged into it. The last use of this object."""
         self._peft.merge_and_unload(adapter_names=["actor"]).save_pretrained(folder)
-
-
-class MergedWeights(Mapping[str, Tensor]):
-    """Weights of a base with one of its adapters in them, on the CPU, each merged when it is read.
-
-    All of them together take as much memory as the base.
-    """
-
-    def __init__(self, model: nn.Module, adapter: str) -> None:
-        self._adapter = adapter
-        self._layers = dict(model.named_modules())
-        self._names = {
-            name.replace(".base_layer.", "."): name
-            for name, _ in model.named_parameters()
-            if ".lora_" not in name
-        }
-
-    @torch.no_grad()
-    def __getitem__(self, name: str) -> Tensor:
-        layer, _, kind = self._names[name].rpartition(".")
-        weight: Tensor = getattr(self._layers[layer], kind).detach()
-        adapted: Any = self._layers[layer.removesuffix(".base_layer")]
-        if kind == "weight" and hasattr(adapted, "get_delta_weight"):
-            weight = weight + adapted.get_delta_weight(self._adapter)
-        return weight.cpu()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 class Actor(nn.Module):
@@ -233,9 +198,7 @@ def shared_models(
         else None,
         reference=lambda **inputs: shared.language("reference", **inputs),
         reward=reward,
-        policy=shared.policy
-        if adapters_in_engines(job.placement, job.plan.train.lora)
-        else shared.merged,
+        policy=shared.policy,
         export=export,
         save=save,
     )

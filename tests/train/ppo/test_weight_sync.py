@@ -109,17 +109,21 @@ def test_synced_engine_equals_a_fresh_one_and_transformers(
             pool.sleep()
             asleep = tree_pss_gib()
             pool.wake()
+            sync.sync(Policy(full_weights(base)), "base")
             after_sleep = asyncio.run(_answers(pool))
     assert before != expected
     assert after == expected
     assert again == before
     assert after_sleep == before
-    # The KV cache is 1 GiB.
-    assert awake - asleep > 0.8
+    # The KV cache is 1 GiB, the layers' weights in float32 are 0.4.
+    assert awake - asleep > 1.2
     assert after == _greedy_by_transformers(changed_model)
 
 
-def test_synced_adapter_equals_a_fresh_engine_on_the_merged_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", [True, False], ids=["beside the base", "merged into it"])
+def test_synced_adapter_equals_a_fresh_engine_on_the_merged_model(
+    beside: bool, tmp_path: Path
+) -> None:
     import torch
     from peft import get_peft_model, get_peft_model_state_dict
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -164,7 +168,8 @@ def test_synced_adapter_equals_a_fresh_engine_on_the_merged_model(tmp_path: Path
         with pool_of(tmp_path / "merged-2", 0) as fresh:
             fresh.wait_until_ready()
             expected = asyncio.run(_answers(fresh))
-        with pool_of(embedded_model_folder(), 4) as pool, shared_memory_sync(pool) as sync:
+        rank = 4 if beside else 0
+        with pool_of(embedded_model_folder(), rank) as pool, shared_memory_sync(pool) as sync:
             pool.wait_until_ready()
             found = []
             for seed in (1, 2):
@@ -231,3 +236,19 @@ def test_an_engine_on_another_node_is_sent_the_weights(
         cluster.shutdown()
     assert answers == _greedy_by_transformers(changed_model)
     assert {folder for place in places() for folder in place.glob(f"{PREFIX}*")} <= before
+
+
+def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    from rldf_ray.engines.vllm_worker import merged
+
+    layer = "model.layers.7.mlp.up_proj"
+    parts = {f"base_model.model.{layer}.lora_{part}.weight": torch.ones(2, 2) for part in "AB"}
+    save_file(parts, tmp_path / "adapter_model.safetensors")
+    (tmp_path / "adapter_config.json").write_text('{"r": 2, "lora_alpha": 4}', encoding="utf-8")
+    (weight,) = merged([(f"{layer}.weight", torch.zeros(2, 2))], tmp_path, torch.float32)
+    assert weight[1].tolist() == [[4, 4], [4, 4]]
+    with pytest.raises(ValueError, match=r"no layer for base_model\.model\.model\.layers\.7"):
+        list(merged([("model.norm.weight", torch.zeros(2))], tmp_path, torch.float32))
