@@ -84,6 +84,7 @@ class VllmActor:
     def __init__(self, settings: EngineSettings) -> None:
         set_environment(settings)
         from transformers import AutoTokenizer
+        from vllm.config import StructuredOutputsConfig
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -98,7 +99,11 @@ class VllmActor:
         self._adapter: Any = None
         self._received = Received()
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
-        self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**engine_arguments(here)))
+        # Left to itself a small model goes on with spaces between two fields until its last token.
+        compact = StructuredOutputsConfig(backend="xgrammar", disable_any_whitespace=True)
+        self._engine = AsyncLLM.from_engine_args(
+            AsyncEngineArgs(**engine_arguments(here), structured_outputs_config=compact)
+        )
 
     async def ready(self) -> str:
         """The revision this engine answers with; returns once the engine is up."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +64,53 @@ def test_tempered_ones_are_the_trainers(tmp_path: Path) -> None:
         off += (own[0] - torch.tensor(sample.logprobs)).abs().tolist()
     assert len(off) > 100
     assert sum(off) / len(off) < 1e-3
+
+
+@pytest.mark.slow
+def test_guided_json_leaves_no_room_for_spaces(tmp_path: Path) -> None:
+    """A small model went on with them until its last token, and half an object came out."""
+    from rldf_ray.cluster.ray_cluster import ray_cluster
+    from rldf_ray.engines.pool import engines
+    from rldf_ray.models.embedded import embedded_model_folder
+
+    percent = {"type": "integer", "minimum": 0, "maximum": 100}
+    schema = {
+        "type": "object",
+        "properties": {
+            "labels": {"type": "array", "items": {"enum": ["one", "two"]}, "maxItems": 2},
+            "shares": {
+                "type": "object",
+                "properties": {"one": percent, "two": percent},
+                "required": ["one", "two"],
+            },
+        },
+        "required": ["labels", "shares"],
+    }
+    requests = [
+        ChatRequest(
+            messages=(Message("user", f"Fill in the form, number {number}."),),
+            max_tokens=48,
+            temperature=1.5,
+            seed=number,
+            json_schema=schema,
+            address=str(number),
+        )
+        for number in range(16)
+    ]
+
+    async def replies(pool: Any) -> list[str]:
+        answers = await asyncio.gather(*(pool.complete(request) for request in requests))
+        return [answer.text for (answer,) in answers]
+
+    settings = EngineSettings(
+        model=str(embedded_model_folder()), revision="r", max_model_len=512, block_size=32
+    )
+    with (
+        ray_cluster(tmp_path / "logs"),
+        engines(settings, name="t", count=1, num_cpus=1, num_gpus=0, timeout_s=1200) as pool,
+    ):
+        pool.wait_until_ready()
+        texts = asyncio.run(replies(pool))
+    for text in texts:
+        assert set(json.loads(text)) == {"labels", "shares"}
+        assert "\n" not in text and "  " not in text
