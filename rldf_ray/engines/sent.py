@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import ray
 
 from rldf_ray.cluster.shared_memory import passing_folder, places, remove_left_behind
 
@@ -33,12 +32,16 @@ class Sent:
 
 def this_node() -> str:
     """Ray's id of the node that this process is on."""
+    import ray
+
     node: str = ray.get_runtime_context().get_node_id()
     return node
 
 
 def send(folder: Path) -> Sent:
     """The folder's files as they are now."""
+    import ray
+
     files = {
         # A view of the file's pages: Ray copies them, and nobody else has to.
         file.name: np.asarray(np.memmap(file, np.uint8, "r"))

@@ -28,6 +28,7 @@ from vllm.model_executor.model_loader.reload import (
 
 from rldf_ray.cluster.memory import trim_heap
 from rldf_ray.engines.vllm_arguments import FOLDER_TRANSFER
+from rldf_ray.storage.folders import visible
 
 
 @dataclass
@@ -105,7 +106,7 @@ def _tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
     Raises:
         FileNotFoundError: it has none.
     """
-    files = sorted(folder.glob("*.safetensors"))
+    files = visible(folder, "*.safetensors")
     if not files:
         raise FileNotFoundError(f"no safetensors files in {folder}")
     for file in files:
