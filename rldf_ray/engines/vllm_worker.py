@@ -7,16 +7,13 @@ vLLM imports this module in the process of the worker, as the engine's arguments
 from __future__ import annotations
 
 import ctypes
-import json
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
 from torch import Tensor
 from vllm.distributed.weight_transfer import WeightTransferEngine, WeightTransferEngineFactory
 from vllm.distributed.weight_transfer.base import WeightTransferInitInfo, WeightTransferUpdateInfo
@@ -27,6 +24,7 @@ from vllm.model_executor.model_loader.reload import (
 )
 
 from rldf_ray.cluster.memory import trim_heap
+from rldf_ray.engines.merged import merged
 from rldf_ray.engines.vllm_arguments import FOLDER_TRANSFER
 from rldf_ray.storage.folders import visible
 
@@ -113,30 +111,6 @@ def _tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
         with safe_open(file, "pt") as weights:
             for name in weights.keys():  # noqa: SIM118 - it is no mapping
                 yield name, weights.get_tensor(name)
-
-
-def merged(
-    base: Iterable[tuple[str, Tensor]], adapter: Path, dtype: torch.dtype
-) -> Iterator[tuple[str, Tensor]]:
-    """W + (alpha / rank) B A for each layer of the adapter, the others as they are.
-
-    In float32 and rounded once, as PEFT merges on a CPU; one tensor is held at a time.
-
-    Raises:
-        ValueError: the adapter has a layer that the base does not.
-    """
-    saved = load_file(adapter / "adapter_model.safetensors")
-    config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
-    scale = config["lora_alpha"] / config["r"]
-    for name, weight in base:
-        layer = f"base_model.model.{name.removesuffix('.weight')}"
-        down, up = (saved.pop(f"{layer}.lora_{part}.weight", None) for part in "AB")
-        if down is None or up is None:
-            yield name, weight
-        else:
-            yield name, weight.to(dtype) + (scale * (up.float() @ down.float())).to(dtype)
-    if saved:
-        raise ValueError(f"{adapter}: the base has no layer for {min(saved)}")
 
 
 class WorkerExtension:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from rldf_ray.engines.merged import merged
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.plan import PlanError
 from rldf_ray.train import prompts_once
@@ -189,26 +190,24 @@ def test_the_policy_is_exported_as_adapter_and_as_merged_model(
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_merged_policy_is_the_model_that_is_saved(
+def test_an_engine_that_merges_the_policy_has_the_model_that_is_saved(
     adapters: dict[str, str], tmp_path: Path
 ) -> None:
-    """What engines on a CPU are sent: whole weights under the names of the base's own."""
     from safetensors.torch import load_file
 
     ppo = PPO(tiny_job(adapters, LORA))
     ppo.step(random_rollouts(4), torch.linspace(-1, 1, 4))
     policy = ppo.models.policy()
-    sent = dict(policy.weights)
+    policy.save(tmp_path / "sent")
     ppo.models.save(policy, tmp_path / "out")
     saved = load_file(tmp_path / "out/model/model.safetensors")
-    assert policy.adapter is None and sent.keys() == saved.keys()
-    for name, weight in saved.items():
-        torch.testing.assert_close(sent[name], weight)
     base = load_file(Path(adapters["model"]) / "model.safetensors")
-    assert not torch.equal(
-        sent["model.layers.1.mlp.up_proj.weight"],
-        base["model.layers.1.mlp.up_proj.weight"],
-    )
+    found = dict(merged(base.items(), tmp_path / "sent", torch.float32))
+    assert found.keys() == saved.keys()
+    for name, weight in saved.items():
+        torch.testing.assert_close(found[name], weight)
+    name = "model.layers.1.mlp.up_proj.weight"
+    assert not torch.equal(found[name], base[name])
 
 
 def test_adapters_under_zero_3_are_refused() -> None:
