@@ -151,9 +151,11 @@ def prepare(
         for name, model in {"sft": speaker, "reward": scorer}.items():
             config = lora_config(adapters, model.config.num_hidden_layers, scores=name == "reward")
             get_peft_model(model, config).save_pretrained(root / name / "adapter")
-    (root / "sft").mkdir(exist_ok=True)
     tokenizer.save_pretrained(root / "reward/model")
-    (root / "sft/model").symlink_to(base)
+    # Links to files: the adapter is looked for beside the folder that a link to it would lead to.
+    (root / "sft/model").mkdir(parents=True)
+    for file in base.iterdir():
+        (root / "sft/model" / file.name).symlink_to(file)
     _write_prompts(root, tokenizer, prompt)
 
 
