@@ -65,7 +65,10 @@ class FolderTransfer(WeightTransferEngine[Opened, Weights]):
         initialize_layerwise_reload(self.model)
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
-        # vLLM's own waits for the accelerator, which a CPU has none of.
+        if self.device.type != "cpu":
+            super().update_weights(update_info)
+            return
+        # vLLM's own waits for an accelerator, and fails without one.
         self.receive_weights(self.parse_update_info(update_info))
 
     def receive_weights(self, update_info: Weights) -> None:

@@ -33,8 +33,7 @@ class Policy:
     """What engines need to become the trainer's policy.
 
     Attributes:
-        weights: tensors on the CPU by the names that saved models or saved adapters use; they may
-            be computed when they are read, from the trainer's parameters as they are then.
+        weights: tensors on the CPU by the names that saved models or saved adapters use.
         adapter: PEFT's configuration where `weights` is an adapter; None for a whole model.
     """
 
@@ -74,7 +73,7 @@ def write_in_place(weights: Mapping[str, Tensor], path: Path) -> None:
     """A safetensors file of `weights`, over the pages of the one an earlier call wrote.
 
     New pages of shared memory cost several times what the copy into them does. Tensors are read one
-    at a time, so that weights which are computed then take up no memory but the file's.
+    at a time.
     """
     if not path.exists():
         _make_room(weights, path)
