@@ -26,7 +26,7 @@ models: {a: "scripted:0", b: "scripted:0", judge: "scripted:0"}
 settings:
   data: "%s"
   targets: [the mayor]
-  arms: [main, schedule, swapped, same_stance, held_high, held_low, duality]
+  arms: [main, untold, schedule, swapped, same_stance, held_high, held_low, duality]
   baselines: [one_shot, mean_of_two, self_consistency]
   stop: {max_rounds: 3}
 """

@@ -13,6 +13,8 @@ HIGH, LOW = 0.9, 0.1
 
 def arm_settings(settings: EvinceSettings, arm: str) -> EvinceSettings:
     """The settings of an arm; `swapped` and `same_stance` differ in their stances alone."""
+    if arm == "untold":
+        return settings.model_copy(update={"given": "none"})
     if arm in ("schedule", "held_high", "held_low"):
         levels = {"held_high": (HIGH,), "held_low": (LOW,)}.get(arm, settings.steering.levels)
         held = {"controller": "schedule", "levels": levels}

@@ -44,7 +44,8 @@ def estimate(items: Sequence[EvinceItem], settings: EvinceSettings) -> list[Esti
             ask(settings.judge, 6 * settings.crit.judges * arms, most * ARGUMENT, 2)
         if settings.repeated == "judge" and place:
             ask(settings.judge, 2 * arms, 2 * most * ARGUMENT, 2)
-    if settings.given == "none" or any(not item.given for item in items):
+    untold = settings.given == "none" or "untold" in settings.arms
+    if untold or any(not item.given for item in items):
         ask(settings.a, 1 + labels, 0, said)
     if settings.remediation:
         ask(settings.a, 1, 2 * settings.stop.max_rounds * said, said)

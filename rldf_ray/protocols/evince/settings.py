@@ -9,7 +9,9 @@ from pydantic import Field, field_validator, model_validator
 from rldf_ray.plan.section import Section, described
 from rldf_ray.protocols.evince.scale import kept_scale
 
-Arm = Literal["main", "swapped", "same_stance", "schedule", "held_high", "held_low", "duality"]
+Arm = Literal[
+    "main", "untold", "swapped", "same_stance", "schedule", "held_high", "held_low", "duality"
+]
 Baseline = Literal["one_shot", "mean_of_two", "self_consistency"]
 Reader = str
 
@@ -103,7 +105,8 @@ class EvinceSettings(Section):
     judge: str = described("judge", "the model that rates reasons, and never takes part")
     arms: tuple[Arm, ...] = described(
         ("main",),
-        "dialogues that are held about each item: as planned, and what it is held against",
+        "dialogues that are held about each item: as planned, and what it is held against; in "
+        "`untold` no side is told a given label",
     )
     baselines: tuple[Baseline, ...] = described(
         ("one_shot",), "labels of A's model without a dialogue; self-consistency at equal tokens"
@@ -164,8 +167,11 @@ class EvinceSettings(Section):
             raise ValueError("arms: 'main' is missing, which all others are held against")
         if self.rates == "positions" and not all(self.positions):
             raise ValueError("positions: rates=positions needs both of them")
-        if self.rates == "positions" and {"swapped", "same_stance"} & set(self.arms):
-            raise ValueError("arms: rates=positions has no stances for swapped and same_stance")
+        of_stances = {"untold", "swapped", "same_stance"}
+        if self.rates == "positions" and of_stances & set(self.arms):
+            raise ValueError(
+                "arms: rates=positions has no stances for untold, swapped and same_stance"
+            )
         if self.order == "simultaneous" and (self.initial == "duality" or "duality" in self.arms):
             raise ValueError("order: duality needs strict, as B is asked again after A")
         if self.crit.form == "off" and self.stop.crit is not None:

@@ -85,20 +85,19 @@ class _Item:
         self._rows: dict[str, list[Mapping[str, Any]]] = {name: [] for name in TABLES}
 
     async def hold(self) -> Held:
-        labels = given_labels(self._item.given, self._settings)
-        if not labels and self._settings.rates == "item":
-            labels = await self._own_label()
-        if not labels and self._settings.rates == "item":
-            why = f"A's model gave no label to defend: {self._own[0].failure}"
-            for arm in self._settings.arms:
-                self._keep(self._failed(arm, why))
-        else:
-            async with asyncio.TaskGroup() as group:
-                arms = [group.create_task(self._arm(arm, labels)) for arm in self._settings.arms]
-            # In the plan's order, whichever ended first.
-            for task in arms:
-                for name, rows in task.result().items():
-                    self._rows[name] += rows
+        labels = {
+            arm: given_labels(self._item.given, arm_settings(self._settings, arm))
+            for arm in self._settings.arms
+        }
+        if self._settings.rates == "item" and not all(labels.values()):
+            own = await self._own_label()
+            labels = {arm: given or own for arm, given in labels.items()}
+        async with asyncio.TaskGroup() as group:
+            arms = [group.create_task(self._arm(arm, labels[arm])) for arm in labels]
+        # In the plan's order, whichever ended first.
+        for task in arms:
+            for name, rows in task.result().items():
+                self._rows[name] += rows
         await self._baselines()
         return Held(turns=self._seats.turns, tables=self._rows)
 
@@ -106,7 +105,7 @@ class _Item:
         self._rows["outcomes"].append(row)
 
     async def _own_label(self) -> tuple[str, ...]:
-        """What A's model itself says of a text that came without a label (a choice)."""
+        """What A's model itself says, where no side is told a label (a choice)."""
         (one,) = await self._answers(1, self._settings.temperature)
         self._own = [one]
         if one.distribution is None:
@@ -115,6 +114,9 @@ class _Item:
 
     async def _arm(self, arm: Arm, labels: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
         """One dialogue; its rows by table."""
+        if not labels and self._settings.rates == "item":
+            why = f"A's model gave no label to defend: {self._own[0].failure}"
+            return {"outcomes": [self._failed(arm, why)]}
         settings = arm_settings(self._settings, arm)
         dispute = await Dialogue(
             key=arm,

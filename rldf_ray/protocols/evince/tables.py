@@ -113,8 +113,9 @@ def agreement_table(results: Results) -> StudyTable:
         notes=[
             (
                 "Kappa weighs by squared steps; `moved` is the first's position less the other's, "
-                "in steps toward the scale's end. Intervals resample texts. No label is a correct "
-                "one: people's own agreement with each other stands last of a target."
+                "in steps toward the scale's end. Intervals resample texts. Dialogues argue for "
+                "labels that people gave, but for `untold`; baselines are told none. No label is a "
+                "correct one: people's own agreement with each other stands last of a target."
             )
         ],
     )
@@ -152,7 +153,8 @@ def differences_table(results: Results) -> StudyTable:
             (
                 "Steps nearer: mean distance to each person's label of the other system, less that"
                 " of the dialogue, on the same items; above 0 the dialogue is nearer. Tokens: what"
-                " the dialogue's turns generated, over what the other's did."
+                " the dialogue's turns generated, over what the other's did. Baselines and"
+                " `untold` are told no label, which differs besides."
             )
         ],
     )

@@ -264,6 +264,10 @@ async def test_stances_of_two_given_labels_of_one_and_of_none():
     assert 'defend the label "neutral"' in swapped["swapped/A1"]
     assert 'defend the label "negative"' in swapped["swapped/B1"]
     assert 'defend the label "negative"' in swapped["same_stance/B1"]
+    untold = await prompts(arms=["main", "untold"])
+    assert untold["main/A1"] == both["main/A1"] and untold["main/B1"] == both["main/B1"]
+    assert 'defend the label "positive"' in untold["untold/A1"]
+    assert 'oppose the label "positive"' in untold["untold/B1"]
 
 
 async def test_levels_of_the_arms():
