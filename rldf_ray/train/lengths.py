@@ -70,6 +70,16 @@ def that_differ(pairs: Any, field: str, max_length: int) -> Any:
     return kept
 
 
+def measured_once(pairs: Any) -> Any:
+    """The encoded pairs to measure with, each once, however often it was drawn.
+
+    A pair that comes again tells nothing new, and an interval takes every pair for a new one.
+    """
+    ids = [name for name in pairs.column_names if name.endswith("_ids")]
+    places = {str([row[name] for name in ids]): place for place, row in enumerate(pairs)}
+    return pairs.select(sorted(places.values()))
+
+
 def check_some_left(number: int, of: int, what: str, field: str, max_length: int) -> None:
     """
     Raises:

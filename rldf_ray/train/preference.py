@@ -100,7 +100,7 @@ def _split(
     """Encoded pairs to learn from, those held out, and the number of those that are too long."""
     from datasets import Dataset
 
-    from rldf_ray.train.lengths import check_some_left, that_differ
+    from rldf_ray.train.lengths import check_some_left, measured_once, that_differ
     from rldf_ray.train.preference_rows import encode_pair
 
     pairs = Dataset.from_parquet(str(Path(job.folders["data"]) / "pairs.parquet"))
@@ -112,7 +112,7 @@ def _split(
     length = f"{name}.max_length"
     kept = that_differ(encoded, length, section.max_length)
     train = kept.filter(lambda row: row["topic_id"] not in held_out)
-    test = kept.filter(lambda row: row["topic_id"] in held_out)
+    test = measured_once(kept.filter(lambda row: row["topic_id"] in held_out))
     check_some_left(len(train), len(pairs), "pairs to train on", length, section.max_length)
     return (
         train.remove_columns("topic_id"),

@@ -44,7 +44,7 @@ def _loop(config: dict[str, Any]) -> None:
 
     from rldf_ray.models.reward_score import score_last_token
     from rldf_ray.train.layers import lower_layers
-    from rldf_ray.train.lengths import RowsUsed, check_some_left, that_differ
+    from rldf_ray.train.lengths import RowsUsed, check_some_left, measured_once, that_differ
     from rldf_ray.train.lora import begin_as, lora_config, save_trained
     from rldf_ray.train.prompts_once import chosen_and_rejected, read_prompts_once
     from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
@@ -77,7 +77,7 @@ def _loop(config: dict[str, Any]) -> None:
     length = "referee.fit.max_length" if fit else "reward.max_length"
     kept = that_differ(encoded, length, section.max_length)
     train = kept.filter(lambda row: row["topic_id"] not in held_out)
-    test = kept.filter(lambda row: row["topic_id"] in held_out)
+    test = measured_once(kept.filter(lambda row: row["topic_id"] in held_out))
     check_some_left(len(train), len(pairs), "pairs to train on", length, section.max_length)
     if rank == 0:
         too_long = len(pairs) - len(kept)

@@ -9,7 +9,14 @@ import pytest
 from datasets import Dataset
 
 from rldf_ray.models.chat_template import ChatTemplate
-from rldf_ray.train.lengths import RowsUsed, TooLongError, rows_used, that_differ, with_room
+from rldf_ray.train.lengths import (
+    RowsUsed,
+    TooLongError,
+    measured_once,
+    rows_used,
+    that_differ,
+    with_room,
+)
 from rldf_ray.train.reasons import reason_of
 from rldf_ray.train.reward import _encode
 from rldf_ray.train.sft import NO_LOSS, encode
@@ -40,6 +47,16 @@ def test_pairs_whose_sides_are_the_same_once_cut_are_left_out() -> None:
     rows = [pair("w1", "w2", "w3"), pair(LONG, "w2", "w3"), begin_alike]
     kept = that_differ(encoded(rows, 16), "reward.max_length", 16)
     assert kept.to_list() == encoded(rows[:1], 16).to_list()
+
+
+def test_a_pair_that_was_drawn_again_is_measured_once() -> None:
+    rows = [pair("w1", "w2", "w3"), pair("w1", "w3", "w2"), pair("w4", "w2", "w3")]
+    drawn = encoded([rows[0], rows[1], rows[0], rows[2], rows[1]], 16)
+    kept = measured_once(drawn.add_column("topic_id", ["a", "b", "c", "d", "e"]))
+    assert {str(row) for row in kept.remove_columns("topic_id")} == {
+        str(row) for row in encoded(rows, 16)
+    }
+    assert len(kept) == 3
 
 
 def test_the_reward_model_reads_the_last_message_of_a_side() -> None:
