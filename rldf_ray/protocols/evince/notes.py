@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.evince.agreement import agreement
+from rldf_ray.protocols.evince.nearer import steps_nearer
 from rldf_ray.protocols.evince.results import Results
-from rldf_ray.stats import Estimate, clustered_estimate
+
+BASELINES = {
+    "one_shot": "one answer's",
+    "self_consistency": "those of as many answers as it costs",
+}
+"""What a dialogue is held against, in words."""
 
 
 def notes(results: Results) -> list[str]:
@@ -100,19 +105,22 @@ def _agreement_notes(results: Results) -> list[str]:
 
 
 def _against(results: Results) -> list[str]:
-    """A dialogue that was told no label against one answer, in steps nearer to people."""
+    """A dialogue that was told no label against answers, in steps nearer to people."""
     system = _untold(results)
-    if not system or "one_shot" not in results.outcomes or not results.people:
+    if not system or not results.people:
         return []
-    found = _nearer(results, results.labels(system), results.labels("one_shot"))
-    if found is None:
-        return []
-    sure = found.low is not None and found.low > 0
-    tail = "." if sure else "; that a dialogue helps is not shown."
-    return [
-        f"The dialogue's labels {_of(system)}are {signed(found)} steps nearer to people's than one "
-        "answer's" + tail
-    ]
+    lines = []
+    for baseline, name in BASELINES.items():
+        if baseline not in results.outcomes:
+            continue
+        found = steps_nearer(results, results.labels(system), results.labels(baseline))
+        if found is not None:
+            sure = found.low is not None and found.low > 0
+            lines.append(
+                f"The dialogue's labels {_of(system)}are {signed(found)} steps nearer to people's "
+                f"than {name}" + ("." if sure else "; that a dialogue helps is not shown.")
+            )
+    return lines
 
 
 def _repeated(results: Results) -> list[str]:
@@ -124,7 +132,7 @@ def _repeated(results: Results) -> list[str]:
         for item_id, item in results.items.items()
         if item.given
     }
-    found = _nearer(results, first, results.labels("main"))
+    found = steps_nearer(results, first, results.labels("main"))
     if found is None:
         return []
     return [
@@ -148,17 +156,3 @@ def _untold(results: Results) -> str:
 
 def _of(system: str) -> str:
     return "" if system == "main" else f"of arm {system} "
-
-
-def _nearer(
-    results: Results, ours: Mapping[str, str], theirs: Mapping[str, str]
-) -> Estimate | None:
-    """Steps that `ours` are nearer to people's labels than `theirs`, on the same items."""
-    steps, texts = [], []
-    for item_id, item in results.items.items():
-        if item_id in ours and item_id in theirs:
-            for label in item.given.values():
-                far = results.scale.distance(theirs[item_id], label)
-                steps.append(far - results.scale.distance(ours[item_id], label))
-                texts.append(item.text_id)
-    return clustered_estimate(steps, texts, results.seed)

@@ -11,12 +11,13 @@ from itertools import combinations, product
 from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.evince.agreement import Agreement, agreement
 from rldf_ray.protocols.evince.arguments import QUOTE_NOT_FOUND, WEAK
+from rldf_ray.protocols.evince.nearer import share_changed, steps_nearer
 from rldf_ray.protocols.evince.prompt import rated
 from rldf_ray.protocols.evince.records import Row
 from rldf_ray.protocols.evince.remediation import loaded
 from rldf_ray.protocols.evince.results import Results
 from rldf_ray.protocols.study import StudyTable
-from rldf_ray.stats import Estimate, clustered_estimate
+from rldf_ray.stats import clustered_estimate
 
 STATUSES = ("agreed", "converged", "no progress", "max rounds", "failed")
 
@@ -131,17 +132,22 @@ def _cells(found: Agreement) -> list[str]:
 
 
 def differences_table(results: Results) -> StudyTable:
-    """What the dialogue has over each baseline and arm: steps nearer to people, paired by item."""
-    rows = []
-    for system in (name for name in results.systems if name != "main"):
-        for target in results.targets:
-            nearer, changed = _nearer(results, system, target)
-            cost = _cost(results, system)
-            rows.append([system, target or "–", shown(changed), signed(nearer), cost])
+    """What a dialogue has over each baseline and arm: steps nearer to people, paired by item."""
+    baselines = [system for system in results.systems if system not in results.arms]
+    against = {"main": [system for system in results.systems if system != "main"]}
+    if "untold" in results.arms:
+        against["untold"] = baselines
+    rows = [
+        _difference(results, dialogue, system, target)
+        for dialogue, systems in against.items()
+        for system in systems
+        for target in results.targets
+    ]
     return StudyTable(
         name="differences",
-        title="The dialogue as planned against baselines and other arms",
+        title="Dialogues against baselines and other arms",
         columns=[
+            "labels of",
             "against",
             "target",
             "other labels",
@@ -151,36 +157,29 @@ def differences_table(results: Results) -> StudyTable:
         rows=rows,
         notes=[
             (
-                "Steps nearer: mean distance to each person's label of the other system, less that"
-                " of the dialogue, on the same items; above 0 the dialogue is nearer. Tokens: what"
-                " the dialogue's turns generated, over what the other's did. Baselines and"
-                " `untold` are told no label, which differs besides."
+                "Steps nearer: mean distance to each person's label of what stands second, less "
+                "that of the first, on the same items; above 0 the first is nearer. Tokens: what "
+                "the first's turns generated, over what the other's did. Baselines and `untold` "
+                "are told no label, other dialogues are."
             )
         ],
     )
 
 
-def _nearer(results: Results, system: str, target: str) -> tuple[Estimate | None, Estimate | None]:
-    """Steps that the dialogue is nearer to people, and the share of items with another label."""
-    ours, theirs = results.labels("main", target), results.labels(system, target)
-    nearer, near_texts, changed, texts = [], [], [], []
-    for item in results.items.values():
-        one, other = ours.get(item.item_id), theirs.get(item.item_id)
-        if one is None or other is None:
-            continue
-        changed.append(float(one != other))
-        texts.append(item.text_id)
-        for label in item.given.values():
-            nearer.append(results.scale.distance(other, label) - results.scale.distance(one, label))
-            near_texts.append(item.text_id)
-    return (
-        clustered_estimate(nearer, near_texts, results.seed),
-        clustered_estimate(changed, texts, results.seed),
-    )
+def _difference(results: Results, dialogue: str, system: str, target: str) -> list[str]:
+    ours, theirs = results.labels(dialogue, target), results.labels(system, target)
+    return [
+        dialogue,
+        system,
+        target or "–",
+        shown(share_changed(results, ours, theirs)),
+        signed(steps_nearer(results, ours, theirs)),
+        _cost(results, dialogue, system),
+    ]
 
 
-def _cost(results: Results, system: str) -> str:
-    ours = sum(row["generated_tokens"] or 0 for row in results.outcomes["main"].values())
+def _cost(results: Results, dialogue: str, system: str) -> str:
+    ours = sum(row["generated_tokens"] or 0 for row in results.outcomes[dialogue].values())
     theirs = sum(row["generated_tokens"] or 0 for row in results.outcomes[system].values())
     return f"{ours / theirs:.1f}" if theirs else "–"
 
@@ -291,5 +290,10 @@ def duality_table(results: Results) -> StudyTable | None:
         title="Steps apart from people by the gap of the first entropies",
         columns=["arm", "gap, bits", "texts", "steps apart"],
         rows=rows,
-        notes=["That unequal entropies pair better is the paper's hypothesis, not its result."],
+        notes=[
+            (
+                "That unequal entropies pair better is the paper's hypothesis, not its result. Both"
+                " sides are told people's labels, where texts came with some."
+            )
+        ],
     )
