@@ -183,7 +183,7 @@ def test_a_replay_stops_and_steers_on_paper(out: Path) -> None:
         rldf("evince", "replay", out, "--json", "--set", "settings.steering.controller=decay")
     )
     assert other[0]["levels"] == pytest.approx([0.9, 0.75, 0.3])
-    assert "28 agreed -> agreed" in rldf("evince", "replay", out)
+    assert "32 agreed -> agreed" in rldf("evince", "replay", out)
     schedule = next(row for row in rows if row["arm"] == "schedule")
     assert schedule["levels"] == [0.9, 0.7, 0.3]
     assert len(SCRIPT.asked) == asked
@@ -237,7 +237,7 @@ def test_a_scale_of_one_s_own_is_part_of_the_study(tmp_path: Path, played_by: Pl
         scale.unlink() if text is None else scale.write_text(text, encoding="utf-8")
         run_study("evince", load_study("evince", str(out / "plan.yaml")), out, Progress())
         rldf("evince", "decide", out, out / "review.csv")
-        assert "28 agreed -> agreed" in rldf("evince", "replay", out)
+        assert "32 agreed -> agreed" in rldf("evince", "replay", out)
         rldf("study", "rows", out, "--out", tmp_path / "training")
         pairs = (tmp_path / "training/pairs.jsonl").read_text(encoding="utf-8")
         assert "neutral: neither" in json.loads(pairs.splitlines()[0])["prompt"][0]["content"]
