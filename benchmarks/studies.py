@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="a field of the study's plan")
     options = parser.parse_args()
     file = Path(options.data)
-    data = f"settings.data={file.resolve() if file.exists() else options.data}"
+    data = f"settings.data={file.resolve() if file.is_file() else options.data}"
     loaded = load_study(options.name, "small", [data, *options.set])
     items = study_named(options.name).items(loaded.settings, loaded.plan.seed)[: options.items]
     with tempfile.TemporaryDirectory() as logs, ray_cluster(Path(logs)):
