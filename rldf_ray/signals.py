@@ -6,6 +6,7 @@ signals that a service manager, a scheduler or a closed terminal sends.
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 from collections.abc import Iterator
@@ -34,6 +35,8 @@ STATUSES = tuple(exit_status(number) for number in (signal.SIGINT, *ENDING))
 def unwinding() -> Iterator[None]:
     """Let signals that would end the process at once raise `Terminated` in the main thread.
 
+    Where an event loop runs there, the first is raised between two steps of its tasks, as asyncio
+    does with Ctrl-C: a task that it was raised in would keep it, and be reported as having failed.
     One that is ignored (`nohup`), or has a handler, is left as it is. Elsewhere than in the main
     thread, which alone may set handlers, nothing changes.
 
@@ -45,7 +48,10 @@ def unwinding() -> Iterator[None]:
 
     def end(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        raise Terminated(number)
+        loop = _running_loop()
+        if loop is None or len(received) > 1:
+            raise Terminated(number)
+        loop.call_soon_threadsafe(_terminate, number)
 
     numbers = [n for n in ENDING if signal.getsignal(n) is signal.SIG_DFL] if _in_main() else []
     for number in numbers:
@@ -59,6 +65,17 @@ def unwinding() -> Iterator[None]:
     finally:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _terminate(number: int) -> None:
+    raise Terminated(number)
 
 
 @contextmanager

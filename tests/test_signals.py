@@ -27,6 +27,7 @@ PROMPT_S = 60
 
 WAITING = """
 import asyncio, sys, time
+from functools import cache
 import typer
 from rldf_ray.cli import main
 
@@ -40,11 +41,26 @@ async def debates():
         print("begun", flush=True)
 
 
+async def busy(print_once):
+    while True:
+        time.sleep(0.01)
+        print_once()
+        await asyncio.sleep(0)
+
+
+async def calls():
+    async with asyncio.TaskGroup() as group:
+        group.create_task(busy(cache(lambda: print("begun", flush=True))))
+        group.create_task(asyncio.sleep(600))
+
+
 @app.command()
 def work(how: str):
     try:
         if how == "debates":
             asyncio.run(debates())
+        if how == "calls":
+            asyncio.run(calls())
         print("begun", flush=True)
         time.sleep(600)
     finally:
@@ -91,7 +107,7 @@ def lines_in(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.parametrize("how", ["debates", "training"])
+@pytest.mark.parametrize("how", ["debates", "calls", "training"])
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 )
