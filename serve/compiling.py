@@ -14,6 +14,7 @@ import hashlib
 import logging
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections import OrderedDict
@@ -91,6 +92,8 @@ def main(folder: str) -> None:
     import xgrammar
     from transformers import AutoTokenizer
 
+    # A program inherits that its children are not waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     vocabulary = xgrammar.TokenizerInfo.from_huggingface(tokenizer)
     for line in sys.stdin:

@@ -81,8 +81,6 @@ def _start(address: str) -> Path:
     # Set before ray is imported, which reads them once.
     os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    # vLLM's engine core is a child of its actor's process: nothing of it may outlive the actor.
-    os.environ.setdefault("RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray lets its workers run last; on a machine of their own the work is theirs.
     os.environ.setdefault("RAY_worker_niceness", "0")

@@ -44,6 +44,42 @@ def test_a_worker_that_does_not_end_by_itself_is_ended_with_its_cluster(tmp_path
     assert not psutil.pid_exists(int(done.stdout))
 
 
+CHILDREN = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+
+import psutil
+import ray
+
+from rldf_ray.cluster.ray_cluster import ray_cluster
+
+
+@ray.remote
+class Parent:
+    def begin(self):
+        failed = subprocess.run(["false"]).returncode
+        return failed, os.getpid(), subprocess.Popen(["sleep", "600"]).pid
+
+
+with ray_cluster(Path(sys.argv[1])):
+    parent = Parent.remote()
+    failed, pid, child = ray.get(parent.begin.remote())
+    child = psutil.Process(child)
+    os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([child], timeout=60)
+    print(failed, child.is_running() and child.status() != psutil.STATUS_ZOMBIE)
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_knows_how_its_children_ended_and_takes_them_with_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILDREN, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    # Ray says on stdout, too, that a worker died.
+    assert done.stdout.splitlines()[-1] == "1 False"
+
+
 LISTENING = """
 import sys
 from pathlib import Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +37,16 @@ async def test_what_takes_long_is_told_from_what_does_not(compiling: Compiling) 
     assert not await compiling.in_time(pattern("([a-z]?){100}"))
     assert await compiling.in_time(pattern("[a-z]{1,30}"))
     assert await compiling.in_time({"type": "nonsense"}), "what is wrong with it, the engine says"
+
+
+async def test_a_parent_that_ignores_how_children_end_changes_nothing() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    found = Compiling(resolve_model("embedded"))
+    try:
+        assert not await found.in_time(pattern("([a-z]?){100}"))
+    finally:
+        found.close()
+        signal.signal(signal.SIGCHLD, before)
 
 
 @pytest.mark.slow
