@@ -27,7 +27,6 @@ PROMPT_S = 60
 
 WAITING = """
 import asyncio, sys, time
-from functools import cache
 import typer
 from rldf_ray.cli import main
 
@@ -41,16 +40,16 @@ async def debates():
         print("begun", flush=True)
 
 
-async def busy(print_once):
+async def busy():
+    print("begun", flush=True)
     while True:
         time.sleep(0.01)
-        print_once()
         await asyncio.sleep(0)
 
 
 async def calls():
     async with asyncio.TaskGroup() as group:
-        group.create_task(busy(cache(lambda: print("begun", flush=True))))
+        group.create_task(busy())
         group.create_task(asyncio.sleep(600))
 
 

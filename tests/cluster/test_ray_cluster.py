@@ -45,7 +45,7 @@ def test_a_worker_that_does_not_end_by_itself_is_ended_with_its_cluster(tmp_path
 
 
 CHILDREN = """
-import os, signal, subprocess, sys, time
+import os, signal, subprocess, sys
 from pathlib import Path
 
 import psutil

@@ -41,7 +41,7 @@ def test_a_policy_goes_on_from_its_checkpoint_with_the_same_losses_and_weights(
     expected = TRAINED[name](job_of(folders, tmp_path / "straight", *FAST, every), ignore)
     module = import_module(f"rldf_ray.train.{name}")
     monkeypatch.setattr(module, "_loop", _Killed(module._loop, tmp_path / "killed"))
-    again = job_of(folders, tmp_path / "again", *FAST, every, "train.max_failures=2")
+    again = job_of(folders, tmp_path / "again", *FAST, every, "train.max_failures=1")
     history = TRAINED[name](again, ignore)
     assert (tmp_path / "killed").exists()
     assert losses(history) == losses(expected)

@@ -173,8 +173,7 @@ def test_sft_goes_on_from_its_checkpoint_and_ends_where_it_would_have(
     straight = job_of(folders, tmp_path / "straight", every)
     expected = train_sft(straight, ignore)
     # Libraries look for checkpoints and rows by patterns, and brackets are part of one.
-    # One failure more than is made here: how often workers are lost is not what is tested.
-    again = job_of(folders, tmp_path / "run [v2]/again", every, "train.max_failures=2")
+    again = job_of(folders, tmp_path / "run [v2]/again", every, "train.max_failures=1")
     import rldf_ray.train.sft as sft
 
     loop = sft._loop
