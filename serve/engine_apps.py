@@ -46,7 +46,7 @@ def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Appli
             "ray_actor_options": {"num_cpus": 0},
         },
         experimental_configs={"stream_batching_interval_ms": 0},
-        runtime_env={"env_vars": _engine_environment(settings)},
+        runtime_env={"env_vars": engine_environment(settings)},
         log_engine_metrics=False,
     )
     return build_llm_deployment(
@@ -60,11 +60,11 @@ def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Appli
     )
 
 
-def _engine_environment(settings: Settings) -> dict[str, str]:
+def engine_environment(settings: Settings) -> dict[str, str]:
     """What vLLM reads when it is imported."""
     return {
         **vllm_environment(enforce_eager=settings.engine.enforce_eager),
-        **waiting_environment(),
+        **waiting_environment(alone=_engines(settings) == settings.engine.max_replicas == 1),
         # Ray would set it to the CPUs it reserved, and vLLM obeys.
         "OMP_NUM_THREADS": str(engine_threads(settings)),
     }
@@ -72,8 +72,12 @@ def _engine_environment(settings: Settings) -> dict[str, str]:
 
 def engine_threads(settings: Settings) -> int:
     """Threads of one engine on a CPU: more than its share of the cores slows all of them down."""
-    engines = [source for source in settings.models.values() if source.on is None]
-    return settings.engine.threads or max(1, (os.cpu_count() or 1) // max(1, len(engines)))
+    return settings.engine.threads or max(1, (os.cpu_count() or 1) // max(1, _engines(settings)))
+
+
+def _engines(settings: Settings) -> int:
+    """Models with an engine of their own."""
+    return sum(source.on is None for source in settings.models.values())
 
 
 def _engine_arguments(settings: Settings, name: str) -> dict[str, Any]:

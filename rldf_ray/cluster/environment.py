@@ -30,6 +30,10 @@ PACKAGES = (
 )
 SPINS = 1000
 """Looks at a thread that is not done before one that waits for it sleeps."""
+SPINS_ALONE = 5000
+"""The same for the one process of a machine that computes, beside others that do little."""
+OURS = "RLDF_GOMP_SPINCOUNT"
+"""The GOMP_SPINCOUNT that a worker was started with and that no user has chosen."""
 
 
 @cache
@@ -75,14 +79,21 @@ def _processor() -> str:
     return names[0] if names else platform.processor()
 
 
-def waiting_environment() -> dict[str, str]:
+def waiting_environment(*, alone: bool = False) -> dict[str, str]:
     """How long torch's threads on a CPU spin while they wait; what the user has set stays.
 
     By default GNU's OpenMP looks 300,000 times, some 6 ms, at a thread that may not even have a
     core: with two processes on two cores each of a model's operations took that long, and a forward
     pass three times what it takes alone. Looking 1,000 times costs up to a tenth where a core is
-    free (`benchmarks/waiting.py`).
+    free (`benchmarks/waiting.py`), and more where an engine decodes a single answer.
+
+    Args:
+        alone: no other process of this machine computes with torch.
     """
     if "OMP_WAIT_POLICY" in os.environ:
         return {"OMP_WAIT_POLICY": os.environ["OMP_WAIT_POLICY"]}
-    return {"GOMP_SPINCOUNT": os.environ.get("GOMP_SPINCOUNT", str(SPINS))}
+    given = os.environ.get("GOMP_SPINCOUNT")
+    if given is not None and given != os.environ.get(OURS):
+        return {"GOMP_SPINCOUNT": given}
+    spins = str(SPINS_ALONE if alone else SPINS)
+    return {"GOMP_SPINCOUNT": spins, OURS: spins}

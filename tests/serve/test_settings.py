@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rldf_ray.apps.serve.engine_apps import engine_threads
+from rldf_ray.apps.serve.engine_apps import engine_environment, engine_threads
 from rldf_ray.apps.serve.settings import SettingsError, check_address, read_settings, settings_for
+from rldf_ray.cluster.environment import OURS, SPINS, SPINS_ALONE
 
 
 @pytest.mark.parametrize(
@@ -129,3 +130,22 @@ def test_engines_share_the_cores(
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     settings = read_settings({"models": models, "engine": {"threads": chosen}})
     assert engine_threads(settings) == threads
+
+
+@pytest.mark.parametrize(
+    ("models", "replicas", "spins"),
+    [
+        ({"policy": {"folder": "p"}}, 1, SPINS_ALONE),
+        ({"policy": {"folder": "p", "on": "base"}, "base": {"folder": "b"}}, 1, SPINS_ALONE),
+        ({"policy": {"folder": "p"}, "base": {"folder": "b"}}, 1, SPINS),
+        ({"policy": {"folder": "p"}}, 2, SPINS),
+    ],
+)
+def test_an_engine_that_shares_its_cores_waits_briefly(
+    monkeypatch: pytest.MonkeyPatch, models: dict[str, object], replicas: int, spins: int
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setenv("GOMP_SPINCOUNT", str(SPINS))
+    monkeypatch.setenv(OURS, str(SPINS))
+    settings = read_settings({"models": models, "engine": {"max_replicas": replicas}})
+    assert engine_environment(settings)["GOMP_SPINCOUNT"] == str(spins)
