@@ -195,18 +195,19 @@ def test_training_rows(out: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
-        writer.writerow({**rows[0], "decision": "change"})
+        for row, decision in zip(rows, ("change", "withdraw", "show both"), strict=False):
+            writer.writerow({**row, "decision": decision})
     rldf("evince", "decide", out, path)
     made = out.parent / "training"
     rldf("study", "rows", out, "--out", made)
     sft = [json.loads(line) for line in (made / "sft.jsonl").read_text("utf-8").splitlines()]
-    # Only what a person has settled: all four are for a person.
+    # Only what a person has settled on one label: all four are for a person.
     assert [row["item_id"] for row in sft] == ["t0"]
     assert sft[0]["completion"][0]["content"].startswith("neutral. It reports an opening")
     assert "[Text]" in sft[0]["prompt"][0]["content"]
     pairs = [json.loads(line) for line in (made / "pairs.jsonl").read_text("utf-8").splitlines()]
-    # A's two misquoted arguments against the four that hold, in each of four texts.
-    assert len(pairs) == 4 * 2 * 4
+    # A's misquoted argument, made twice, against the four that hold, in each of four texts.
+    assert len(pairs) == 4 * 4
     assert "no such words" in pairs[0]["rejected"][0]["content"]
 
 

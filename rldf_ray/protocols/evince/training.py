@@ -9,7 +9,7 @@ gives no SFT row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import product
 
 from rldf_ray.protocols.evince.folder import decisions_in, results_in
@@ -42,36 +42,44 @@ def sft_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, o
         case, decision = loaded(row["remediation"]), decided.get(item_id)
         if case is None or (row["review"] and decision is None):
             continue
-        label = decision["final"][0] if decision else row["label"]
-        if label != row["label"]:
+        label = row["label"]
+        if decision is not None and decision["final"] != [label]:
             # The justification is of the dialogue's label, and of no other.
             continue
-        yield {
-            "item_id": item_id,
-            "prompt": _asked(results, item_id),
-            "completion": [{"role": "assistant", "content": f"{label}. {case['justification']}"}],
-        }
+        said = f"{label}. {case['justification']}"
+        yield {"item_id": item_id, "prompt": _asked(results, item_id), "completion": _turn(said)}
 
 
 def pair_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, object]]:
-    """`topic` (the item), `prompt`, `chosen` and `rejected` (messages), within one text.
-
-    Accepted is an argument that was rated, bears no flag and was not rejected by a person.
-    """
+    """`topic` (the item), `prompt`, `chosen` and `rejected` (messages), within one text."""
     rejected = {row["item_id"]: set(row["reject"]) for row in decisions}
     for item_id in results.outcomes.get("main", {}):
         arguments = results.arguments.get((item_id, "main"), ())
-        refused = rejected.get(item_id, set())
-        bad = [a for a in arguments if a["flags"] or a["argument_id"] in refused]
-        names = {a["argument_id"] for a in bad}
-        good = [a for a in arguments if a["own"] is not None and a["argument_id"] not in names]
+        good, bad = accepted_and_flagged(arguments, rejected.get(item_id, set()))
         for one, other in product(good, bad):
             yield {
                 "topic": item_id,
                 "prompt": _asked(results, item_id),
-                "chosen": [{"role": "assistant", "content": _said(one)}],
-                "rejected": [{"role": "assistant", "content": _said(other)}],
+                "chosen": _turn(one),
+                "rejected": _turn(other),
             }
+
+
+def accepted_and_flagged(
+    arguments: Sequence[Row], refused: Container[str]
+) -> tuple[list[str], list[str]]:
+    """One dialogue's arguments in words, each once, as sides repeat theirs.
+
+    Accepted is one that was rated, bears no flag and was not rejected by a person. Words that are
+    accepted in one round and flagged in another are neither.
+
+    Args:
+        refused: ids of arguments that a person rejected.
+    """
+    bad = [a for a in arguments if a["flags"] or a["argument_id"] in refused]
+    good = [a for a in arguments if a not in bad and a["own"] is not None]
+    flagged, accepted = (dict.fromkeys(map(_said, found)) for found in (bad, good))
+    return [s for s in accepted if s not in flagged], [s for s in flagged if s not in accepted]
 
 
 def _asked(results: Results, item_id: str) -> Messages:
@@ -81,5 +89,10 @@ def _asked(results: Results, item_id: str) -> Messages:
 
 
 def _said(argument: Row) -> str:
-    quote = f' As the text says: "{argument["quote"]}"' if argument["quote"] else ""
-    return f"{argument['label']}: {argument['claim']} {argument['reason']}{quote}"
+    quote = f'As the text says: "{argument["quote"]}"' if argument["quote"] else ""
+    parts = (f"{argument['label']}: {argument['claim']}", argument["reason"], quote)
+    return "\n".join(filter(None, parts))
+
+
+def _turn(said: str) -> Messages:
+    return [{"role": "assistant", "content": said}]
