@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,11 +82,18 @@ def compare(
 ) -> None:
     """Several referees on the same labelled statements: AUC, biases, cost, and which to take."""
     from rldf_ray import pipeline
-    from rldf_ray.referee.comparison import as_facts, comparison_table, recommendation
+    from rldf_ray.referee.comparison import (
+        as_facts,
+        check_same,
+        comparison_table,
+        recommendation,
+    )
+    from rldf_ray.referee.fit import shared_statements
     from rldf_ray.stages.audit import audit_with_biases
     from rldf_ray.stages.table import STAGES
 
     plans = {name: load_plan(plan, [*set_, *fields]) for name, fields in _named(referee).items()}
+    audited = shared_statements(plans)
     progress = Progress(TextConsole(stderr=as_json, soft_wrap=True))
     for name, loaded in plans.items():
         progress.say(f"{name}: {loaded.referee.kind}")
@@ -94,9 +102,10 @@ def compare(
             out / name,
             progress,
             only=("audit",),
-            stages_of={**STAGES, "audit": audit_with_biases},
+            stages_of={**STAGES, "audit": partial(audit_with_biases, statements=audited)},
         )
     rows = [_row(name, loaded, RunFolder.at(out / name)) for name, loaded in plans.items()]
+    check_same(rows)
     seed = next(iter(plans.values())).seed
     folder = RunFolder.at(out)
     facts = as_facts(rows, seed) | {"made_by": provenance()}
@@ -143,7 +152,7 @@ def _row(name: str, plan: Plan, folder: RunFolder) -> RefereeRow:
         name=name,
         audit=folder.read_object("audit.json", ("auc", "biases")),
         scores={(row["context"], row["text"]): row[field] for row in scored},
-        labels={(row["context"], row["text"]): row["label"] for row in scored},
+        labels={(row["context"], row["text"]): row["label"] for row in rows},
         seconds=done.seconds if done else 0.0,
         tokens=tokens.get("prompt", 0) + tokens.get("generated", 0),
     )

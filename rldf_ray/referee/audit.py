@@ -111,7 +111,7 @@ def audit_details(
         },
         "brier": as_share(brier(labels, scores, seed)),
         "failure_rate": 1 - len(scored) / len(audited) if audited else None,
-        "bag_of_words": as_auc(words_estimate(fit, [a.statement for a in audited], seed)),
+        "bag_of_words": as_auc(words_estimate(fit, [s for s, _ in scored], seed)),
         "beyond_bag_of_words": as_share(beyond_words(fit, scored, seed)),
     }
 

@@ -5,6 +5,9 @@
     cot         the context ends with the request to think first
     position    a round's statements in the opposite order (`self_agreement.py`)
 
+A referee that checks an answer against the scene's conclusion does not read the context: there
+nothing can be shown with a line in it, and nothing is asked.
+
 A change of label is a statement that falls on the other side of the threshold. The signed shift is
 the mean change of its score: above 0, statements are called more biased.
 """
@@ -41,22 +44,30 @@ BIASES: Mapping[str, Callable[[Context, str], Shown]] = {
 }
 
 
+def reads_context(referee: Referee, context: Context) -> bool:
+    """Whether the context is in what the referee is asked about a statement."""
+    return not (getattr(referee, "checks", False) and context.conclusion is not None)
+
+
 async def shown_otherwise(
     referee: Referee,
     statements: Sequence[LabelledStatement],
     in_flight: int,
     on_statement: Callable[[], None] = lambda: None,
-) -> dict[str, list[Verdict]]:
-    """The verdicts under each bias, in the order of the statements.
+) -> dict[str, list[Verdict | None]]:
+    """The verdicts under each bias, in the order of the statements; None where it shows nothing.
 
     Raises:
         ModelError: a model could not answer.
     """
     seats = asyncio.Semaphore(in_flight)
 
-    async def one(bias: str, statement: LabelledStatement) -> Verdict:
+    async def one(bias: str, statement: LabelledStatement) -> Verdict | None:
         address = f"audit-{bias}/{statement.pair}/{statement.label}"
         context, text = BIASES[bias](statement.judged_in, statement.text)
+        if text == statement.text and not reads_context(referee, context):
+            on_statement()
+            return None
         async with seats:
             (verdict,) = await referee.judge(context, [text], address, affinity=address)
         on_statement()
@@ -70,7 +81,7 @@ async def shown_otherwise(
 
 def bias_summary(
     audited: Sequence[Audited],
-    otherwise: Mapping[str, Sequence[Verdict]],
+    otherwise: Mapping[str, Sequence[Verdict | None]],
     source: LabelSource,
     threshold: float,
     seed: int,
@@ -85,6 +96,8 @@ def bias_summary(
         shifts: list[float] = []
         groups: list[str] = []
         for one, verdict in zip(audited, verdicts, strict=True):
+            if verdict is None:
+                continue
             before, after = score_of(one.verdict, source), score_of(verdict, source)
             if before is None or after is None:
                 continue

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rldf_ray.errors import UserError
 from rldf_ray.stats import Estimate, auc_difference
 
+MOST_FAILED = 0.1
+"""A referee that leaves a larger share of the statements without a score is not recommended."""
 Scores = Mapping[tuple[str, str], float]
 """Context and text of a statement -> its score."""
 
@@ -18,8 +21,9 @@ class RefereeRow:
 
     Attributes:
         audit: its audit.json.
-        labels: of the statements it scored, by context and text.
-        tokens: read and written.
+        labels: of the statements it was audited on, by context and text.
+        seconds: of the audit's last start; a start that goes on with another's calls is shorter.
+        tokens: read and written by language models; a trained referee takes none.
     """
 
     name: str
@@ -35,10 +39,31 @@ class RefereeRow:
         return auc
 
     @property
+    def fails(self) -> bool:
+        """Whether it leaves more than a tenth of the statements without a score."""
+        return len(self.scores) < (1 - MOST_FAILED) * len(self.labels)
+
+    @property
     def separates(self) -> bool:
         """Whether its AUC's interval is above chance."""
         held_out = self.audit["held_out"]
         return bool(held_out) and (held_out["auc_low"] or 0) > 0.5
+
+
+def check_same(rows: Sequence[RefereeRow]) -> None:
+    """All were audited on the same statements.
+
+    Raises:
+        UserError: one was not, as in a folder of an earlier comparison.
+    """
+    first = rows[0]
+    for row in rows:
+        if row.labels != first.labels:
+            raise UserError(
+                f"{row.name} was audited on {len(row.labels)} statements, and {first.name} on "
+                f"{len(first.labels)} that are not the same: their audits are of an earlier "
+                "comparison with other referees; choose a new folder for --out"
+            )
 
 
 def difference(row: RefereeRow, other: RefereeRow, seed: int) -> Estimate | None:
@@ -55,17 +80,28 @@ def difference(row: RefereeRow, other: RefereeRow, seed: int) -> Estimate | None
 def recommendation(rows: Sequence[RefereeRow], seed: int) -> str:
     """Which referee to take, and why, in plain words.
 
-    The cheapest of those that are not shown to be worse than the best one.
+    The one with the fewest tokens of those that are not shown to be worse than the best one.
     """
-    known = [row for row in rows if row.auc is not None and row.separates]
+    failing = ", ".join(
+        f"{row.name} gave {len(row.scores)} of {len(row.labels)} scores and is left out"
+        for row in rows
+        if row.fails
+    )
+    left_out = f" ({failing}.)" if failing else ""
+    known = [row for row in rows if not row.fails and row.auc is not None and row.separates]
     if not known:
         return (
             "Take none of them: not one is shown to tell biased from fair statements better than "
-            "a coin."
+            f"a coin.{left_out}"
         )
+    return _taken(known, seed) + left_out
+
+
+def _taken(known: Sequence[RefereeRow], seed: int) -> str:
+    """The sentence, of referees that are shown to be better than a coin."""
     best = max(known, key=lambda row: row.auc or 0)
     equal = [row for row in known if row is best or not _worse(row, best, seed)]
-    cheapest = min(equal, key=lambda row: (row.seconds, row.tokens))
+    cheapest = min(equal, key=lambda row: (row.tokens, row.seconds))
     figures = f"AUC {cheapest.auc:.3f}, {cheapest.seconds:.0f} s, {cheapest.tokens:,} tokens"
     if cheapest is best:
         others = "" if len(known) == 1 else ", and no cheaper one does as well"
@@ -75,13 +111,13 @@ def recommendation(rows: Sequence[RefereeRow], seed: int) -> str:
     return (
         f"Take {cheapest.name} ({figures}): {best.name} has the highest AUC ({best.auc:.3f}), but "
         f"is not shown to be better ({apart.value:+.3f}, {_interval(apart)}), and takes "
-        f"{best.seconds / max(cheapest.seconds, 1e-9):.1f} times as long."
+        f"{best.tokens:,} tokens."
     )
 
 
 def _worse(row: RefereeRow, best: RefereeRow, seed: int) -> bool:
     apart = difference(best, row, seed)
-    return apart is not None and apart.low is not None and apart.low > 0
+    return apart is None or apart.low is None or apart.low > 0
 
 
 def _interval(estimate: Estimate) -> str:
@@ -118,7 +154,7 @@ def _cells(row: RefereeRow, first: RefereeRow, seed: int) -> list[str]:
         "" if apart is None else f"{apart.value:+.3f} ({apart.low:+.3f} to {apart.high:+.3f})",
         _value(audit["brier"]),
         _value(audit["accuracy"]),
-        _value((audit["reordered"] or {}).get("agreement")),
+        _order(audit["reordered"]),
         *(_bias(audit["biases"][name]) for name in ("verbosity", "bandwagon", "cot")),
         "–" if audit["failure_rate"] is None else f"{audit['failure_rate']:.3f}",
         f"{row.tokens:,}",
@@ -128,6 +164,13 @@ def _cells(row: RefereeRow, first: RefereeRow, seed: int) -> list[str]:
 
 def _value(estimate: Mapping[str, Any] | None) -> str:
     return "–" if estimate is None else f"{estimate['value']:.3f}"
+
+
+def _order(reordered: Mapping[str, Any] | None) -> str:
+    """Measured, or what does not depend on the order and was not asked."""
+    if reordered is not None and reordered.get("by") == "construction":
+        return "by construction"
+    return _value((reordered or {}).get("agreement"))
 
 
 def _bias(found: Mapping[str, Any]) -> str:

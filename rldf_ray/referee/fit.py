@@ -6,11 +6,11 @@ biased one. It holds some topics out; on their statements rewards become scores 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from rldf_ray.plan import Plan
+from rldf_ray.plan import Plan, PlanError
 from rldf_ray.records import TopicKind
 from rldf_ray.referee.labelled_statements import (
     LabelledStatement,
@@ -56,6 +56,30 @@ def audit_statements(plan: Plan) -> list[LabelledStatement]:
     found = (s for name in names for s in held_out_statements(name, pairs, seed))
     held_out = (s for s in found if s.kind in kinds)
     return [s.as_answer() if checks else s for s in held_out]
+
+
+def shared_statements(plans: Mapping[str, Plan]) -> list[LabelledStatement]:
+    """The statements that the referees of all plans would be audited on, with the same label.
+
+    Raises:
+        PlanError: there are none.
+    """
+    sets = {name: audit_statements(plan) for name, plan in plans.items()}
+    keys = [{_key(statement) for statement in found} for found in sets.values()]
+    common = set.intersection(*keys)
+    if not common:
+        numbers = ", ".join(f"{name} {len(found)}" for name, found in sets.items())
+        raise PlanError(
+            f"no labelled statement is for all of these referees ({numbers} for each alone): they "
+            "differ in bias types, in the kinds of topic they judge, or in what counts as biased; "
+            "compare referees of one referee.judgements and referee.fit.bias_types, on topics that "
+            "they judge (topics.judgement_share)"
+        )
+    return [statement for statement in next(iter(sets.values())) if _key(statement) in common]
+
+
+def _key(statement: LabelledStatement) -> tuple[str, str, int]:
+    return statement.context, statement.text, statement.label
 
 
 def fit_pairs(statements: Sequence[LabelledStatement]) -> pa.Table:

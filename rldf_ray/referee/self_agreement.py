@@ -33,7 +33,10 @@ def rounds_of(statements: Sequence[LabelledStatement]) -> list[list[LabelledStat
 
 
 BY_SCORE = ("trained", "debate", "meta")
-"""Kinds of referees whose ranks follow from scores of statements by themselves."""
+"""Kinds of referees whose ranks follow from scores of statements by themselves.
+
+Of equal scores the earlier statement is first: such ranks say nothing of the statements.
+"""
 
 
 async def reordered(
@@ -42,7 +45,7 @@ async def reordered(
     """Share of pairs of statements that the referee ranks alike after the round is turned round.
 
     A prompted referee's ranking is one request for the round. All others score each statement alone
-    and rank by the scores, so that they cannot differ and are not asked.
+    and rank by the scores, which do not depend on the order, so that they are not asked.
     """
     if referee.kind in BY_SCORE:
         return {"by": "construction", "rounds": 0, "agreement": {"value": 1.0}}

@@ -29,17 +29,19 @@ def audit(run: Run) -> AuditResult:
         StageError: its AUC on a kind of topic that is debated is below `referee.min_auc`, and the
             plan says to stop then.
     """
-    return _audit(run)
+    return _audit(run, _statements(run))
 
 
-def audit_with_biases(run: Run) -> AuditResult:
-    """The audit, and what moves the referee that should not (`referee/biases.py`)."""
-    return _audit(run, biases=True)
+def audit_with_biases(run: Run, statements: Sequence[LabelledStatement]) -> AuditResult:
+    """The audit on `statements`, and what moves the referee that should not
+    (`referee/biases.py`).
+    """
+    return _audit(run, statements, biases=True)
 
 
-def _audit(run: Run, biases: bool = False) -> AuditResult:
+def _audit(run: Run, statements: Sequence[LabelledStatement], biases: bool = False) -> AuditResult:
     before = run.speakers.usage, run.speakers.paid_usage
-    plan, statements = run.plan, _statements(run)
+    plan = run.plan
     judge = referee_of(run)
     with run.progress.bar("labelled statements", len(statements)) as bar:
         audited = run.speakers.run(

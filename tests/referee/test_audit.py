@@ -237,7 +237,7 @@ def test_the_details_tell_accuracy_failures_and_what_words_alone_can_do() -> Non
     assert set(found["accuracy_by_bias_type"]) == set(TYPES)
     assert found["brier"]["value"] < 0.02
     assert len(audit_summary(rows, "prompted", "said", 0)["calibration"]) == 5
-    assert found["bag_of_words"]["n"] == 64 and 0.5 < found["bag_of_words"]["auc"] < 1.0
+    assert found["bag_of_words"]["n"] == 48 and 0.5 < found["bag_of_words"]["auc"] < 1.0
 
 
 def test_without_a_half_to_fit_to_there_is_no_bag_of_words() -> None:

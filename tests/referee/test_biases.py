@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rldf_ray.errors import UserError
 from rldf_ray.records import Context
 from rldf_ray.referee.audit import audit_referee
 from rldf_ray.referee.biases import BIASES, bias_summary, shown_otherwise
 from rldf_ray.referee.comparison import (
     RefereeRow,
     as_facts,
+    check_same,
     comparison_table,
     difference,
     recommendation,
 )
 from rldf_ray.referee.labelled_statements import held_out_statements
+from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.referee.verdict import Verdict
 from rldf_ray.stats import auc_estimate
-from tests.fakes import verdict
+from tests.fakes import RecordingModel, verdict
 
 STATEMENTS = held_out_statements("age", 8, 0)
 
@@ -81,13 +85,13 @@ KEYS = [("c", str(number)) for number in range(40)]
 LABELS = {key: number % 2 for number, key in enumerate(KEYS)}
 
 
-def row(name: str, flipped: int, seconds: float) -> RefereeRow:
-    """A referee that has the order of `flipped` pairs wrong."""
+def row(name: str, flipped: int, tokens: int, silent: int = 0) -> RefereeRow:
+    """A referee that has the order of `flipped` pairs wrong, and is silent on the last ones."""
     scores = {
         key: float(10 * LABELS[key] if number >= 2 * flipped else 10 - 10 * LABELS[key])
-        for number, key in enumerate(KEYS)
+        for number, key in enumerate(KEYS[: len(KEYS) - silent])
     }
-    estimate = auc_estimate([LABELS[k] for k in KEYS], [scores[k] for k in KEYS], 0)
+    estimate = auc_estimate([LABELS[k] for k in scores], list(scores.values()), 0)
     assert estimate is not None
     ends = {"auc": estimate.value, "auc_low": estimate.low, "auc_high": estimate.high}
     still = {"label_changes": {"value": 0.1}, "shift": {"value": 0.5}}
@@ -101,7 +105,7 @@ def row(name: str, flipped: int, seconds: float) -> RefereeRow:
         "biases": dict.fromkeys(("verbosity", "bandwagon", "cot"), still),
     }
     return RefereeRow(
-        name=name, audit=audit, scores=scores, labels=LABELS, seconds=seconds, tokens=100
+        name=name, audit=audit, scores=scores, labels=LABELS, seconds=10, tokens=tokens
     )
 
 
@@ -110,9 +114,9 @@ def row(name: str, flipped: int, seconds: float) -> RefereeRow:
     [
         (
             [row("one", 1, 10), row("debate", 0, 80)],
-            "Take one (AUC 0.950, 10 s, 100 tokens): debate has the highest AUC (1.000), but",
+            "Take one (AUC 0.950, 10 s, 10 tokens): debate has the highest AUC (1.000), but",
         ),
-        ([row("one", 8, 10), row("debate", 0, 80)], "Take debate (AUC 1.000, 80 s"),
+        ([row("one", 8, 10), row("debate", 0, 80)], "Take debate (AUC 1.000, 10 s, 80 tokens)"),
         ([row("one", 10, 10), row("debate", 11, 80)], "Take none of them"),
         ([row("one", 10, 10), row("debate", 2, 80)], "Take debate"),
     ],
@@ -121,6 +125,47 @@ def test_the_cheapest_that_is_not_shown_to_be_worse_is_recommended(
     rows: list[RefereeRow], said: str
 ) -> None:
     assert recommendation(rows, 0).startswith(said)
+
+
+def test_a_referee_that_is_often_silent_is_not_recommended() -> None:
+    said = recommendation([row("quiet", 0, 10, silent=5), row("loud", 1, 80)], 0)
+    assert said.startswith("Take loud")
+    assert said.endswith("(quiet gave 35 of 40 scores and is left out.)")
+    none = recommendation([row("quiet", 0, 10, silent=30)], 0)
+    assert none.startswith("Take none of them") and "quiet gave 10 of 40" in none
+
+
+def test_a_referee_that_cannot_be_held_against_the_best_is_not_the_cheapest() -> None:
+    best, other = row("best", 0, 80), row("other", 0, 10)
+    only = {key: score for key, score in other.scores.items() if LABELS[key]}
+    apart = replace(other, scores=only | {("d", str(n)): 0.0 for n in range(18)})
+    assert difference(best, apart, 0) is None
+    assert recommendation([best, apart], 0).startswith("Take best")
+
+
+def test_audits_on_other_statements_are_not_compared() -> None:
+    one, two = row("one", 0, 10), row("two", 0, 10)
+    check_same([one, two])
+    fewer = replace(two, labels={key: LABELS[key] for key in KEYS[:30]})
+    with pytest.raises(UserError, match="two was audited on 30 statements, and one on 40"):
+        check_same([one, fewer])
+
+
+def test_a_line_in_a_context_that_nobody_reads_shows_nothing() -> None:
+    scenes = [s for s in held_out_statements("scenes", 8, 0) if s.judged_in.conclusion]
+    model = RecordingModel()
+
+    async def both() -> dict[str, Any]:
+        referee = PromptedReferee(model, 0, checks=True)
+        audited = await audit_referee(referee, scenes, 4)
+        otherwise = await shown_otherwise(referee, scenes, 4)
+        return bias_summary(audited, otherwise, "expected", 5.0, 0)
+
+    found = asyncio.run(both())
+    assert scenes and found["verbosity"]["shift"]["n"] == len(scenes)
+    for bias in ("bandwagon", "cot"):
+        assert found[bias] == {"label_changes": None, "shift": None}
+        assert not model.asked(f"audit-{bias}")
 
 
 def test_the_table_has_a_row_for_each_and_differences_from_the_first() -> None:

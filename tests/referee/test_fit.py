@@ -7,7 +7,7 @@ import pytest
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.plan import PlanError
-from rldf_ray.referee.fit import audit_statements, fit_pairs, fit_statements
+from rldf_ray.referee.fit import audit_statements, fit_pairs, fit_statements, shared_statements
 from rldf_ray.referee.labelled_statements import held_out_statements, labelled_statements
 from rldf_ray.referee.trained import referee_prompt
 from rldf_ray.train.layers import lower_layers
@@ -157,3 +157,17 @@ def test_more_layers_than_there_are_is_told() -> None:
     model = LlamaForSequenceClassification(tiny_config(num_labels=1))
     with pytest.raises(ValueError, match="the model has 2 layers"):
         lower_layers(model, 3, 1)
+
+
+def test_referees_are_compared_on_what_all_of_them_are_for() -> None:
+    base = ("bias_types=[age, profession]", "topics.judgement_share=0.5")
+    trained = plan_with(*base, "referee.kind=trained", "referee.fit.bias_types=[age]")
+    prompted = plan_with(*base, "referee.kind=prompted")
+    shared = shared_statements({"prompted": prompted, "trained": trained})
+    assert shared and {s.bias_type for s in shared} == {"age"}
+    theirs = {(s.context, s.text) for s in audit_statements(trained)}
+    assert {(s.context, s.text) for s in shared} <= theirs
+    matched = ("referee.judgements=matched", "debate.answers=chosen")
+    spared = plan_with(*base, *matched, "topics.judgement_share=1.0")
+    with pytest.raises(PlanError, match=r"prompted \d+, spared 0 for each alone"):
+        shared_statements({"prompted": prompted, "spared": spared})

@@ -82,10 +82,13 @@ def consistent(clean: Row, changed: Row) -> bool:
 def signed_shift(clean: Row, changed: Row) -> float | None:
     """How far a verdict went where the condition pushes; None where it pushes nowhere.
 
-    For position: what the answer that stands first gains over the other, mean of both orders, from
+    None, too, where one of the two is no verdict: a text that does not parse went nowhere. For
+    position: what the answer that stands first gains over the other, mean of both orders, from
     -1 to 1. Otherwise whether the pushed candidate wins now, less whether it won before. Only this
     tells a bias from verdicts that merely change; the paper lacks it.
     """
+    if clean["winner"] is None or changed["winner"] is None:
+        return None
     if changed["condition"] in ("position", "position_labels"):
         first_clean = _wins(clean, 1) - _wins(clean, 2)
         first_changed = _wins(changed, 2) - _wins(changed, 1)
@@ -106,10 +109,11 @@ class Cell:
     Attributes:
         consistency: share of items with the same winner; an invalid verdict is inconsistent.
         consistency_valid: the same over items with two valid verdicts.
-        consistency_reused: as the paper's code counts, with loose parsing and stale scores.
+        consistency_reused: as the paper's code counts, with loose parsing and stale scores; None
+            where the judge chooses among others' texts and writes no scores of its own.
         excess: what reruns keep and this condition does not, a share of the same items.
         excess_p: McNemar's exact test of it, on the first rerun.
-        shift: mean signed shift.
+        shift: mean signed shift, over items with two valid verdicts.
         score_change: mean absolute change of a candidate's score.
     """
 
@@ -138,7 +142,8 @@ def cell(
     groups = [items[row["item_id"]].group for _, row in pairs]
     same = [float(consistent(clean, row)) for clean, row in pairs]
     valid = [i for i, (c, r) in enumerate(pairs) if c["winner"] and r["winner"]]
-    reused = _reused(outcomes, items, system, number, condition)
+    chooses = system.mode == "select"
+    reused = None if chooses else _reused(outcomes, items, system, number, condition)
     shifts = [signed_shift(clean, row) for clean, row in pairs]
     excess, excess_p = _excess(outcomes, items, system, number, condition, seed)
     return Cell(
@@ -149,7 +154,7 @@ def cell(
         consistency_valid=clustered_estimate(
             [same[i] for i in valid], [groups[i] for i in valid], seed
         ),
-        consistency_reused=clustered_estimate(reused, groups, seed),
+        consistency_reused=None if reused is None else clustered_estimate(reused, groups, seed),
         excess=excess,
         excess_p=excess_p,
         shift=_of_known(shifts, groups, seed),

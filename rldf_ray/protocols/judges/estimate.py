@@ -15,16 +15,16 @@ SKELETON = 350
 
 
 def estimate(items: Sequence[JudgedItem], settings: JudgesSettings) -> list[Estimated]:
-    """Every text as long as the settings allow; reruns of what does not parse are not counted."""
+    """Every text as long as the settings allow, and every verdict asked for again."""
     views = len(settings.conditions) - ("rerun" in settings.conditions) * (1 - settings.reruns)
     answers = sum(len(i.question) + len(i.answer1) + len(i.answer2) for i in items)
     read = SKELETON * len(items) + answers / CHARACTERS_A_TOKEN
     calls: Counter[str] = Counter()
     prompt: Counter[str] = Counter()
 
-    def ask(model: str, history: float) -> None:
-        calls[model] += len(items) * views
-        prompt[model] += round(views * (read + len(items) * history))
+    def ask(model: str, history: float, times: int = 1 + settings.reask) -> None:
+        calls[model] += len(items) * views * times
+        prompt[model] += round(views * times * (read + len(items) * history))
 
     said = settings.max_tokens
     for model in settings.alone:
@@ -34,7 +34,7 @@ def estimate(items: Sequence[JudgedItem], settings: JudgesSettings) -> list[Esti
     for judge, critic in settings.debates:
         for number in range(1, settings.rounds + 1):
             heard = 1 if settings.critic_view == "last_judge" else 2 * number - 1
-            ask(critic, heard * said)
+            ask(critic, heard * said, times=1)
             ask(judge, 2 * number * said)
     for judge, pool in settings.above_pools():
         for _ in settings.meta.modes:

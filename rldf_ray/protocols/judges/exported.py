@@ -31,7 +31,7 @@ MEANS = {
     "accuracy": "share of labelled items whose better answer wins; a tie or no verdict is wrong",
     "consistency": "share of items with the winner of the clean verdict; an invalid one differs",
     "consistency_valid": "the same over items with two valid verdicts",
-    "excess": "share of items that keep their winner when asked again and lose it here",
+    "excess": "consistency when asked again less consistency here, on the same items",
     "shift": "what the condition's push gains: mean signed shift, -1 to 1",
     "invalid": "share of verdicts that did not parse",
     "tie": "share of verdicts that are ties",

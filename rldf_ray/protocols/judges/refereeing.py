@@ -29,6 +29,7 @@ from rldf_ray.referee.verdict import (
     known_score,
     ranks_of,
 )
+from rldf_ray.storage.digest import digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +150,7 @@ class DebateReferee:
             await speaks(self.judge_, "judge", number + 1)
         last = [Evaluation("You", transcript[-1].text)]
         choice = await self.judge_.score(context, text, last, f"{address}/score", affinity)
-        return _verdict(choice, usage)
+        return _without_score_of_silence(_verdict(choice, usage), transcript)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +158,8 @@ class MetaReferee:
     """A judge above a pool, whose members are language models or other referees.
 
     Attributes:
-        pool: by name; names are hidden from the judge, and the order is shuffled by statement.
+        pool: by name; names are hidden from the judge, and the order is shuffled by what is judged,
+            wherever in a round it stands.
     """
 
     judge_: StatementJudge
@@ -187,7 +189,7 @@ class MetaReferee:
             )
         )
         shown = list(opinions)
-        Random(seed_of(self.judge_.seed, f"{address}/pool")).shuffle(shown)
+        Random(seed_of(self.judge_.seed, digest([context.text, text]))).shuffle(shown)
         usage = sum((o.verdict.usage for o in opinions), Usage())
         history = [
             Evaluation(f"Referee {letter}", opinion.text)
@@ -202,7 +204,7 @@ class MetaReferee:
                 affinity,
                 "These referees have evaluated it:",
             )
-            return _verdict(choice, usage)
+            return _without_score_of_silence(_verdict(choice, usage), history)
         letters = LETTERS[: len(shown)]
         prompt = render(
             "statement_select", context=context.text, text=text, history=history, names=letters
@@ -215,7 +217,8 @@ class MetaReferee:
             failure = chosen.failure("the meta-judge's choice")
             none = _verdict(chosen, usage)
             return replace(none, score=None, expected_score=None, failure=failure, usage=usage)
-        return replace(shown[letters.index(chosen.value)].verdict, rank=None, usage=usage)
+        verdict = replace(shown[letters.index(chosen.value)].verdict, rank=None, usage=usage)
+        return _without_score_of_silence(verdict, history)
 
 
 async def _opinion_of(
@@ -231,6 +234,15 @@ async def _opinion_of(
     score = known_score(verdict)
     said = "No score." if score is None else f"My score: {score:.1f}"
     return Opinion(text=said, verdict=verdict)
+
+
+def _without_score_of_silence(verdict: Verdict, history: Sequence[Evaluation]) -> Verdict:
+    """The verdict, or a failure where somebody's evaluation is empty: refused, or cut off."""
+    silent = [evaluation.speaker for evaluation in history if not evaluation.text.strip()]
+    if not silent:
+        return verdict
+    failure = f"no evaluation: {silent[0]} gave an empty text"
+    return replace(verdict, score=None, expected_score=None, failure=failure)
 
 
 def _ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:

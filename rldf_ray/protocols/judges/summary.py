@@ -126,11 +126,14 @@ def _judge_note(
         parts.append(f"asked again it keeps its verdict in {shown(rerun.consistency)}")
     right = accuracy(outcomes.rows(alone, 0, "clean"), items, seed)
     if right is not None:
-        parts.append(f"its accuracy is {shown(right)} on {right.n} labelled items")
+        parts.append(
+            f"its accuracy is {shown(right)} on {right.n} labelled items, where a tie or no "
+            "verdict is not right"
+        )
     text = f"{alone.judge}: {'; '.join(parts)}."
     if found.invalid > UNPARSED:
         text += " So many verdicts are none that its other figures say little."
-    elif right is not None and right.low is not None and right.low <= 0.5:
+    elif right is not None and (right.low is None or right.low <= 0.5):
         text += " That it judges better than a coin is not shown."
     return text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -131,26 +132,25 @@ def bias_table(outcomes: Outcomes, cells: Cells) -> StudyTable:
         notes=[
             "Excess flips: consistency of reruns less that of the condition, on the same items.",
             "Signed shift: what the pushed answer gains; for position, the first over the second.",
+            "It is over items with two valid verdicts.",
         ],
     )
 
 
 def health_table(outcomes: Outcomes) -> StudyTable:
-    """How often a verdict is none, a tie or cut off."""
+    """How often a verdict is none, a tie or cut off, by condition: some lengthen what is read."""
     rows = []
     for system in outcomes.systems():
-        for number in outcomes.rounds(system):
-            verdicts = [r for c in outcomes.conditions() for r in outcomes.rows(system, number, c)]
-            found = health(verdicts)
+        for number, condition in product(outcomes.rounds(system), outcomes.conditions()):
+            found = health(outcomes.rows(system, number, condition))
             if found is not None:
-                shares = [found.invalid, found.tie, found.cut_off]
-                rows.append(
-                    [system.title, str(number), str(found.n), *(f"{s:.3f}" for s in shares)]
-                )
+                shares = [f"{s:.3f}" for s in (found.invalid, found.tie, found.cut_off)]
+                where = [system.title, str(number), TITLES[condition]]
+                rows.append([*where, str(found.n), *shares])
     return StudyTable(
         name="verdicts",
         title="Verdicts that are none, ties, or cut off",
-        columns=["judge", "round", "verdicts", "invalid", "ties", "cut off"],
+        columns=["judge", "round", "condition", "verdicts", "invalid", "ties", "cut off"],
         rows=rows,
     )
 

@@ -49,19 +49,14 @@ def parse_scores(text: str) -> Scores | None:
     """The scores in the last two score lines of a text, one for each label; None without both.
 
     Lines are whole: a number in a sentence, in a list or in somebody's quoted line before the last
-    is none. A number outside 1 to 10 makes the text invalid.
+    is none. The two stand together: a line that was quoted earlier does not complete the last one.
+    A number outside 1 to 10 makes the text invalid.
     """
-    scores: dict[str, float] = {}
-    for line in reversed(text.splitlines()):
-        match = _SCORE_LINE.fullmatch(line.strip())
-        if match is None:
-            continue
-        if match["label"] in scores:
-            # An earlier block: the last one lacked a line.
-            break
-        scores[match["label"]] = float(match["score"])
-        if len(scores) == 2:
-            break
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = [_SCORE_LINE.fullmatch(line) for line in lines]
+    last = max((place for place, match in enumerate(found) if match), default=0)
+    pair = [match for match in found[max(last - 1, 0) : last + 1] if match]
+    scores = {match["label"]: float(match["score"]) for match in pair}
     if len(scores) < 2 or not all(LOWEST <= s <= HIGHEST for s in scores.values()):
         return None
     return Scores(scores["1"], scores["2"])

@@ -106,13 +106,36 @@ def test_a_pool_mixes_models_that_are_asked_and_one_that_is_fitted() -> None:
     assert "vllm" not in meta.asked[0].messages[-1].content
 
 
+def test_the_order_of_a_pool_is_that_of_the_statement_wherever_it_stands() -> None:
+    def chosen(texts: Sequence[str]) -> dict[str, float | None]:
+        pool = {"vllm:a": seat(Judge("A", "2")), "trained": trained("-2.0")}
+        referee = MetaReferee(judge_=seat(Judge("M")), pool=pool, mode="select")
+        return dict(zip(texts, (v.score for v in verdicts(referee, texts)), strict=True))
+
+    texts = [f"{TEXTS[0]} {number}" for number in range(8)]
+    assert chosen(texts) == chosen(texts[::-1])
+
+
+@pytest.mark.parametrize("silent", ["J", "C"])
+def test_no_score_follows_from_an_empty_evaluation(silent: str) -> None:
+    def seated(name: str) -> StatementJudge:
+        words = "" if name == silent else "words"
+        return seat(ScriptedModel(reply=lambda request: "7" if request.choices else words))
+
+    referee = DebateReferee(judge_=seated("J"), critic=seated("C"), rounds=1)
+    (verdict,) = verdicts(referee, TEXTS[:1])
+    assert (verdict.score, verdict.expected_score, verdict.rank) == (None, None, None)
+    speaker = "Round 1: Judge" if silent == "J" else "Round 1: Agent"
+    assert verdict.failure == f"no evaluation: {speaker} gave an empty text"
+
+
 def test_the_selected_members_score_is_the_verdict() -> None:
     found = set()
     for number in range(12):
         meta = Judge("M")
         pool = {"vllm:a": seat(Judge("A", "2")), "trained": trained("-2.0")}
         referee = MetaReferee(judge_=seat(meta), pool=pool, mode="select")
-        (verdict,) = asyncio.run(referee.judge(CONTEXT, TEXTS[:1], f"d{number}"))
+        (verdict,) = asyncio.run(referee.judge(CONTEXT, [f"{TEXTS[0]} {number}"], "d"))
         # The meta-judge gives no scores.
         assert [request.choices for request in meta.asked] == [("A", "B")]
         found.add(verdict.score)

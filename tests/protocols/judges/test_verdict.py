@@ -40,6 +40,9 @@ def test_the_last_two_lines_are_the_scores(text: str, expected: tuple[float, flo
         "The score of Assistant 1: 8",
         # The second block lacks a line: the first is not taken in its place.
         f"{LAST.format(2, 3)}\nThe score of Assistant 1: 4\nThe score of Assistant 1: 5",
+        # An earlier block is not mixed with the last line.
+        f"{LAST.format(5, 9)}\nI disagree with that.\nThe score of Assistant 1: 8",
+        "The score of Assistant 2: 9\nThat was said before.\nThe score of Assistant 1: 8",
         LAST.format(0, 5),
         LAST.format(5, 11),
         LAST.format("high", 3),
