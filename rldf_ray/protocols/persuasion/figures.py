@@ -205,7 +205,10 @@ def quotes_figure(results: Results) -> StudyFigure | None:
 
 
 def course_figure(results: Results) -> StudyFigure | None:
-    """The judge's probability of the right answer after each round, mean over questions."""
+    """The judge's probability of the right answer after each round, mean over questions.
+
+    All of it is asked for the letter alone; a verdict that was thought about is not in it.
+    """
     lines: dict[str, dict[int, Estimate]] = {}
     systems = {_place(row): system_of(row) for row in results.outcomes}
     by_title: dict[str, list[Mapping[str, Any]]] = {}
@@ -242,7 +245,12 @@ def course_figure(results: Results) -> StudyFigure | None:
         axes.set_ylim(0, 1)
         figure.legend(loc="outside right upper", fontsize=8)
 
-    return StudyFigure(name="course", title="The judge's mind by round", draw=draw, width=7.4)
+    return StudyFigure(
+        name="course",
+        title="The judge's mind by round, asked for its letter at once",
+        draw=draw,
+        width=7.4,
+    )
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class Judging:
     async def at_once(
         self, transcript: Transcript, position: Position, side: Side | None, key: str
     ) -> Verdict:
-        """Its verdict on what was said so far, without thinking: a letter and its probability."""
+        """What it says at once, without thinking, to what was said so far, as in all rounds."""
         shown = in_position(transcript, position)
         prompt = question_prompt(self.item, position, shown)
         asked = render("rate", rules=rules(transcript.kind, position, side))

@@ -124,18 +124,20 @@ def gap_recovered(
     groups: Mapping[str, str],
     seed: int,
 ) -> Estimate | None:
-    """(accuracy - naive) / (expert - naive), not clipped.
+    """(accuracy - naive) / (expert - naive), not clipped, of the questions that all three have.
 
+    A question whose debate failed is none for the bounds either: it may be an easy or a hard one.
     None where the expert is not clearly above the naive judge: the interval of their difference,
     over the same resamples of stories, reaches down to 0.
     """
-    names = sorted(set(groups.values()))
+    valid = [[row for row in of if row["correct"] is not None] for of in (rows, naive, expert)]
+    shared = set.intersection(*({row["item_id"] for row in of} for of in valid))
+    names = sorted({groups[item] for item in shared})
     if len(names) < 2:
         return None
     place = {name: i for i, name in enumerate(names)}
-    tables = [_by_group(several, groups, place) for several in (rows, naive, expert)]
-    if any(table[:, 1].sum() == 0 for table in tables):
-        return None
+    used = [[row for row in of if row["item_id"] in shared] for of in valid]
+    tables = [_by_group(of, groups, place) for of in used]
     found, low, high = (table[:, 0].sum() / table[:, 1].sum() for table in tables)
     generator = np.random.default_rng(seed)
     drawn = generator.multinomial(len(names), [1 / len(names)] * len(names), size=RESAMPLES)
@@ -147,7 +149,8 @@ def gap_recovered(
     if not np.isfinite(apart).all() or float(interval(apart)[0]) <= 0:
         return None
     ends = interval(shares[np.isfinite(shares)])
-    return Estimate(float((found - low) / (high - low)), float(ends[0]), float(ends[1]), len(rows))
+    share = float((found - low) / (high - low))
+    return Estimate(share, float(ends[0]), float(ends[1]), len(used[0]))
 
 
 def _by_group(
@@ -156,8 +159,7 @@ def _by_group(
     """Right verdicts and verdicts of each story, [stories, 2]."""
     table = np.zeros((len(place), 2))
     for row in rows:
-        if row["correct"] is not None:
-            table[place[groups[row["item_id"]]]] += (float(row["correct"]), 1.0)
+        table[place[groups[row["item_id"]]]] += (float(row["correct"]), 1.0)
     return table
 
 

@@ -3,7 +3,7 @@
 outcomes     one a verdict: of a transcript, or of a naive or expert judge, in one position
 arguments    one an argument, with what its quotes come to
 candidates   one a sample that was chosen from, with its rating
-course       the judge's probability of the right answer after each round
+course       the judge's probability of the right answer after each round, asked at once
 """
 
 from __future__ import annotations

@@ -23,6 +23,10 @@ _THOUGHT = re.compile(r"<thinking>.*?</thinking>", re.DOTALL | re.IGNORECASE)
 _ARGUMENT = re.compile(r"<argument>(.*?)(?:</argument>|$)", re.DOTALL | re.IGNORECASE)
 
 
+LEAST_RATING = -100.0
+"""Of a letter without any probability, as in the paper's code: a table takes no infinity."""
+
+
 class NoProbabilitiesError(UserError):
     """Candidates cannot be rated: a backend reports no probabilities."""
 
@@ -130,15 +134,19 @@ async def select(
 
 def best(candidates: Sequence[Candidate]) -> Candidate | None:
     """The highest rated, the first of equals; the first where none was rated."""
-    if not candidates:
-        return None
-    return max(candidates, key=lambda one: -math.inf if one.rating is None else one.rating)
+    rated = [(one.rating, one) for one in candidates if one.rating is not None]
+    if not rated:
+        return candidates[0] if candidates else None
+    return max(rated, key=lambda pair: pair[0])[1]
 
 
 def log_share(probabilities: dict[str, float] | None, own: str) -> float | None:
-    """Log-probability of the candidate's own letter among the letters (a choice); None of none."""
+    """Log-probability of the candidate's own letter among the letters (a choice); None of none.
+
+    `LEAST_RATING` at least.
+    """
     if probabilities is None:
         return None
     total = sum(probabilities.values())
     share = probabilities[own] / total if total > 0 else 0.0
-    return math.log(share) if share > 0 else -math.inf
+    return max(LEAST_RATING, math.log(share)) if share > 0 else LEAST_RATING

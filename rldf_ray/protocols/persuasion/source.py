@@ -15,7 +15,13 @@ from typing import Any
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.persuasion.folder import study_data
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
-from rldf_ray.protocols.persuasion.training import choices, said, training_data, winning
+from rldf_ray.protocols.persuasion.training import (
+    TrainingData,
+    choices,
+    said,
+    training_data,
+    winning,
+)
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 from rldf_ray.records import Debate, scene_of
 from rldf_ray.storage.run_folder import RunFolder
@@ -88,8 +94,10 @@ def item_of(instance: Debate, plan: Plan) -> PersuasionItem | None:
 
 
 def failure(outcome: Mapping[str, Any]) -> str | None:
-    """A debate that failed, or a verdict that is none."""
-    return None if outcome["failure"] is None else "no verdict"
+    """A debate without an argument, or a verdict that is none."""
+    if outcome["failure"] is not None:
+        return "no argument"
+    return "no verdict" if outcome["letter"] is None else None
 
 
 def training_rows(
@@ -103,16 +111,16 @@ def training_rows(
             {"item_id": place[0], "completion": said(_plain(final["text"]))}
             for place, final in winning(data)
         ),
-        "pairs": (
-            {
-                "item_id": place[0],
-                "chosen": said(_plain(best["text"])),
-                "rejected": said(_plain(worst["text"])),
-            }
-            for place, stage, best, worst in choices(data)
-            if place[3] == "correct" and stage != "critique"
-        ),
+        "pairs": _pairs(data),
     }
+
+
+def _pairs(data: TrainingData) -> Iterator[dict[str, object]]:
+    """The correct side's best argument of a choice against its worst, where their words differ."""
+    for place, stage, best, worst in choices(data):
+        chosen, rejected = _plain(best["text"]), _plain(worst["text"])
+        if place[3] == "correct" and stage != "critique" and chosen != rejected:
+            yield {"item_id": place[0], "chosen": said(chosen), "rejected": said(rejected)}
 
 
 def _plain(text: str) -> str:

@@ -139,12 +139,12 @@ class _Question:
     async def _held(self, names: Mapping[Any, str], asker: str | None) -> Rows:
         """A debate or consultancy, held and judged.
 
-        Static ones are held once and judged in both positions; those whose speakers know their
-        letters are held in each.
+        Static ones are held once and judged in both positions; those in which letters are named,
+        as the judge's questions do, or speakers know theirs, are held in each.
         """
         sides: dict[Side, str] = dict(names)
-        # A consultant has no letter, and keeps its name.
-        twice = len(sides) == 2 and (asker is not None or self.settings.order == "sequential")
+        in_turn = len(sides) == 2 and self.settings.order == "sequential"
+        twice = asker is not None or in_turn
         rows: Rows = {name: [] for name in TABLES}
         for position in POSITIONS if twice else POSITIONS[:1]:
             key = _key(sides, asker, position if twice else None)
@@ -204,12 +204,14 @@ class _Question:
         if verdict.p_a is None:
             # A judge that tells no probabilities at the end tells none on the way.
             return
-        for number in range(1, whole.rounds):
-            # Asked aside: nobody in the debate is shown it.
+        for number in range(1, whole.rounds + 1):
+            # Asked aside: nobody in the debate is shown it. A verdict that was thought about is no
+            # point of a course of those that were not.
             so_far = replace(whole, said=tuple(s for s in whole.said if s.round <= number))
-            early = await judging.at_once(so_far, position, side, f"{key}/after {number}")
-            rows["course"].append(self._course(key, judge, position, number, early))
-        rows["course"].append(self._course(key, judge, position, whole.rounds, verdict))
+            found = verdict
+            if number < whole.rounds or self.settings.reasons_first:
+                found = await judging.at_once(so_far, position, side, f"{key}/after {number}")
+            rows["course"].append(self._course(key, judge, position, number, found))
 
     def _course(
         self, key: str, judge: str, position: Position, number: int, verdict: Verdict

@@ -14,6 +14,7 @@ from rldf_ray.protocols.persuasion.measures import (
     mean_correct,
 )
 from rldf_ray.protocols.persuasion.results import Results
+from rldf_ray.protocols.persuasion.transcript import times_named
 from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import Estimate, clustered_estimate
 
@@ -24,13 +25,18 @@ READ = (
     "where the backend tells probabilities; a liking for a letter cancels out."
 )
 GAP = (
-    "Gap recovered: (accuracy - naive) / (expert - naive) of the same judge, not clipped; "
-    "undefined where the expert is not clearly above the naive judge. Samples are drawn {k} for "
-    "each that is wanted, so N = 1 is already the first of {k} that has the form."
+    "Gap recovered: (accuracy - naive) / (expert - naive) of the same judge on the questions that "
+    "all three have a verdict on, not clipped; undefined where the expert is not clearly above the "
+    "naive judge. Samples are drawn {k} for each that is wanted, so N = 1 is already the first of "
+    "{k} that has the form."
 )
 LEANING = (
     "Leaning: how often the judge names what the stereotype says, less a half, over both kinds of "
     "questions. A judge that knows nothing but the stereotype has .5."
+)
+EXCHANGED = (
+    "Letters of debaters or answers named in the {arguments} arguments of debates that were held "
+    "once, and exchanged for the other position: {times} times."
 )
 QUOTES = (
     "Words and quotes an argument. Similarity is of unverified quotes to the story; invented are "
@@ -183,8 +189,19 @@ def quotes_table(results: Results) -> StudyTable | None:
             "without the form",
         ],
         rows=rows,
-        notes=[QUOTES],
+        notes=[QUOTES, *_exchanged(results, arguments)],
     )
+
+
+def _exchanged(results: Results, arguments: Sequence[Row]) -> list[str]:
+    """How often the other position of a debate changes what was written in it."""
+    judged: dict[tuple[str, str], set[str]] = {}
+    for row in results.outcomes:
+        if row["protocol"] == "debate" and row["failure"] is None:
+            judged.setdefault((row["item_id"], row["key"]), set()).add(row["position"])
+    once = [row for row in arguments if len(judged.get((row["item_id"], row["key"]), ())) == 2]
+    times = sum(times_named(row["text"]) for row in once)
+    return [EXCHANGED.format(arguments=len(once), times=times)] if once else []
 
 
 def _kind(row: Row) -> str:

@@ -88,14 +88,17 @@ def pair_rows(data: TrainingData) -> Iterator[dict[str, object]]:
 
 
 def choices(data: TrainingData) -> Iterator[tuple[Place, str, Row, Row]]:
-    """Every turn and stage in which candidates were rated apart, with the best and the worst."""
+    """Every turn and stage in which candidates were rated apart, with the best and the worst.
+
+    Two that say the same after other thoughts are rated apart by chance, and are no pair.
+    """
     for (place, stage), several in data.candidates.items():
         rated = [one for one in several if one["rating"] is not None]
         if not rated:
             continue
         best = max(rated, key=lambda one: one["rating"])
         worst = min(rated, key=lambda one: one["rating"])
-        if best["rating"] > worst["rating"] and best["raw"] != worst["raw"]:
+        if best["rating"] > worst["rating"] and best["text"] != worst["text"]:
             yield place, stage, best, worst
 
 

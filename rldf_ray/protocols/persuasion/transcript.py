@@ -19,12 +19,30 @@ OTHER_POSITION: dict[Position, Position] = {"plain": "swapped", "swapped": "plai
 CONSULTANT, JUDGE = "Consultant", "Judge"
 MARK = '"""'
 """Around every text of a transcript as models see it."""
+_ONE = r"[AB](?![^\W_])"
+_MARKED = r"[*\"'`(\[\u201c\u2018]+[ABab][*\"'`)\]\u201d\u2019]+"
+_MORE = (
+    rf"(?:\s*(?:,\s*)?(?:[&/,]|\b(?:and|or|versus|vs?)\b\.?)\s*(?:{_ONE}|{_MARKED})"
+    rf"|\s*[(\[]{_ONE}[)\]])*"
+)
+# A small a that none of these follows may be an article.
+_AFTER = (
+    r"(?=['\u2019]s\b|\s*[,.;:!?)]|\s*\Z|\s+(?:and|or|versus|vs|is|was|has|had|does|did|says|said"
+    r"|claims|argues|cites|quotes|states|makes|offers|fails|who)\b)"
+)
 _NAMED = re.compile(
-    # Debater A, DEBATER-B, Debaters A and B; A's argument.
-    r"\b(?i:debaters?)[\s_-]+[AB]\b(?:\s*(?:,|&|/|\b(?:and|or|versus|vs?)\b\.?)\s*[AB]\b)?"
+    # Debater A, DEBATER-B, Debater **A**, Debater A (B), Debaters A and B, option A, answer "B".
+    rf"(?<![^\W_])(?i:debaters?|opponents?|answers?|options?)(?:[\s_-]+{_ONE}|\s*{_MARKED}){_MORE}"
+    # My opponent, B, says.
+    rf"|(?<![^\W_])(?i:opponents?|answers?|options?),\s+{_ONE}{_MORE}(?=\s*[,.;:!?)])"
+    # debaters a and b; debater a says.
+    r"|(?<![^\W_])(?i:debaters)[\s_-]+[ab]\s+(?:&|and|or)\s+[ab]\b"
+    rf"|(?<![^\W_])(?i:debaters?)[\s_-]+[ab]{_AFTER}"
+    # A's argument.
     r"|\b[AB](?=['\u2019]s\s+(?:argument|claim|point|quote|position|side|answer|case|evidence)s?\b)"
 )
-_LETTER = re.compile(r"\b[AB]\b")
+_LETTER = re.compile(r"(?<![^\W_])[ABab](?![^\W_])")
+_OTHER_LETTER = str.maketrans("ABab", "BAba")
 _VERIFIED = re.compile(r"(<v_quote>.*?</v_quote>)", re.DOTALL)
 
 
@@ -109,7 +127,7 @@ class Transcript:
 def swapped(transcript: Transcript) -> Transcript:
     """The same in the other position: debaters change names, in every text (a choice).
 
-    Swapped twice it is what it was.
+    A consultant keeps its name, and knows no letters. Swapped twice it is what it was.
     """
     said = transcript.said
     if transcript.kind == "debate":
@@ -118,7 +136,10 @@ def swapped(transcript: Transcript) -> Transcript:
 
 
 def exchanged(text: str) -> str:
-    """A text with Debater A and Debater B exchanged, but for what the story says."""
+    """A text with Debater A and Debater B exchanged, but for what the story says.
+
+    A name is changed for one of the same form, which is found again: twice is the identity.
+    """
     # split gives text, quote, text, quote, ...
     return "".join(
         part if place % 2 else _NAMED.sub(_other_names, part)
@@ -126,8 +147,13 @@ def exchanged(text: str) -> str:
     )
 
 
+def times_named(text: str) -> int:
+    """How often a text names debaters or answers by their letters, and is changed for it."""
+    return sum(len(_NAMED.findall(part)) for part in _VERIFIED.split(text)[::2])
+
+
 def _other_names(match: re.Match[str]) -> str:
-    return _LETTER.sub(lambda letter: "B" if letter[0] == "A" else "A", match[0])
+    return _LETTER.sub(lambda letter: letter[0].translate(_OTHER_LETTER), match[0])
 
 
 def in_position(transcript: Transcript, position: Position) -> Transcript:

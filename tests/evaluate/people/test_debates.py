@@ -70,8 +70,9 @@ def filled(sheet: DebateSheet, folder: Path, rater: str, letters: list[str]) -> 
 
 
 def test_a_sheet_is_blind_and_shows_what_a_judge_reads(sheet: DebateSheet) -> None:
-    # A debate in one position and an interactive one in each; two consultancies of either form.
-    assert len(sheet.shown) == 1 + 2 + 2 + 2
+    # A debate in one position and an interactive one in each; two static consultancies, and two
+    # interactive ones in each.
+    assert len(sheet.shown) == 1 + 2 + 2 + 4
     for text in (debate_csv(sheet), debate_form(sheet)):
         assert "secret-n4" not in text and "_quote>" not in text
         assert "correct" not in text.partition("<script>")[0]
@@ -169,7 +170,7 @@ async def test_people_have_their_rows_in_the_tables_beside_the_judges(
     # Ann is right of all and Bob of none: the static debate once by each.
     assert people["debate, secret-n4"][2:4] == ["2", "0.500"]
     assert people["interactive debate, secret-n4"][2:4] == ["4", "0.500"]
-    assert "people: accuracy 0.500 of 14 verdicts by 2." in after.notes
+    assert "people: accuracy 0.500 of 18 verdicts by 2." in after.notes
     # Nothing else changes.
     (unchanged,) = (one for one in before.tables if one.name == "accuracy")
     assert [row for row in table.rows if row[0] != "people"] == list(unchanged.rows)

@@ -1,11 +1,18 @@
 """Scripted debates, consultancies and judges: who is right, what is said, what is chosen."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from rldf_ray.errors import UserError
-from rldf_ray.protocols.persuasion.selection import best, first_valid, log_share, parsed
+from rldf_ray.protocols.persuasion.selection import (
+    LEAST_RATING,
+    best,
+    first_valid,
+    log_share,
+    parsed,
+)
 from tests.protocols.persuasion.script import (
     FALSE,
     ITEM,
@@ -246,6 +253,28 @@ async def test_the_judge_s_mind_after_every_round_is_asked_aside():
     assert not any("after" in text_of(r) and r.address.endswith("/turn") for r in script.asked)
 
 
+@pytest.mark.parametrize("reasons_first", [True, False])
+async def test_the_judge_s_mind_is_of_letters_named_at_once_in_all_rounds(reasons_first):
+    def thinks(request):
+        if "judged/" not in request.address or "/naive" in request.address:
+            return trusts_quotes(request)
+        thought = any("Hm." in message.content for message in request.messages)
+        right = 0.9 if thought else 0.6
+        return 1 - right if "/swapped" in request.address else right
+
+    script = Script(honest, thinks)
+    found = await held(script, protocols=["debate"], reasons_first=reasons_first)
+    assert {row["p_correct"] for row in verdicts(found, "debate")} == {
+        0.9 if reasons_first else 0.6
+    }
+    assert [(row["round"], row["p_correct"]) for row in found.tables["course"]] == [
+        (1, 0.6),
+        (2, 0.6),
+    ] * 2
+    last = [r for r in script.asked if "/after 2/" in r.address]
+    assert len(last) == (2 if reasons_first else 0)
+
+
 async def test_a_judge_that_tells_no_probabilities_is_not_asked_on_the_way():
     script = Script(honest, trusts_quotes, tells=False)
     found = await held(script, protocols=["debate", "consultancy"])
@@ -284,8 +313,12 @@ def test_valid_ones_come_first_and_the_first_of_equals_wins():
     assert first_valid([none, bad, good, good], 3) == [good, good, bad]
     assert best([]) is None
     assert best([good, bad]) is good
+    unlikely = replace(bad, rating=-math.inf)
+    assert best([good, unlikely]) is unlikely
     assert log_share({"A": 0.2, "B": 0.2}, "B") == pytest.approx(math.log(0.5))
-    assert log_share({"A": 1.0, "B": 0.0}, "B") == -math.inf
+    # A table of the calls holds no infinity, and nothing is below the least.
+    assert log_share({"A": 1.0, "B": 0.0}, "B") == LEAST_RATING
+    assert log_share({"A": 1.0, "B": 1e-300}, "B") == LEAST_RATING
     # The slides' example: the larger log-probability wins.
     assert max(-0.000155, -0.0476) == -0.000155
 
@@ -327,10 +360,25 @@ async def test_a_candidate_that_cannot_be_rated_costs_itself_alone():
     assert {row["number"] for row in found.tables["candidates"] if row["chosen"]} == {1}
 
 
-async def test_an_interactive_consultancy_is_held_once_and_judged_in_both_positions():
-    found = await held(Script(honest, trusts_quotes), protocols=["consultancy"], interactive=[True])
-    assert len({row["key"] for row in found.tables["arguments"]}) == 2
+async def test_letters_in_an_interactive_consultancy_are_of_the_position_it_is_judged_in():
+    def says(request, number):
+        if request.address.endswith("/question"):
+            letter = text_of(request).partition("argue for answer ")[2][0]
+            return f"<question>Consultant, why {letter}?</question>"
+        return honest(request, number)
+
+    script = Script(says, trusts_quotes)
+    found = await held(script, protocols=["consultancy"], interactive=[True])
+    assert len({row["key"] for row in found.tables["arguments"]}) == 4
     assert [row["position"] for row in verdicts(found, "consultancy")] == ["plain", "swapped"] * 2
+    judged = [text_of(r) for r in script.asked if r.address.endswith("/letter")]
+    letters = [
+        (shown.partition("argue for answer ")[2][0], shown.partition("Consultant, why ")[2][0])
+        for shown in judged
+        if "Consultant, why " in shown
+    ]
+    # The verdict and what was said at once after the last round, in both positions, on both sides.
+    assert len(letters) == 2 * 2 * 2 and all(told == named for told, named in letters)
 
 
 def test_thoughts_that_name_the_tags_are_no_argument():

@@ -21,6 +21,7 @@ from rldf_ray.protocols.persuasion.summary import summary
 from tests.protocols.persuasion.script import (
     ITEM,
     Script,
+    argument,
     held,
     honest,
     settings,
@@ -81,6 +82,18 @@ def test_the_gap_by_hand_and_where_it_is_undefined():
     # Not clipped: worse than naive is below 0.
     worse = [row(f"q{n}", False) for n in range(20)]
     assert gap_recovered(worse, naive, expert, GROUPS, 1).value == -1
+
+
+def test_the_gap_is_of_the_questions_that_all_three_have():
+    # The naive judge is right of the first ten questions, whose debates failed, and the expert
+    # knows all but the last of them.
+    naive = [row(f"q{n}", n < 10, protocol="naive") for n in range(20)]
+    expert = [row(f"q{n}", None if n == 19 else True, protocol="expert") for n in range(20)]
+    debate = [row(f"q{n}", None, failure="no argument") for n in range(10)]
+    debate += [row(f"q{n}", n != 18) for n in range(10, 20)]
+    found = gap_recovered(debate, naive, expert, GROUPS, 1)
+    assert (found.value, found.n) == (pytest.approx(8 / 9), 9)
+    assert gap_recovered(debate[:10], naive, expert, GROUPS, 1) is None
 
 
 def match(correct, incorrect, right, number=1, item="q0"):
@@ -212,3 +225,23 @@ async def test_the_report_says_the_bounds_first_and_warns_of_its_own_rater():
         "quotes",
         "persuasiveness",
     }
+
+
+async def test_the_report_counts_names_that_the_other_position_changes():
+    def says(request, number):
+        if request.address.endswith("incorrect/turn"):
+            return argument("Debater A says <quote>the telephone</quote>, and Debater A errs.")
+        return honest(request, number)
+
+    async def notes(**changes):
+        changes["protocols"] = ["debate"]
+        found = await held(Script(says, trusts_quotes), **changes)
+        report = summary([ITEM], tables_of(found), settings(**changes), 1)
+        (table,) = (one for one in report.tables if one.name == "quotes")
+        return table.notes
+
+    # Two arguments of two rounds; what is held in each position is shown as it was written.
+    *_, note = await notes()
+    assert "in the 4 arguments of debates that were held once" in note
+    assert note.endswith("exchanged for the other position: 4 times.")
+    assert not any("exchanged" in one for one in await notes(interactive=[True]))

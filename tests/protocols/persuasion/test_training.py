@@ -1,9 +1,11 @@
 """Training rows: what was rated best against worst, and what was true and believed."""
 
+import msgspec
 import pytest
 
 from rldf_ray.protocols.persuasion.finished import finished
 from rldf_ray.protocols.persuasion.prompt import render
+from rldf_ray.protocols.persuasion.study import TABLES
 from rldf_ray.protocols.persuasion.training import (
     PromptsChangedError,
     believed,
@@ -11,6 +13,7 @@ from rldf_ray.protocols.persuasion.training import (
     sft_rows,
     training_data,
 )
+from rldf_ray.protocols.study import Held
 from tests.protocols.persuasion.script import (
     ITEM,
     TRUE,
@@ -71,7 +74,8 @@ async def test_the_best_candidate_against_the_worst_of_every_choice(interactive,
     rows = list(pair_rows(data))
     # Each choice is rated: turns, critiques and rewritings of two rounds, of both sides.
     debates = 2 if interactive or order == "sequential" else 1
-    assert len(rows) == 3 * 2 * (2 * debates + 2)
+    consultancies = 4 if interactive else 2
+    assert len(rows) == 3 * 2 * (2 * debates + consultancies)
     asked = [[(m.role, m.content) for m in r.messages] for r in script.asked if r.choices is None]
     for row in rows:
         assert [(m["role"], m["content"]) for m in row["prompt"]] in asked
@@ -89,6 +93,35 @@ async def test_where_there_is_no_choice_there_is_no_pair():
     assert list(pair_rows(await data_of(Script(honest, trusts_quotes)))) == []
     equal = {"debaters": {"d": {"model": "m", "best_of": 2}}}
     assert list(pair_rows(await data_of(Script(numbered, lambda request: 0.5), **equal))) == []
+
+
+async def test_the_same_argument_after_other_thoughts_is_no_pair():
+    def says(request, number):
+        if request.address.endswith("/turn"):
+            return argument(TEXTS[0], f"Thought {number}.")
+        return honest(request, number)
+
+    def wavers(request):
+        return 0.5 + int(request.address[-1]) / 10 if "/rate " in request.address else 0.5
+
+    changes = {"protocols": ["consultancy"], "debaters": {"d": {"model": "m", "best_of": 2}}}
+    data = await data_of(Script(says, wavers), **changes)
+    assert len({one["rating"] for several in data.candidates.values() for one in several}) > 1
+    assert list(pair_rows(data)) == []
+
+
+async def test_a_candidate_of_no_chance_at_all_is_the_worst_one(tmp_path):
+    def rates(request):
+        return float(request.address[-1] == "0") if "/rate " in request.address else 0.5
+
+    changes = {"protocols": ["consultancy"], "debaters": {"d": {"model": "m", "best_of": 2}}}
+    found = await held(Script(numbered, rates), **changes)
+    # As a study that was cut off has it from its journal.
+    tables = {name: msgspec.json.decode(msgspec.json.encode(found.tables[name])) for name in TABLES}
+    data = training_data(
+        [ITEM], tables_of(Held(turns=found.turns, tables=tables)), settings(**changes)
+    )
+    assert {row["rejected"][0]["content"] for row in pair_rows(data)} == {TEXTS[0], TEXTS[1]}
 
 
 async def test_what_the_correct_side_says_and_the_judge_believes_is_a_row():

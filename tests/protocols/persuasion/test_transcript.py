@@ -16,6 +16,7 @@ from rldf_ray.protocols.persuasion.transcript import (
     rendered,
     side_of,
     swapped,
+    times_named,
 )
 
 ITEM = PersuasionItem(
@@ -27,6 +28,15 @@ WORDS = st.sampled_from(
         "Debater B",
         "debater A's",
         "Debater\nB",
+        "debater a",
+        "debaters b and",
+        "Debater **A** (B)",
+        'option "B"',
+        "opponent, A,",
+        "answer",
+        "A",
+        "(b)",
+        "and",
         "<v_quote>Debater A</v_quote>",
         "<u_quote>x",
         "</u_quote>",
@@ -81,11 +91,27 @@ def test_names_are_exchanged_everywhere_but_in_verified_quotes(text):
         ("A story. Vitamin A's use.", "A story. Vitamin A's use."),
         ("<u_quote>Debater A</u_quote>", "<u_quote>Debater B</u_quote>"),
         ("A debater spoke", "A debater spoke"),
+        ("Debater **A** and Debater \u201cB\u201d", "Debater **B** and Debater \u201cA\u201d"),
+        ("Debater A (B) lies", "Debater B (A) lies"),
+        ("Debater_A, _Debater B_", "Debater_B, _Debater A_"),
+        ("debater a says so; debater b's quote", "debater b says so; debater a's quote"),
+        ("debaters a and b agree", "debaters b and a agree"),
+        ("It tells the debater a story.", "It tells the debater a story."),
+        ("My opponent, B, and opponent (B)", "My opponent, A, and opponent (A)"),
+        ("My opponent, A clever one", "My opponent, A clever one"),
+        ("Why answer A, not option (B)?", "Why answer B, not option (A)?"),
+        ('Of "A bird" and the answer "A cat"', 'Of "A bird" and the answer "A cat"'),
+        ("To answer a question", "To answer a question"),
     ],
 )
 def test_names_in_every_form_are_exchanged(text, other):
     assert exchanged(text) == other
     assert exchanged(other) == text
+
+
+def test_what_is_exchanged_is_counted_but_for_what_the_story_says():
+    assert times_named("Debater A says <v_quote>Debater B</v_quote>, as option B does.") == 2
+    assert times_named("Nobody is named.") == 0
 
 
 def test_nobody_speaks_as_another():
