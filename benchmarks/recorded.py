@@ -37,10 +37,12 @@ class RecordedActor(VllmActor):
         self._recorded: list[dict[str, Any]] = []
 
     async def _run(self, prompt: list[int], sampling: Any) -> Any:
+        began = time.monotonic()
         output = await super()._run(prompt, sampling)
         self._recorded.append(
             {
                 "prompt": list(prompt),
+                "seconds": time.monotonic() - began,
                 "cached": output.num_cached_tokens or 0,
                 "generated": len(output.outputs[0].token_ids),
                 "temperature": sampling.temperature,

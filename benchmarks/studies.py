@@ -62,6 +62,11 @@ def held(
     return figures(recorded, seconds), recorded
 
 
+def in_flight(recorded: Sequence[Any], seconds: float) -> float:
+    """Requests under way at once, mean over the run."""
+    return sum(request["seconds"] for request in recorded) / seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=study_names())
@@ -87,6 +92,7 @@ def main() -> None:
             "product": ours,
             "ceiling": ceiling,
             "prefix_tree_tokens": least,
+            "requests_in_flight": in_flight(recorded, ours["seconds"]),
             "items": len(items),
             "plan": loaded.plan.model_dump(mode="json", exclude={"settings": {"data"}}),
         },
