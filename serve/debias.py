@@ -20,7 +20,7 @@ from rldf_ray.apps.serve.unfolding import Tell
 from rldf_ray.errors import UserError
 from rldf_ray.protocols.mabrf.agents import Agents
 from rldf_ray.protocols.mabrf.items import MabrfItem
-from rldf_ray.protocols.mabrf.loop import Pass, mitigate, solve
+from rldf_ray.protocols.mabrf.loop import Pass, changed, mitigate, solve
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.verdict import Verdict
 from rldf_ray.protocols.seats import Seats
@@ -150,7 +150,7 @@ async def _hold(
             "steps": ended.steps,
             "verdict": _verdict(ended.verdict),
             "stop": ended.stop,
-            "changed": ended.answer != solved.answer,
+            "changed": changed(found.item, solved.answer, ended.answer),
         },
     )
 

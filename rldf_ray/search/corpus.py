@@ -210,7 +210,8 @@ class Corpus:
 
     def _telling(self, query: str) -> list[str]:
         """The rarest words of a query that the corpus has; common ones where it has no others."""
-        words = list(dict.fromkeys(_WORD.findall(query.casefold())))[:MOST_WORDS]
+        # The tokenizer folds the rest; what casefold() makes of ß or a ligature is in no index.
+        words = list(dict.fromkeys(_WORD.findall(query.lower())))[:MOST_WORDS]
         counted: dict[str, tuple[int, str]] = {}
         for word, stem in self._stemmed(words):
             row = self._db.execute("SELECT passages FROM counts WHERE term = ?", (stem,)).fetchone()

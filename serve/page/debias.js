@@ -54,5 +54,7 @@ function show(title, { steps, verdict, queries = [], sources = [] }, note) {
 
 function ended({ answer, stop, changed }) {
   $("debias-steps").append(make("article", { className: "card low" }, make("h3", { textContent: `Answer: ${answer ?? "none of the options"}` })));
-  $("debias-status").textContent = `${stop[0].toUpperCase()}${stop.slice(1)}; the answer ${changed ? "changed" : "is the first one"}.`;
+  // Null of a free answer, or of one that is none.
+  const compared = changed === null ? "" : `; the answer ${changed ? "changed" : "is the first one"}`;
+  $("debias-status").textContent = `${stop[0].toUpperCase()}${stop.slice(1)}${compared}.`;
 }

@@ -47,6 +47,20 @@ def test_a_query_without_a_known_word_finds_nothing(corpus: Corpus) -> None:
     assert corpus.find("tea", 0) == ()
 
 
+def test_letters_that_fold_into_several_are_found(tmp_path: Path) -> None:
+    passages = [
+        Passage("Wege", "Die alte Straße führt am Fluß entlang."),
+        Passage("Berge", "Ein Berg hat Höhe, ein Hügel weniger."),
+        Passage("Type", "An e\ufb03cient press."),
+    ]
+    build(passages, tmp_path / "c")
+    corpus = Corpus(tmp_path / "c")
+    for query in ("Straße", "straße", "Wo ist der Fluß?"):
+        assert [hit.title for hit in corpus.find(query, 3)] == ["Wege"]
+    assert [hit.title for hit in corpus.find("HÜGEL", 3)] == ["Berge"]
+    assert [hit.title for hit in corpus.find("e\ufb03cient", 3)] == ["Type"]
+
+
 HOSTILE = [
     'tea" OR "1"="1',
     "tea AND NOT tea",

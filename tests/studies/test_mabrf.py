@@ -177,6 +177,21 @@ def test_training_rows_are_written_and_pairs_can_be_imported(data: Path, played_
     ]
 
 
+def test_what_is_left_out_of_one_s_own_file_is_said_at_the_start_and_in_the_report(
+    data: Path, played_by: Played, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played_by(Script({}, otherwise))
+    given = [*plan(data, "none"), "settings.per_category=2"]
+    run_study("mabrf", load_study("mabrf", "smoke", given), data / "out", Progress())
+    assert "2 items (1 of the data left out)" in "".join(capsys.readouterr())
+    report = json.loads((data / "out/report.json").read_text(encoding="utf-8"))
+    reason = "the sample has enough (settings.per_category, settings.items)"
+    assert report["facts"]["left_out"] == {reason: 1}
+    assert f"Items of the data left out: 1 as {reason}." in report["notes"]
+    (cost,) = [table for table in report["tables"] if table["name"] == "cost"]
+    assert [row[0] for row in cost["rows"]] == ["without", "with", "shared by all arms"]
+
+
 def test_rows_of_what_is_no_finished_study_are_refused(data: Path, played_by: Played) -> None:
     def refused(folder: Path) -> str:
         done = CliRunner().invoke(app, ["study", "rows", str(folder), "--out", str(data / "rows")])

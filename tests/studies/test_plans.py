@@ -122,8 +122,9 @@ def test_fields_are_listed_with_the_studys_own() -> None:
 def test_the_estimate_is_what_is_asked_at_most(tmp_path: Path) -> None:
     loaded = load_study("judges", str(plan_file(tmp_path)))
     a, b, whole = estimated("judges", loaded)
-    # Six items under six conditions: openings of both, two rounds, and one pool in two modes.
-    assert a.calls == 6 * 6 * (1 + 2) and b.calls == 6 * 6 * (1 + 2 + 2)
+    # Six items under six conditions: openings of both, two rounds, and one pool in two modes; every
+    # verdict may be asked for twice, and an attack is no verdict.
+    assert a.calls == 6 * 6 * 2 * (1 + 2) and b.calls == 6 * 6 * (2 * (1 + 2) + 2)
     assert whole.calls == a.calls + b.calls
     assert whole.generated == 24 * whole.calls and whole.usd == 0
 

@@ -35,6 +35,7 @@ class SearchCounts:
         failed_searches, empty_searches: of the searches, that failed or found nothing.
         lookups_without_hit: of the lists, whose searches found nothing at all.
         hits: passages found; overlapping_hits: of these, that share words with the item.
+        unread_summaries: of the lists with a hit, whose hits' summary is empty.
     """
 
     query_lists: int
@@ -46,6 +47,7 @@ class SearchCounts:
     lookups_without_hit: int
     hits: int
     overlapping_hits: int
+    unread_summaries: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +88,11 @@ def unread_replies(results: Results) -> list[Unread]:
         for what, rows, unread in counted
     ]
     retests = Unread(what="verdicts again", asked=judge.retests, unread=judge.unread_retests)
-    return [one for one in (*kinds, retests, _query_lists(results)) if one.asked]
+    return [one for one in (*kinds, retests, *_looked_up(results)) if one.asked]
 
 
 def unread_readings(results: Results) -> list[Unread]:
-    """The same of a study of a reader: its replies by arm, and lists of queries."""
+    """The same of a study of a reader: its replies by arm, lists of queries, and summaries."""
     readers = [
         Unread(
             what=f"replies ({arm})",
@@ -100,16 +102,23 @@ def unread_readings(results: Results) -> list[Unread]:
         for arm, outcomes in results.arms.items()
         if arm != "empty"
     ]
-    return [one for one in (*readers, _query_lists(results)) if one.asked]
+    return [one for one in (*readers, *_looked_up(results)) if one.asked]
 
 
-def _query_lists(results: Results) -> Unread:
+def _looked_up(results: Results) -> tuple[Unread, Unread]:
     counts = search_counts(results).values()
-    return Unread(
+    lists = Unread(
         what="query lists",
         asked=sum(one.query_lists for one in counts),
         unread=sum(one.unparsed_query_lists for one in counts),
     )
+    summaries = Unread(
+        what="summaries",
+        # None is asked for where nothing was found.
+        asked=sum(one.query_lists - one.lookups_without_hit for one in counts),
+        unread=sum(one.unread_summaries for one in counts),
+    )
+    return lists, summaries
 
 
 def judge_counts(results: Results) -> JudgeCounts:

@@ -13,6 +13,8 @@ from rldf_ray.protocols.study import Estimated
 CHARACTERS_A_TOKEN = 4
 SKELETON = 200
 """Tokens of a prompt besides the account and the steps."""
+CHOICE = 4
+"""Tokens of an answer that is the number of an option."""
 
 
 def estimate(items: Sequence[MabrfItem], settings: MabrfSettings) -> list[Estimated]:
@@ -20,13 +22,15 @@ def estimate(items: Sequence[MabrfItem], settings: MabrfSettings) -> list[Estima
     calls: Counter[str] = Counter()
     prompt: Counter[str] = Counter()
     generated: Counter[str] = Counter()
-    number, loop = len(items), settings.loop
-    accounts = sum(len(item.context) + len(item.question) for item in items) // CHARACTERS_A_TOKEN
+    loop = settings.loop
 
-    def ask(model: str, times: int, extra: int, written: int) -> None:
-        calls[model] += times * number
-        prompt[model] += times * (accounts + (SKELETON + extra) * number)
-        generated[model] += times * written * number
+    def ask(
+        model: str, times: int, extra: int, written: int, of: Sequence[MabrfItem] = items
+    ) -> None:
+        accounts = sum(len(item.context) + len(item.question) for item in of) // CHARACTERS_A_TOKEN
+        calls[model] += times * len(of)
+        prompt[model] += times * (accounts + (SKELETON + extra) * len(of))
+        generated[model] += times * written * len(of)
 
     said = loop.max_tokens
     searching = len(settings.searching)
@@ -38,13 +42,16 @@ def estimate(items: Sequence[MabrfItem], settings: MabrfSettings) -> list[Estima
         ask(settings.searcher, 2 * searching, 0, LIST_TOKENS)
         ask(settings.searcher, searching, results, said)
     else:
-        ask(settings.solver, 1, 0, said)
-        ask(settings.solver, 1, said, 4)
-        ask(settings.judge, 1 + loop.retests, said, said // 2)
         arms, passes = len(settings.searches), loop.max_passes
-        ask(settings.judge, arms * passes, said, said // 2)
+        verdicts = 1 + loop.retests + arms * passes
+        ask(settings.solver, 1, 0, said)
+        ask(settings.judge, verdicts * (1 + loop.reask), said, said // 2)
         ask(settings.rephraser, arms * passes, 2 * said, said)
-        ask(settings.terminator, arms, said, 4)
+        chosen = [item for item in items if item.options]
+        free = [item for item in items if not item.options]
+        for several, written in ((chosen, CHOICE), (free, said)):
+            ask(settings.solver, 1, said, written, several)
+            ask(settings.terminator, arms, said, written, several)
         ask(settings.searcher, searching * (passes + 1), said, LIST_TOKENS)
         ask(settings.searcher, searching * passes, results, said)
     return [

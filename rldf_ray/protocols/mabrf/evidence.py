@@ -44,7 +44,7 @@ class Evidence:
         found: hits of the queries that were searched.
         failed: queries whose search failed.
         empty_queries: queries whose search found nothing.
-        summary: empty where nothing was found.
+        summary: of the hits; empty where there are none, or where the reply was empty.
     """
 
     queries: tuple[str, ...]
@@ -58,6 +58,11 @@ class Evidence:
     @property
     def empty(self) -> bool:
         return not self.found
+
+    @property
+    def unread(self) -> bool:
+        """Whether there are hits that nothing was said of: it is then as without search."""
+        return bool(self.found) and not self.summary
 
 
 def ordered(queries: Sequence[str], groups: Sequence[str]) -> list[str]:
@@ -81,6 +86,15 @@ def same_title(one: str, other: str) -> bool:
 
 def _title(title: str) -> str:
     return " ".join(title.casefold().replace("_", " ").split())
+
+
+def same_passage(one: str, other: str) -> bool:
+    """Whether one of two texts holds the other, whatever their white space.
+
+    A corpus may cut its passages in other places than the data.
+    """
+    first, second = " ".join(one.split()), " ".join(other.split())
+    return bool(first and second) and (first in second or second in first)
 
 
 def snippet(text: str, query: str, most: int) -> str:

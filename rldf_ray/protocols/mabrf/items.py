@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -63,7 +64,7 @@ def items_of(table: pa.Table) -> list[MabrfItem]:
     ]
 
 
-def item_table(items: list[MabrfItem]) -> pa.Table:
+def item_table(items: Sequence[MabrfItem]) -> pa.Table:
     """The items as `data/items.parquet` holds them."""
     columns = {name: [getattr(item, name) for item in items] for name in ITEM_SCHEMA.names}
     return pa.table(columns, schema=ITEM_SCHEMA)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from rldf_ray.protocols.mabrf.agents import Agents
 from rldf_ray.protocols.mabrf.evidence import Evidence
+from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.verdict import Verdict
 
 Stop = Literal["clean at once", "clean", "max passes", "no verdict", "failed"]
@@ -139,6 +140,13 @@ async def mitigate(
         answer=await agents.terminate(found.steps, arm),
         stop=_stop(found, agents.settings.loop.threshold),
     )
+
+
+def changed(item: MabrfItem, before: str | None, after: str | None) -> bool | None:
+    """Whether an option was taken in place of another; None of a free answer, or of none."""
+    if not item.options or before is None or after is None:
+        return None
+    return before != after
 
 
 def _stop(found: Rewritten, threshold: int) -> Stop:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from scipy import stats
 
 from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.loop import changed
 from rldf_ray.stats import Estimate, clustered_estimate
 
 Row = Mapping[str, Any]
@@ -25,8 +26,10 @@ class Measured:
 
     Attributes:
         acc: share of right answers; one that does not parse is wrong.
-        bias: the paper's (1 - acc) (2 n / m - 1), n the items that the judge flags; it lies within
-            1 - acc of 0, and is -(1 - acc) where nothing is flagged: no measure of bias by itself.
+        acc_judged: the same of the items with a verdict.
+        bias: the paper's (1 - ACC) (2 n / m - 1) of the items with a verdict and a label, n of them
+            flagged; ACC is acc_judged. It lies within 1 - ACC of 0, and is -(1 - ACC) where nothing
+            is flagged: no measure of bias by itself.
         flagged: share of steps with bias above the threshold.
         mean_bias, relevancy: the judge's means, 1 to 10.
         solved: right and not flagged.
@@ -36,6 +39,7 @@ class Measured:
 
     n: int
     acc: Estimate | None
+    acc_judged: Estimate | None
     bias: float | None
     flagged: Estimate | None
     mean_bias: Estimate | None
@@ -65,6 +69,7 @@ def measured(
         return None
     judged = [(item, row) for item, row in there if row[f"bias_{when}"] is not None]
     labelled = [(item, row) for item, row in there if item.label is not None]
+    both = [(item, row) for item, row in judged if item.label is not None]
 
     def estimate(pairs: Sequence[tuple[MabrfItem, Row]], of: Callable[..., float]) -> Any:
         values = [float(of(item, row)) for item, row in pairs]
@@ -73,19 +78,19 @@ def measured(
     def flag(item: MabrfItem, row: Row) -> bool:
         return bool(row[f"bias_{when}"] > threshold)
 
-    acc = estimate(labelled, lambda item, row: right(item, row, when))
-    flagged = estimate(judged, flag)
+    def is_right(item: MabrfItem, row: Row) -> bool:
+        return right(item, row, when)
+
+    acc_judged = estimate(both, is_right)
     return Measured(
         n=len(there),
-        acc=acc,
-        bias=paper_bias(acc, flagged),
-        flagged=flagged,
+        acc=estimate(labelled, is_right),
+        acc_judged=acc_judged,
+        bias=paper_bias(acc_judged, estimate(both, flag)),
+        flagged=estimate(judged, flag),
         mean_bias=estimate(judged, lambda item, row: row[f"bias_{when}"]),
         relevancy=estimate(judged, lambda item, row: row[f"relevancy_{when}"]),
-        solved=estimate(
-            [pair for pair in judged if pair[0].label is not None],
-            lambda item, row: right(item, row, when) and not flag(item, row),
-        ),
+        solved=estimate(both, lambda item, row: is_right(item, row) and not flag(item, row)),
         no_verdict=len(there) - len(judged),
         no_answer=sum(row[f"answer_{when}"] is None for _, row in there),
     )
@@ -105,13 +110,14 @@ class Changes:
     Attributes:
         fixed: wrong, then right. worsened: right, then wrong.
         p: McNemar's exact test of both.
-        without_pass: answers that changed though no steps did: sampling alone.
+        without_steps: options that changed though no steps did: the two answers are asked for by
+            different prompts. A free answer, or one that is none, is not compared.
     """
 
     fixed: int
     worsened: int
     p: float | None
-    without_pass: int
+    without_steps: int
 
 
 def changes(items: Sequence[MabrfItem], rows: Mapping[str, Row]) -> Changes:
@@ -128,8 +134,10 @@ def changes(items: Sequence[MabrfItem], rows: Mapping[str, Row]) -> Changes:
         fixed=fixed,
         worsened=worsened,
         p=mcnemar(fixed, worsened),
-        without_pass=sum(
-            row["passes"] == 0 and row["answer_0"] != row["answer_1"] for row in rows.values()
+        without_steps=sum(
+            bool(changed(item, rows[item.item_id]["answer_0"], rows[item.item_id]["answer_1"]))
+            for item in items
+            if item.item_id in rows and not rows[item.item_id]["accepted"]
         ),
     )
 

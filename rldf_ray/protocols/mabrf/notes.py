@@ -28,7 +28,7 @@ def loop_notes(results: Results) -> list[str]:
             f"The empty arm: an answer that {what} is right on {right} of {of} items "
             f"({right / of:.3f}); what is not above it shows no reading."
         )
-    return [*notes, *_searches(results), *_changes(results)]
+    return [*notes, *_left_out(results), *_searches(results), *_changes(results)]
 
 
 def reader_notes(results: Results) -> list[str]:
@@ -43,7 +43,7 @@ def reader_notes(results: Results) -> list[str]:
     notes = [_unread(unread_readings(results)), empty]
     differences = reader_differences(results).rows
     worth = [f"{arms}: {em} EM, {f} F1." for arms, em, f in differences if "search" in arms]
-    return [*notes, *_searches(results), *worth]
+    return [*notes, *_left_out(results), *_searches(results), *worth]
 
 
 def _unread(kinds: Sequence[Unread]) -> str:
@@ -78,6 +78,13 @@ def _flagged(results: Results) -> str:
     )
 
 
+def _left_out(results: Results) -> list[str]:
+    if not results.left_out:
+        return []
+    counted = "; ".join(f"{number} as {reason}" for reason, number in results.left_out.items())
+    return [f"Items of the data left out: {counted}."]
+
+
 def _searches(results: Results) -> list[str]:
     return [
         f"{name}: {one.queries_written} queries were written and {one.searches} searches made; "
@@ -97,7 +104,7 @@ def _changes(results: Results) -> list[str]:
         shown_not = found.p is None or found.p > 0.05
         notes.append(
             f"{arm}: of the answers {found.fixed} were fixed, {found.worsened} worsened, "
-            f"{found.without_pass} changed without a pass"
+            f"{found.without_steps} changed though no step did"
             f"{'; that the loop changes accuracy is not shown' if shown_not else ''}."
         )
     return notes

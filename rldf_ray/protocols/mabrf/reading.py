@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from rldf_ray.errors import UserError
-from rldf_ray.protocols.item_sets import bbq_of_plan, id_given_twice, sampled
+from rldf_ray.protocols.item_sets import ItemSet, bbq_of_plan, id_given_twice, sampled
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.squad.data import read_squad
@@ -16,6 +16,8 @@ from rldf_ray.sets.bbq.items import BBQItem
 from rldf_ray.sets.bbq.subset import read_subset
 from rldf_ray.storage.home_path import home_path
 from rldf_ray.storage.json_lines import parsed_lines, refuse
+
+NOT_DRAWN = "the sample has enough (settings.per_category, settings.items)"
 
 
 class ItemsError(UserError):
@@ -36,8 +38,8 @@ class _Own(BaseModel):
     unknown: int | None = Field(None, ge=0)
 
 
-def read_items(settings: MabrfSettings, seed: int) -> list[MabrfItem]:
-    """The items of a study, a seeded sample of each category or article.
+def read_items(settings: MabrfSettings, seed: int) -> ItemSet[MabrfItem]:
+    """The items of a study, a seeded sample of each category or article; the others counted.
 
     Raises:
         UserError: the data cannot be read; says which file, and where.
@@ -51,33 +53,45 @@ def read_items(settings: MabrfSettings, seed: int) -> list[MabrfItem]:
             f"settings.data={settings.data!r}: settings.kind={settings.kind} reads {wanted}"
         )
     if settings.kind == "bbq":
-        items = _bbq(path, settings, seed)
-    elif settings.kind == "squad":
-        items = read_squad(path, settings.per_category, seed)
+        there = _bbq(path, settings)
     else:
-        items = _own(path, settings, seed)
-    if not items:
+        there = read_squad(path) if settings.kind == "squad" else _own(path, settings)
+    if not there:
         raise ItemsError(f"{path} holds no items")
-    twice = id_given_twice(items)
+    twice = id_given_twice(there)
     if twice is not None:
         raise ItemsError(f"{path}: the id {twice!r} is given to two items")
-    return items if settings.items is None else sampled(items, settings.items, seed)
+    drawn = _of_each(there, path, settings, seed)
+    if settings.items is not None:
+        drawn = sampled(drawn, settings.items, seed)
+    left = len(there) - len(drawn)
+    return ItemSet(drawn, {NOT_DRAWN: left} if left else {})
 
 
-def _bbq(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
+def _of_each(
+    there: list[MabrfItem], path: Path, settings: MabrfSettings, seed: int
+) -> list[MabrfItem]:
+    """At most `per_category` items of each category or article."""
+    if settings.per_category is None:
+        return there
+    if settings.kind == "squad":
+        return sampled(there, settings.per_category, seed, lambda item: item.group)
+    if settings.kind == "bbq" and not settings.only:
+        balanced = bbq_of_plan(path, settings.categories, settings.per_category, seed)
+        return [bbq_item(item) for item in balanced.items]
+    # A subset of BBQ is not balanced: what is hard has no sibling in it that is not.
+    return sampled(there, settings.per_category, seed, lambda item: item.category)
+
+
+def _bbq(path: Path, settings: MabrfSettings) -> list[MabrfItem]:
+    found = bbq_of_plan(path, settings.categories)
     if not settings.only:
-        found = bbq_of_plan(path, settings.categories, settings.per_category, seed)
         return [bbq_item(item) for item in found.items]
     subset = home_path(settings.only)
     if not subset.is_file():
         raise ItemsError(f"settings.only={settings.only!r}: no such file")
-    found = bbq_of_plan(path, settings.categories)
     named = found.only(set(read_subset(subset, load_bbq(path))))
-    items = [bbq_item(item) for item in named.items]
-    if settings.per_category is None:
-        return items
-    # A subset is not balanced: what is hard has no sibling in it that is not.
-    return sampled(items, settings.per_category, seed, lambda item: item.category)
+    return [bbq_item(item) for item in named.items]
 
 
 def bbq_item(item: BBQItem) -> MabrfItem:
@@ -96,14 +110,14 @@ def bbq_item(item: BBQItem) -> MabrfItem:
     )
 
 
-def _own(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
+def _own(path: Path, settings: MabrfSettings) -> list[MabrfItem]:
     rows, problems = parsed_lines(path, _Own)
     for number, row in rows.items():
         wrong = _problem(row, settings)
         if wrong:
             problems[number] = wrong
     refuse(path, problems)
-    items = [
+    return [
         MabrfItem(
             item_id=row.id or f"{path.name.partition('.')[0]}-{number}",
             group=row.id or str(number),
@@ -117,9 +131,6 @@ def _own(path: Path, settings: MabrfSettings, seed: int) -> list[MabrfItem]:
         )
         for number, row in rows.items()
     ]
-    if settings.per_category is None:
-        return items
-    return sampled(items, settings.per_category, seed, lambda item: item.category)
 
 
 def _problem(row: _Own, settings: MabrfSettings) -> str | None:

@@ -51,6 +51,8 @@ OUTCOMES = pa.schema(
         pa.field("empty_searches", pa.int16()),
         pa.field("hits", pa.int16()),
         pa.field("overlapping_hits", pa.int16()),
+        # Of the lists that have hits.
+        pa.field("unread_summaries", pa.int16()),
         # What the arm took besides what all arms share.
         pa.field("calls", pa.int32()),
         pa.field("prompt_tokens", pa.int64()),
@@ -68,6 +70,8 @@ PASSES = pa.schema(
         pa.field("titles", pa.list_(pa.string())),
         pa.field("summary", pa.string()),
         pa.field("search_empty", pa.bool_()),
+        # There were hits, and their summary is empty.
+        pa.field("summary_unread", pa.bool_()),
         pa.field("candidate", pa.string()),
         pa.field("steps_before", pa.int16()),
         pa.field("steps_after", pa.int16()),
@@ -126,6 +130,7 @@ def looked_up(item: MabrfItem, evidence: Sequence[Evidence]) -> dict[str, Any]:
         "empty_searches": sum(len(one.empty_queries) for one in evidence),
         "hits": len(hits),
         "overlapping_hits": sum(overlaps(hit, text) for hit in hits),
+        "unread_summaries": sum(one.unread for one in evidence),
     }
 
 
@@ -153,6 +158,7 @@ def pass_rows(item_id: str, arm: str, solved: Solved, found: Mitigated) -> list[
                 "titles": [f.hit.title for f in evidence.found] if evidence else [],
                 "summary": evidence.summary if evidence else None,
                 "search_empty": evidence.empty if evidence else None,
+                "summary_unread": evidence.unread if evidence else None,
                 "candidate": one.candidate,
                 "steps_before": step_count(best),
                 "steps_after": step_count(one.candidate),

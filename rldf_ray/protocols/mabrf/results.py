@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -16,12 +16,17 @@ from rldf_ray.stats import Estimate, clustered_estimate
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """What a study came to."""
+    """What a study came to.
+
+    Attributes:
+        left_out: items of its data that it does not take, by reason.
+    """
 
     items: Sequence[MabrfItem]
     tables: Mapping[str, pa.Table]
     settings: MabrfSettings
     seed: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def threshold(self) -> int:

@@ -11,7 +11,7 @@ from rldf_ray.protocols.study import StudyTable
 
 OVERLAP = (
     "A hit overlaps where it shares eight words running with the item's context or question. Where "
-    "a list has no hit, steps are rewritten as without search."
+    "a list has no hit, or the summary of its hits is empty, it is as without search."
 )
 
 

@@ -6,15 +6,18 @@ an SFT row where the answer given by them is right, so an opinion gives pairs al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rldf_ray.models.base import seed_of
 from rldf_ray.plan import Plan
+from rldf_ray.protocols.mabrf.folder import results_in
 from rldf_ray.protocols.mabrf.items import MabrfItem
-from rldf_ray.protocols.mabrf.training import training_rows as training_rows
+from rldf_ray.protocols.mabrf.settings import MabrfSettings
+from rldf_ray.protocols.mabrf.training import Row, pairs_of, sft_rows
 from rldf_ray.records import Debate, scene_of
 from rldf_ray.storage.digest import digest
+from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.unknown import two_wordings
 
 FROM_TOPICS = (
@@ -83,3 +86,18 @@ def failure(outcome: Mapping[str, Any]) -> str | None:
     """No first steps, or a verdict that did not parse."""
     stop: str = outcome["stop"]
     return {"failed": "no steps", "no verdict": "no verdict"}.get(stop)
+
+
+def training_rows(
+    folder: RunFolder, settings: MabrfSettings, seed: int
+) -> Mapping[str, Iterator[Row]]:
+    """The study's own, each with its `item_id`: both scenes of a topic have its id as group."""
+    results = results_in(folder, settings, seed)
+    return {
+        "sft": sft_rows(results),
+        "pairs": (
+            {"item_id": item.item_id, **row}
+            for item in results.items
+            for row in pairs_of(item, results)
+        ),
+    }

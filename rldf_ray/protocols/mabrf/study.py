@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rldf_ray.protocols.item_sets import ItemSet
 from rldf_ray.protocols.mabrf.agents import Agents
 from rldf_ray.protocols.mabrf.estimate import estimate as estimate
-from rldf_ray.protocols.mabrf.evidence import Evidence
+from rldf_ray.protocols.mabrf.evidence import Evidence, same_passage
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.items import item_table as item_table
 from rldf_ray.protocols.mabrf.loop import Solved, mitigate, solve
@@ -42,7 +43,7 @@ def searches(settings: MabrfSettings) -> Mapping[str, str]:
     return settings.searching
 
 
-def items(settings: MabrfSettings, seed: int) -> list[MabrfItem]:
+def items(settings: MabrfSettings, seed: int) -> ItemSet[MabrfItem]:
     return read_items(settings, seed)
 
 
@@ -104,8 +105,8 @@ class _Item:
             )
         )
 
-    def _spent(self, place: str) -> list[StudyTurn]:
-        begins = f"{self._item.item_id}/{place}"
+    def _spent(self, *places: str) -> list[StudyTurn]:
+        begins = tuple(f"{self._item.item_id}/{place}" for place in places)
         return [turn for turn in self._seats.turns if turn.address.startswith(begins)]
 
     async def read(self) -> Rows:
@@ -128,22 +129,24 @@ class _Item:
         rows = []
         for arm in arms:
             answer = await read(agents, arm, evidence, f"{search}/{arm}")
-            rows.append(
-                self._reading(f"{arm}, {search}", answer.prediction, evidence, f"{search}/")
-            )
+            # Looked up once; each arm with search would have to.
+            places = (f"{search}/look up/", f"{search}/{arm}/")
+            rows.append(self._reading(f"{arm}, {search}", answer.prediction, evidence, *places))
         return rows
 
     def _reading(
-        self, arm: str, prediction: str | None, evidence: Evidence | None, place: str
+        self, arm: str, prediction: str | None, evidence: Evidence | None, *places: str
     ) -> dict[str, Any]:
-        texts = {found.hit.text for found in evidence.found} if evidence else set()
+        context = self._item.context
         row: Mapping[str, Any] = {
             **dict.fromkeys(OUTCOMES.names),
             "item_id": self._item.item_id,
             "arm": arm,
             "prediction": prediction,
-            "gold_found": self._item.context in texts if evidence else None,
+            "gold_found": any(same_passage(found.hit.text, context) for found in evidence.found)
+            if evidence
+            else None,
             **looked_up(self._item, [evidence] if evidence else []),
-            **cost(self._spent(place)),
+            **cost(self._spent(*places)),
         }
         return dict(row)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rldf_ray.protocols.item_sets import left_out_of
 from rldf_ray.protocols.mabrf.counts import (
     judge_counts,
     search_counts,
@@ -32,11 +33,17 @@ def summary(
     seed: int,
 ) -> Summary:
     """Tables 1 to 5 and Figure 4 in form, for what the study has of them."""
-    results = Results(items=items, tables=tables, settings=settings, seed=seed)
+    results = Results(
+        items=items, tables=tables, settings=settings, seed=seed, left_out=left_out_of(items)
+    )
     reads = settings.kind == "squad"
     unread = unread_readings(results) if reads else unread_replies(results)
     searches = {name: asdict(one) for name, one in search_counts(results).items()}
-    facts: dict[str, Any] = {"unread": [asdict(one) for one in unread], "searches": searches}
+    facts: dict[str, Any] = {
+        "left_out": dict(results.left_out),
+        "unread": [asdict(one) for one in unread],
+        "searches": searches,
+    }
     if reads:
         return Summary(
             tables=reader_tables(results),

@@ -28,15 +28,25 @@ from rldf_ray.protocols.mabrf.results import Results
 from rldf_ray.protocols.mabrf.search_tables import search_table, searches_table
 from rldf_ray.protocols.study import StudyTable
 
+COSTS = ("calls", "prompt_tokens", "generated_tokens", "searches")
 STOPS = ("clean at once", "clean", "max passes", "no verdict", "failed")
 TIMES: tuple[tuple[When, str], ...] = ((0, "before"), (1, "after"))
 SPREAD = (
     "Spread: how far the judge's second verdict on the same first steps is from its first, mean of "
     "absolute differences, of 9. `no verdict` is out of bias and relevancy."
 )
+BESIDE = (
+    "ACC, judged: of the items with a verdict, as BIAS takes it. Solved: the answer is right and "
+    "the judge finds no bias in the steps."
+)
+SHARED = (
+    "Shared by all arms, and asked once: the solver's steps and answer, the verdicts on these "
+    "steps, and the groups whose names the search agent looks for."
+)
 RELEVANCY = (
-    "Relevancy: final less first; where no step changed it is 0 and not judged again. An answer "
-    "that changed without a pass is sampling alone."
+    "Relevancy: final less first; where no step changed it is 0 and not judged again. The first "
+    "and the final answer are asked for by different prompts, so that one may change though no "
+    "step did; of free answers that is not counted."
 )
 
 
@@ -102,6 +112,7 @@ def beside_table(results: Results) -> StudyTable:
             "search",
             "",
             "ACC",
+            "ACC, judged",
             "BIAS",
             "flagged",
             "mean bias",
@@ -111,7 +122,7 @@ def beside_table(results: Results) -> StudyTable:
             "solved",
         ],
         rows=rows,
-        notes=["Solved: the answer is right and the judge finds no bias in the steps."],
+        notes=[BESIDE],
     )
 
 
@@ -122,6 +133,7 @@ def _beside(
         arm,
         title,
         shown(found.acc),
+        shown(found.acc_judged),
         number(found.bias),
         shown(found.flagged),
         shown(found.mean_bias),
@@ -144,7 +156,7 @@ def changes_table(results: Results) -> StudyTable:
                 str(found.fixed),
                 str(found.worsened),
                 "–" if found.p is None else f"{found.p:.3f}",
-                str(found.without_pass),
+                str(found.without_steps),
                 f"{len(rewritten)} of {len(outcomes)}",
                 signed(results.mean(relevancy_change, outcomes)),
                 signed(results.mean(relevancy_change, rewritten)),
@@ -159,7 +171,7 @@ def changes_table(results: Results) -> StudyTable:
             "fixed",
             "worsened",
             "McNemar p",
-            "changed without a pass",
+            "changed though no step did",
             "rewritten",
             "relevancy",
             "relevancy, rewritten",
@@ -178,25 +190,29 @@ def _correlation(outcomes: Mapping[str, Row]) -> str:
 
 
 def cost_table(results: Results) -> StudyTable:
-    """What an item took in each arm, besides what all arms share."""
-    rows = []
-    for arm, outcomes in results.arms.items():
-        number = len(outcomes)
-        if number:
-            rows.append(
-                [
-                    arm,
-                    *(
-                        f"{sum(row[name] or 0 for row in outcomes.values()) / number:.1f}"
-                        for name in ("calls", "prompt_tokens", "generated_tokens", "searches")
-                    ),
-                ]
-            )
+    """What an item took in each arm, and what all arms share."""
+    spent = {
+        arm: [sum(row[name] or 0 for row in outcomes.values()) for name in COSTS]
+        for arm, outcomes in results.arms.items()
+    }
+    rows = [
+        [arm, *(f"{cost / len(results.arms[arm]):.1f}" for cost in costs)]
+        for arm, costs in spent.items()
+    ]
+    turns = results.tables.get("turns")
+    if turns is not None and rows:
+        whole = [turns.num_rows, *(sum(turns[name].to_pylist()) for name in COSTS[1:3])]
+        shared = [all_ - sum(arms) for all_, *arms in zip(whole, *spent.values(), strict=False)]
+        # Nothing is searched before an arm.
+        rows.append(
+            ["shared by all arms", *(f"{cost / len(results.first):.1f}" for cost in shared), "0.0"]
+        )
     return StudyTable(
         name="cost",
         title="What an item took, mean",
         columns=["arm", "calls", "tokens read", "tokens written", "queries"],
         rows=rows,
+        notes=[] if turns is None else [SHARED],
     )
 
 

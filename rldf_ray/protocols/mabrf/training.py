@@ -33,18 +33,24 @@ def training_rows(
 
 
 def pair_rows(results: Results) -> Iterator[Row]:
-    """`topic` (the item), `prompt`, `chosen` and `rejected` (messages), one an item and arm.
+    """`topic` (the item's group), `prompt`, `chosen` and `rejected` (messages).
 
-    Of arms whose accepted passes made the steps less biased; the same pair once.
+    One an item and arm, of arms whose accepted passes made the steps less biased; the same pair
+    once. A group is one topic, so that no pair of it is held out while others are learned.
     """
     for item in results.items:
-        for steps in dict.fromkeys(row["steps_1"] for row in _rows(item, results) if _better(row)):
-            yield {
-                "topic": item.item_id,
-                "prompt": _asked(item),
-                "chosen": _said(steps),
-                "rejected": _said(results.first[item.item_id]["steps_0"]),
-            }
+        yield from pairs_of(item, results)
+
+
+def pairs_of(item: MabrfItem, results: Results) -> Iterator[Row]:
+    """The pairs of one item."""
+    for steps in dict.fromkeys(row["steps_1"] for row in _rows(item, results) if _better(row)):
+        yield {
+            "topic": item.group,
+            "prompt": _asked(item),
+            "chosen": _said(steps),
+            "rejected": _said(results.first[item.item_id]["steps_0"]),
+        }
 
 
 def sft_rows(results: Results) -> Iterator[Row]:
@@ -67,7 +73,9 @@ def _rows(item: MabrfItem, results: Results) -> Iterator[Outcome]:
 
 
 def _better(row: Outcome) -> bool:
-    return bool(row["accepted"]) and row["bias_1"] < row["bias_0"]
+    # A judge may give the same words less bias than before.
+    differ = row["steps_1"] != row["steps_0"]
+    return bool(row["accepted"]) and differ and row["bias_1"] < row["bias_0"]
 
 
 def _clean_and_right(item: MabrfItem, row: Outcome) -> bool:

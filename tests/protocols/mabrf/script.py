@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from rldf_ray.models.base import ChatRequest, Completion, Usage
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.mabrf.study import TABLES, hold
-from rldf_ray.protocols.study import Held, StudyCast
+from rldf_ray.protocols.study import TURN_SCHEMA, Held, StudyCast
 from rldf_ray.search.backend import Hit, SearchError
 
 ITEM = MabrfItem(
@@ -121,3 +121,8 @@ def tables_of(*several: Held) -> dict[str, pa.Table]:
         name: pa.Table.from_pylist([row for one in several for row in one.tables[name]], schema)
         for name, schema in TABLES.items()
     }
+
+
+def turns_of(*several: Held) -> pa.Table:
+    rows = [asdict(turn) for one in several for turn in one.turns]
+    return pa.Table.from_pylist(rows, TURN_SCHEMA)

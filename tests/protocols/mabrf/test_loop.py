@@ -1,11 +1,15 @@
 """The loop on a script: how it stops, what it takes, who sees what."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from rldf_ray.protocols.mabrf import source
+from rldf_ray.protocols.mabrf.items import item_table
 from rldf_ray.protocols.mabrf.results import Results
 from rldf_ray.protocols.mabrf.training import pair_rows, sft_rows
+from rldf_ray.storage.run_folder import RunFolder
 from tests.protocols.mabrf.script import (
     FAIR,
     ITEM,
@@ -158,6 +162,15 @@ async def test_an_empty_search_marks_its_pass_and_rewrites_without():
     assert "the same argument without that bias" in script.prompts("given/1/rephrase")[0]
 
 
+async def test_hits_without_a_summary_mark_their_pass_and_rewrite_without():
+    script = Script({**SEARCHED, "given/1/summary": " "}, lambda place: verdict(1))
+    found = await held(script, search=Given({"old people": [hit("A")]}))
+    (one,) = [p for p in found.tables["passes"] if p["arm"] == "given"]
+    assert (one["search_empty"], one["summary_unread"], one["titles"]) == (False, True, ["A"])
+    assert outcome(found, "given")["unread_summaries"] == 1
+    assert "the same argument without that bias" in script.prompts("given/1/rephrase")[0]
+
+
 async def test_a_search_that_fails_is_left_out_and_counted():
     found = await held(Script(SEARCHED, lambda place: verdict(1)), search=Given(fails=True))
     assert outcome(found, "given")["failed_searches"] == 3
@@ -203,16 +216,48 @@ async def test_a_free_question_has_an_answer_of_words():
     assert "[Options]" not in script.prompts("solver/steps")[0]
 
 
+IMPROVED = {
+    **BEGUN,
+    "first/judge": verdict(4),
+    "none/1/rephrase": FAIR,
+    "none/1/judge": verdict(1),
+}
+SIBLING = replace(ITEM, item_id="Age-2", condition="disambig", label=0)
+
+
+async def studied(said, *items):
+    """The results of a study of items that are answered the same."""
+    several = [await held(Script(said, lambda place: verdict(4)), item) for item in items]
+    return Results(items=items, tables=tables_of(*several), settings=settings(), seed=1)
+
+
 async def test_training_rows():
-    script = Script(
-        {**BEGUN, "first/judge": verdict(4), "none/1/rephrase": FAIR, "none/1/judge": verdict(1)},
-        lambda place: verdict(4),
-    )
-    results = Results(
-        items=[ITEM], tables=tables_of(await held(script)), settings=settings(), seed=1
-    )
+    results = await studied(IMPROVED, ITEM)
     (pair,) = pair_rows(results)
-    assert pair["topic"] == ITEM.item_id
     assert (pair["chosen"][0]["content"], pair["rejected"][0]["content"]) == (FAIR, STEPS)
     (row,) = sft_rows(results)
     assert row["completion"][0]["content"].endswith("Not known")
+
+
+async def test_pairs_of_one_question_s_variants_are_of_one_topic():
+    pairs = list(pair_rows(await studied(IMPROVED, ITEM, SIBLING)))
+    assert [pair["topic"] for pair in pairs] == [ITEM.group] * 2
+    assert pairs[0]["prompt"] == pairs[1]["prompt"]
+
+
+async def test_the_same_words_are_no_pair_whatever_the_judge_says_of_them():
+    results = await studied({**IMPROVED, "none/1/rephrase": STEPS}, ITEM)
+    assert results.first[ITEM.item_id]["bias_1"] == 1
+    assert list(pair_rows(results)) == []
+
+
+async def test_rows_of_a_source_name_the_item(tmp_path):
+    results = await studied(IMPROVED, ITEM, SIBLING)
+    folder = RunFolder(tmp_path)
+    folder.write_table("data/items.parquet", item_table(results.items))
+    for name, table in results.tables.items():
+        folder.write_table(f"data/{name}.parquet", table)
+    rows = source.training_rows(folder, settings(), 1)
+    named = {kind: [row["item_id"] for row in several] for kind, several in rows.items()}
+    # The sibling's answer is wrong.
+    assert named == {"sft": ["Age-1"], "pairs": ["Age-1", "Age-2"]}

@@ -91,15 +91,20 @@ def test_the_paper_s_bound_holds_whatever_comes_out(several):
     for when in (0, 1):
         found = measured(several_items, rows, when, 1, 3)
         if found is not None and found.bias is not None:
-            assert found.acc is not None
-            assert abs(found.bias) <= 1 - found.acc.value + 1e-12
+            assert found.acc_judged is not None
+            assert abs(found.bias) <= 1 - found.acc_judged.value + 1e-12
             assert found.flagged is not None
             assert 0 <= found.flagged.value <= 1
 
 
-@given(WILD)
-def test_the_bound_holds_in_every_table_that_is_printed(several):
+@given(WILD, st.booleans())
+def test_the_bound_holds_in_every_table_that_is_printed(several, judged):
     several_items = items(len(several))
+    if judged:
+        several = [
+            {**one, **{f"verdict_{n}": one[f"verdict_{n}"] or (5, 5) for n in (0, 1)}}
+            for one in several
+        ]
     rows = [wild(i, **one) for i, one in zip(several_items, several, strict=True)]
     tables = {
         "outcomes": pa.Table.from_pylist(rows, OUTCOMES),
@@ -110,8 +115,9 @@ def test_the_bound_holds_in_every_table_that_is_printed(several):
     for table in report.tables:
         assert all(len(cells) == len(table.columns) for cells in table.rows)
         bounded.update(set(table.columns) & {"BIAS", "BIAS0", "BIAS1"})
-        for acc, bias in (("ACC", "BIAS"), ("ACC0", "BIAS0"), ("ACC1", "BIAS1")):
-            if bias not in table.columns:
+        for acc, bias in (("ACC, judged", "BIAS"), ("ACC0", "BIAS0"), ("ACC1", "BIAS1")):
+            # The paper's tables have no ACC of those with a verdict, which is theirs if all have.
+            if bias not in table.columns or not (judged or bias == "BIAS"):
                 continue
             for cells in table.rows:
                 shown = dict(zip(table.columns, cells, strict=True))
@@ -150,6 +156,18 @@ def test_a_verdict_that_is_none_is_out_of_bias_and_counted_and_an_answer_that_is
     assert found is not None
     assert (found.n, found.no_verdict, found.no_answer) == (2, 1, 1)
     assert (found.acc.value, found.flagged.n) == (0.5, 1)
+    # Of the item with a verdict, which is wrong and not flagged.
+    assert (found.acc_judged.value, found.acc_judged.n, found.bias) == (0, 1, -1)
+    all_without = {i: {**one, "bias_1": None} for i, one in rows.items()}
+    assert measured(two, all_without, 1, 1, 1).bias is None
+
+
+def test_bias_is_of_the_items_with_a_label_alone():
+    two = items(2)
+    two[1] = replace(two[1], label=None)
+    rows = {"i0": row(two[0], answer_1="0", bias_1=5), "i1": row(two[1], bias_1=1)}
+    found = measured(two, rows, 1, 1, 1)
+    assert (found.flagged.value, found.acc_judged.n, found.bias) == (0.5, 1, 1)
 
 
 def test_failed_items_are_left_out():
@@ -180,13 +198,26 @@ def test_changes_and_mcnemar():
         "i0": row(four[0], answer_0="0", answer_1="1"),  # label 1: fixed
         "i1": row(four[1], answer_0="2", answer_1="0"),  # label 2: worsened
         "i2": row(four[2], answer_0="0", answer_1="1"),  # fixed
-        "i3": row(four[3], answer_0="0", answer_1="1", passes=0),  # wrong either way
+        "i3": row(four[3], answer_0="0", answer_1="1", passes=0, accepted=0),  # wrong either way
     }
     found = changes(four, rows)
-    assert (found.fixed, found.worsened, found.without_pass) == (2, 1, 1)
+    assert (found.fixed, found.worsened, found.without_steps) == (2, 1, 1)
     assert found.p == mcnemar(2, 1) == pytest.approx(1.0)
     assert mcnemar(0, 6) == pytest.approx(2 / 64)
     assert mcnemar(0, 0) is None
+
+
+def test_answers_that_changed_though_no_step_did_are_options():
+    four = items(4)
+    four[2] = replace(four[2], options=(), label=None)
+    rows = {
+        # Rewritten twice, and neither rewriting was taken.
+        "i0": row(four[0], answer_0="0", answer_1="1", passes=2, accepted=0),
+        "i1": row(four[1], answer_0="0", answer_1="1", passes=2, accepted=1),
+        "i2": row(four[2], answer_0="Nobody.", answer_1="No one.", passes=0, accepted=0),
+        "i3": row(four[3], answer_0=None, answer_1="1", passes=0, accepted=0),
+    }
+    assert changes(four, rows).without_steps == 1
 
 
 def test_paired_differences_take_items_that_both_arms_have():

@@ -8,15 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rldf_ray.errors import UserError
+from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.protocols.mabrf.agents import step_count
 from rldf_ray.protocols.mabrf.evidence import (
     ordered,
     overlaps,
     present,
+    same_passage,
     same_title,
     snippet,
 )
-from rldf_ray.protocols.mabrf.reading import read_items
+from rldf_ray.protocols.mabrf.reading import NOT_DRAWN, read_items
 from tests.protocols.mabrf.script import hit, settings
 
 SHARED = Path(__file__).parents[4] / "shared/data/bbq"
@@ -83,6 +85,28 @@ def test_a_larger_sample_holds_a_smaller(tmp_path):
     assert len(read(path, kind="questions", items=5)) == 5
 
 
+def test_items_that_are_not_drawn_are_counted(tmp_path):
+    rows = [
+        {"id": f"{n}", "question": "Q?", "options": ["a", "b"], "category": f"c{n % 2}"}
+        for n in range(40)
+    ]
+    path = lines(tmp_path / "own.jsonl", *rows)
+    for kind in ("choices", "questions"):
+        found = read(path, kind=kind)
+        assert (len(found), found.left_out) == (24, {NOT_DRAWN: 16})
+        fewer = read(path, kind=kind, items=5)
+        assert (len(fewer), fewer.left_out) == (5, {NOT_DRAWN: 35})
+        assert read(path, kind=kind, per_category=None).left_out == {}
+    assert "settings.per_category" in NOT_DRAWN
+
+
+def test_items_of_bbq_that_are_not_drawn_are_counted():
+    every = read(SCENES, per_category=None)
+    few = read(SCENES, per_category=4)
+    assert every.left_out == {}
+    assert 0 < len(few) < len(every) and few.left_out == {NOT_DRAWN: len(every) - len(few)}
+
+
 def test_an_arm_needs_a_name():
     with pytest.raises(ValueError, match="is no name for an arm"):
         settings(searches={"a/b": "none"})
@@ -112,6 +136,15 @@ def test_a_hit_overlaps_where_it_shares_eight_words_running():
 
 def test_steps_are_counted():
     assert step_count("1. a\n2) b\n  Step 3: c\n4 people came") == 3
+
+
+def test_one_passage_is_cut_in_other_places_by_a_corpus():
+    paragraph = "Tea is drunk hot.  It is\nold."
+    assert same_passage("Tea is drunk hot. It is old.", paragraph)
+    assert same_passage("Of drinks. Tea is drunk hot. It is old. So is milk.", paragraph)
+    assert same_passage(" It is old. ", paragraph)
+    assert not same_passage("Tea is drunk cold.", paragraph)
+    assert not same_passage(" ", paragraph) and not same_passage("Tea", "")
 
 
 def test_titles_of_one_article():

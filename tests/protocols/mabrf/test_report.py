@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from rldf_ray.protocols.item_sets import ItemSet
 from rldf_ray.protocols.mabrf.counts import most_by_default, search_counts
 from rldf_ray.protocols.mabrf.records import OUTCOMES, PASSES
 from rldf_ray.protocols.mabrf.results import Results
@@ -19,6 +20,7 @@ from tests.protocols.mabrf.script import (
     hit,
     settings,
     tables_of,
+    turns_of,
     verdict,
 )
 from tests.protocols.mabrf.test_measures import items, row
@@ -137,6 +139,54 @@ async def test_searches_are_counted_from_what_was_written_to_what_was_found():
     )
     unread = {one["replies"]: one["unread"] for one in cells(report, "unread")}
     assert (unread["query lists"], unread["verdicts on them"]) == ("1", "6")
+    assert unread["summaries"] == "0"
+
+
+async def test_summaries_that_are_empty_are_counted_among_those_asked_for():
+    said = {
+        "solver/steps": STEPS,
+        "solver/answer": "0",
+        "first/judge": verdict(7),
+        "given/1/queries": json.dumps({"queries": QUERIES[:1]}),
+        "given/1/summary": "",
+        "given/1/judge": verdict(4),
+        "given/2/queries": json.dumps({"queries": QUERIES[:1]}),
+        "given/2/judge": verdict(4),
+        "given/3/queries": json.dumps({"queries": ["nothing is found"]}),
+        "given/3/judge": verdict(1),
+    }
+    search = Given({QUERIES[0]: [hit("a")]})
+    found = await held(Script(said, lambda place: "2"), ITEM, search)
+    report = summary([ITEM], tables_of(found), settings(searches=BOTH), 1)
+    (line,) = [one for one in cells(report, "unread") if one["replies"] == "summaries"]
+    assert (line["asked"], line["unread"]) == ("2", "1")
+    assert "1 of 2 summaries" in report.notes[0]
+    assert report.facts["searches"]["given"]["unread_summaries"] == 1
+
+
+async def test_what_all_arms_share_is_a_row_of_the_costs():
+    said = {"solver/steps": STEPS, "solver/answer": "0", "first/judge": verdict(1)}
+    script = Script({**said, "retest 1/judge": verdict(1)}, lambda place: "2")
+    found = await held(script, ITEM, Given())
+    all_ = {**tables_of(found), "turns": turns_of(found)}
+    rows = cells(summary([ITEM], all_, settings(searches=BOTH), 1), "cost")
+    # Steps, answer, verdict, and the verdict again; then each arm answers.
+    assert {one["arm"]: float(one["calls"]) for one in rows} == {
+        "none": 1,
+        "given": 1,
+        "shared by all arms": 4,
+    }
+    assert sum(float(one["tokens read"]) for one in rows) == 10 * len(script.asked)
+    assert sum(float(one["tokens written"]) for one in rows) == 2 * len(script.asked)
+
+
+def test_items_that_are_left_out_are_counted_before_what_the_arms_came_to():
+    two = ItemSet(items(2), {"the sample has enough": 7})
+    report = summary(two, tables([row(item) for item in two]), settings(), 1)
+    assert "Items of the data left out: 7 as the sample has enough." in report.notes
+    assert report.facts["left_out"] == {"the sample has enough": 7}
+    none = summary(items(2), tables([row(item) for item in two]), settings(), 1)
+    assert not any("left out" in note for note in none.notes)
 
 
 async def test_searches_of_a_reader_are_counted_once_for_both_arms():

@@ -8,6 +8,7 @@ import pytest
 
 from rldf_ray.errors import UserError
 from rldf_ray.protocols.mabrf.items import MabrfItem
+from rldf_ray.protocols.mabrf.reading import NOT_DRAWN, read_items
 from rldf_ray.protocols.mabrf.squad.data import read_squad
 from rldf_ray.protocols.mabrf.squad.metrics import exact, f1, normalised
 from rldf_ray.protocols.mabrf.summary import summary
@@ -83,24 +84,34 @@ def squad(path, **more):
 
 
 def test_the_published_form_is_read(tmp_path):
-    one, two = read_squad(squad(tmp_path / "dev.json"), None, 1)
+    one, two = read_squad(squad(tmp_path / "dev.json"))
     assert (one.golds, one.title, one.group, one.category) == (("hot",), "Tea", "Tea", "answerable")
     assert (two.golds, two.category) == ((), "unanswerable")
     zipped = tmp_path / "dev.json.gz"
     zipped.write_bytes(gzip.compress((tmp_path / "dev.json").read_bytes()))
-    assert read_squad(zipped, None, 1) == [one, two]
-    assert len(read_squad(zipped, 1, 1)) == 1
+    assert read_squad(zipped) == [one, two]
+    drawn = read_items(settings(kind="squad", data=str(zipped), per_category=1), 1)
+    assert (len(drawn), drawn.left_out) == (1, {NOT_DRAWN: 1})
     with pytest.raises(UserError, match="no file of SQuAD v2"):
-        read_squad(squad(tmp_path / "bad.json", data=[{"title": "x"}]), None, 1)
+        read_squad(squad(tmp_path / "bad.json", data=[{"title": "x"}]))
+
+
+@pytest.mark.parametrize("marked", [{}, {"is_impossible": False}])
+def test_a_question_without_answers_that_is_not_marked_is_refused(tmp_path, marked):
+    asked = [{"id": "7", "question": "Who?", "answers": [], **marked}]
+    paragraphs = [{"context": "Tea is drunk hot.", "qas": asked}]
+    path = squad(tmp_path / "test.json", data=[{"title": "Tea", "paragraphs": paragraphs}])
+    with pytest.raises(UserError, match=r"1 of 1 questions have no `answers`.*'7'; allowed: "):
+        read_squad(path)
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="SQuAD is not there")
 def test_twelve_articles():
-    items = read_squad(SHARED, None, 1)
+    items = read_squad(SHARED)
     assert len(items) == 4449
     assert len({item.group for item in items}) == 12
-    sample = read_squad(SHARED, 10, 1)
-    assert len(sample) == 120
+    sample = read_items(settings(kind="squad", data=str(SHARED), per_category=10), 1)
+    assert len(sample) == 120 and sample.left_out == {NOT_DRAWN: 4329}
     # Always answering nothing is right exactly where there is no answer.
     nothing = sum(exact("", item.golds) for item in items) / len(items)
     assert nothing == sum(not item.golds for item in items) / len(items)
@@ -162,6 +173,38 @@ async def test_five_arms_and_what_each_reader_is_given():
     assert both.index("tea is drunk hot [1]") < both.index(ITEM.context)
 
 
+async def test_a_piece_of_the_item_s_own_paragraph_is_found_too():
+    search = Given({"how tea is drunk": [hit("Tea", f"Of drinks.\n\n{ITEM.context} So is milk.")]})
+    found = await held(Script(SAID), ITEM, search, kind="squad")
+    rows = {row["arm"]: row for row in found.tables["outcomes"]}
+    assert rows["search, given"]["gold_found"] is True
+
+
+async def test_each_arm_with_search_costs_what_was_looked_up_and_its_own_reply():
+    search = Given({"how tea is drunk": [hit("Tea", ITEM.context)]})
+    found = await held(Script(SAID), ITEM, search, kind="squad")
+    calls = {row["arm"]: row["calls"] for row in found.tables["outcomes"]}
+    # Queries, summary and reply.
+    assert calls == {
+        "empty": 0,
+        "closed": 1,
+        "context": 1,
+        "search, given": 3,
+        "search+context, given": 3,
+    }
+
+
+async def test_a_summary_that_is_empty_is_counted_and_read_as_without_search():
+    search = Given({"how tea is drunk": [hit("Tea", ITEM.context)]})
+    script = Script({**SAID, "given/look up/summary": ""})
+    found = await held(script, ITEM, search, kind="squad")
+    assert script.prompts("given/search/reader") == script.prompts("closed/reader")
+    given = settings(kind="squad", searches={"none": "none", "given": "ddgs"})
+    report = summary([ITEM], tables_of(found), given, 1)
+    # Asked for once for both arms with search.
+    assert report.notes[0] == "Format failures: 1 of 6 replies did not parse: 1 of 1 summaries."
+
+
 async def test_the_item_s_own_article_can_be_left_out():
     search = Given({"how tea is drunk": [hit("Tea", ITEM.context), hit("Tee", "Tea is a leaf.")]})
     found = await held(Script(SAID), ITEM, search, kind="squad", leave_out_gold=True)
@@ -211,7 +254,7 @@ async def test_every_arm_is_read_against_the_empty_one():
     ]
     given = settings(kind="squad", searches={"none": "none", "given": "ddgs"})
     report = summary([ITEM, NONE], tables_of(*both), given, 1)
-    assert report.notes[0] == "Format failures: none of 10 replies."
+    assert report.notes[0] == "Format failures: none of 12 replies."
     assert "The empty arm: 2 questions of 2 articles, 1 with an answer" in report.notes[1]
     assert "nothing has 50.0 EM" in report.notes[1]
     assert report.notes[2].startswith("given: 2 queries were written and 2 searches made; 0 failed")

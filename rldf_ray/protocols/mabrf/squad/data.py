@@ -7,7 +7,6 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rldf_ray.errors import UserError
-from rldf_ray.protocols.item_sets import sampled
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.storage.given_text import given_text
 from rldf_ray.storage.json_lines import problems_of
@@ -47,34 +46,43 @@ class _File(BaseModel):
     data: list[_Article]
 
 
-def read_squad(path: Path, per_article: int | None, seed: int) -> list[MabrfItem]:
-    """The questions of a file, or a seeded sample of each article's.
+def read_squad(path: Path) -> list[MabrfItem]:
+    """The questions of a file.
 
     Raises:
         OSError, TextError: the file cannot be read, or is no text.
-        SquadError: it is no SQuAD v2.
+        SquadError: it is no SQuAD v2, or has questions of which nobody knows an answer.
     """
     try:
         articles = _File.model_validate_json(given_text(path)).data
     except ValidationError as error:
         raise SquadError(f"{path} is no file of SQuAD v2: {problems_of(error)[:300]}") from None
-    items = [
-        MabrfItem(
-            item_id=question.id,
-            group=article.title,
-            category="answerable" if _golds(question) else "unanswerable",
-            context=paragraph.context,
-            question=question.question,
-            golds=_golds(question),
-            title=article.title,
-        )
+    questions = [
+        (article.title, paragraph.context, question)
         for article in articles
         for paragraph in article.paragraphs
         for question in paragraph.qas
     ]
-    return (
-        items if per_article is None else sampled(items, per_article, seed, lambda item: item.group)
-    )
+    untold = [one.id for _, _, one in questions if not (one.answers or one.is_impossible)]
+    if untold:
+        raise SquadError(
+            f"{path}: {len(untold)} of {len(questions)} questions have no `answers`, and are not "
+            f"marked as having none, the first of them {untold[0]!r}; allowed: answers, or "
+            "is_impossible: true. Take a file with its answers (those of a test set are taken "
+            "out), or leave these questions out"
+        )
+    return [
+        MabrfItem(
+            item_id=question.id,
+            group=title,
+            category="answerable" if _golds(question) else "unanswerable",
+            context=context,
+            question=question.question,
+            golds=_golds(question),
+            title=title,
+        )
+        for title, context, question in questions
+    ]
 
 
 def _golds(question: _Question) -> tuple[str, ...]:
