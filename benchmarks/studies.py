@@ -64,7 +64,8 @@ def held(
 
 def in_flight(recorded: Sequence[Any], seconds: float) -> float:
     """Requests under way at once, mean over the run."""
-    return sum(request["seconds"] for request in recorded) / seconds
+    under_way: float = sum(request["seconds"] for request in recorded)
+    return under_way / seconds
 
 
 def main() -> None:
