@@ -22,6 +22,7 @@ from rldf_ray.protocols.evince.decision import decide
 from rldf_ray.protocols.evince.dialogue import Dialogue, Spoken
 from rldf_ray.protocols.evince.items import EvinceItem
 from rldf_ray.protocols.evince.prompt import text_prompt
+from rldf_ray.protocols.evince.records import any_flagged
 from rldf_ray.protocols.evince.scale import load_scale, scale_names
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.evince.steering import phase_of
@@ -133,5 +134,12 @@ async def _hold(
     ).hold()
     if dispute.status == "failed":
         raise NoLabelError(f"the dialogue failed: {dispute.failure}")
-    decision = decide(dispute.rounds, dispute.status, {}, settings.crit, scale)
+    decision = decide(
+        dispute.rounds,
+        dispute.status,
+        {} if body.given is None else {"given": body.given},
+        settings.crit,
+        scale,
+        any_flagged(dispute, settings.crit.weak),
+    )
     tell("decision", {"status": dispute.status, **asdict(decision)})

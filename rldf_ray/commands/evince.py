@@ -77,6 +77,11 @@ def replay(
     changed = Counter((row["status"], row["status_again"] or "goes on") for row in rows)
     for (before, after), number in changed.most_common():
         write(f"{number} {before} -> {after}")
+    failed = sum(
+        row["status"] == "failed" for arm in results.arms for row in results.outcomes[arm].values()
+    )
+    if failed:
+        write(f"not replayed, as they failed: {failed}")
 
 
 def _replayed(results: Results) -> list[dict[str, Any]]:
@@ -86,11 +91,11 @@ def _replayed(results: Results) -> list[dict[str, Any]]:
 
     rows = []
     for (item_id, arm), rounds in results.rounds.items():
-        settings = arm_settings(results.settings, arm)
-        found = replayed(trace_of(rounds), settings.steering, settings.stop, results.scale)
         held = results.outcomes[arm][item_id]
         if held["status"] == "failed":
             continue
+        settings = arm_settings(results.settings, arm)
+        found = replayed(trace_of(rounds), settings.steering, settings.stop, results.scale)
         rows.append(
             {
                 "item_id": item_id,

@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from rldf_ray.apps.serve import evince
+from rldf_ray.apps.serve.bodies import EvinceBody
+from rldf_ray.apps.serve.service import Service
+from rldf_ray.protocols.evince.scale import load_scale
+from rldf_ray.protocols.evince.settings import EvinceSettings
 from tests.serve.conftest import Start
 
 TEXT = {"text": "The mayor opened the bridge.", "target": "the mayor", "rounds": 2}
@@ -35,6 +40,30 @@ def test_a_dialogue_is_streamed_turn_by_turn(start: Start) -> None:
     assert {"wd", "kl", "jsd", "nce"} < set(measured)
     decided = dict(events)["decision"]
     assert decided["label"] in events[0][1]["labels"]
+
+
+@pytest.mark.parametrize("given", load_scale("toward").names)
+def test_a_person_looks_at_a_given_label_that_moves(start: Start, given: str) -> None:
+    events = found(start().client.post("/v1/evince", json={**TEXT, "given": given}).text)
+    decided = dict(events)["decision"]
+    assert ("label moves" in decided["review"]) is (decided["label"] != given)
+
+
+def test_a_person_looks_at_quotes_that_are_not_in_the_text(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def checked(body: EvinceBody, service: Service) -> EvinceSettings:
+        settings = evince_checked(body, service)
+        # No score is weak, so that what is flagged is quotes alone.
+        crit = settings.crit.model_copy(update={"weak": 0.0})
+        return settings.model_copy(update={"crit": crit})
+
+    evince_checked = evince.checked
+    monkeypatch.setattr(evince, "checked", checked)
+    events = found(start().client.post("/v1/evince", json=TEXT).text)
+    last = [data for kind, data in events if kind == "turn"][-2:]
+    assert any(one["quote_at"] is None for turn in last for one in turn["arguments"])
+    assert "weak arguments" in dict(events)["decision"]["review"]
 
 
 def test_without_a_given_label_a_defends_the_model_s_own(start: Start) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from rldf_ray.cli import app
 from rldf_ray.console import Progress
 from rldf_ray.errors import UserError
+from rldf_ray.models.base import ChatRequest
 from rldf_ray.storage.run_folder import RunFolderError
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
@@ -117,7 +118,7 @@ def test_the_labels_of_the_form_of_table_1(out: Path) -> None:
 
 def test_decisions_come_in_without_a_call_and_twice_is_once(out: Path) -> None:
     asked = len(SCRIPT.asked)
-    rows = list(csv.DictReader((out / "review.csv").read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader((out / "review.csv").read_text(encoding="utf-8-sig").splitlines()))
     path = out.parent / "filled.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
@@ -143,7 +144,7 @@ def test_decisions_come_in_without_a_call_and_twice_is_once(out: Path) -> None:
 
 def test_a_sheet_that_somebody_fills_in_is_never_written_over(out: Path) -> None:
     path = out / "review.csv"
-    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
     rows[2] |= {"decision": "keep", "person": "eve"}
 
     def write() -> None:
@@ -158,13 +159,14 @@ def test_a_sheet_that_somebody_fills_in_is_never_written_over(out: Path) -> None
     assert path.read_bytes() == half
     rldf("evince", "decide", out, path)
     # Taken in, it is written anew, with what was decided in it.
-    again = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    assert path.read_bytes().startswith("\ufeffitem_id,".encode())
+    again = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
     assert (again[2]["decision"], again[2]["person"]) == ("keep", "eve")
 
 
 def test_a_wrong_sheet_changes_nothing(out: Path) -> None:
     path = out.parent / "wrong.csv"
-    text = (out / "review.csv").read_text(encoding="utf-8")
+    text = (out / "review.csv").read_text(encoding="utf-8-sig")
     path.write_text(text.replace("t0", "t9", 1), encoding="utf-8")
     done = CliRunner().invoke(app, ["evince", "decide", str(out), str(path)])
     assert done.exit_code == 1
@@ -189,8 +191,29 @@ def test_a_replay_stops_and_steers_on_paper(out: Path) -> None:
     assert len(SCRIPT.asked) == asked
 
 
+def test_a_replay_says_how_many_dialogues_it_leaves_out(tmp_path: Path, played_by: Played) -> None:
+    class Failing(Script):
+        def _text(self, request: ChatRequest) -> str:
+            failing = request.address.startswith(("t2/main/A1", "t3/main/B2"))
+            return "no turn" if failing else super()._text(request)
+
+    plan, out = tmp_path / "plan.yaml", tmp_path / "out"
+    plan.write_text(
+        f"""
+models: {{a: "scripted:0", b: "scripted:0", judge: "scripted:0"}}
+settings: {{data: "{texts(tmp_path)}", targets: [the mayor], baselines: []}}
+""",
+        encoding="utf-8",
+    )
+    played_by(Failing(SCRIPT.turns))
+    run_study("evince", load_study("evince", str(plan)), out, Progress())
+    shown = rldf("evince", "replay", out)
+    assert "2 agreed -> agreed" in shown
+    assert "not replayed, as they failed: 2" in shown
+
+
 def test_training_rows(out: Path) -> None:
-    rows = list(csv.DictReader((out / "review.csv").read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader((out / "review.csv").read_text(encoding="utf-8-sig").splitlines()))
     path = out.parent / "filled.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0])

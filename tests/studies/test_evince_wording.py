@@ -56,7 +56,7 @@ def out(tmp_path: Path, played_by: Played) -> Path:
     plan.write_text(PLAN % data, encoding="utf-8")
     played_by(SCRIPT)
     run_study("evince", load_study("evince", str(plan)), tmp_path / "out", Progress())
-    sheet = (tmp_path / "out/review.csv").read_text(encoding="utf-8")
+    sheet = (tmp_path / "out/review.csv").read_text(encoding="utf-8-sig")
     assert sheet.startswith("item_id,")
     rldf("evince", "decide", tmp_path / "out", tmp_path / "out/review.csv")
     return tmp_path / "out"

@@ -23,7 +23,8 @@ class Argument:
         argument_id: side, round and number ("A2.1"); the text never comes from a model.
         label: the one that it speaks for.
         quote: words of the text, or empty.
-        quote_at: where the quote begins in the text, in characters; None where it is not there.
+        quote_at: where the quote begins in `EvinceItem.source_text`, in characters; None where it
+            is not there.
     """
 
     argument_id: str

@@ -2,7 +2,7 @@
 
     one_shot           one answer
     mean_of_two        the mean of two answers with other seeds
-    self_consistency   the mean of as many answers as cost what the dialogue cost
+    self_consistency   the mean of as many answers as cost what the dialogue cost, or of `MOST`
 
 A baseline is a request of its own, never part of a dialogue (a choice).
 """

@@ -77,7 +77,6 @@ def _entry(
 ) -> dict[str, Any]:
     item, key = results.items[item_id], (item_id, "main")
     arguments, course = results.arguments.get(key, ()), results.rounds.get(key, ())
-    label, scale = row["label"], results.scale
     return {
         "item_id": item_id,
         "title": item.title,
@@ -85,14 +84,17 @@ def _entry(
         "category": item.category,
         "link": item.link,
         "target": item.target,
-        "text": item.text,
+        # Title and all, as places of quotes and passages are counted in it.
+        "text": item.source_text,
         "truncated": item.truncated,
         "given": dict(item.given),
         "votes": {who: dict(each) for who, each in item.votes.items()},
         "distances": {
-            who: scale.distance(label, one) for who, one in item.given.items() if label is not None
+            who: steps
+            for who in item.raters
+            if (steps := results.apart("main", who, item_id)) is not None
         },
-        "label": label,
+        "label": row["label"],
         "distribution": None if row["distributions"] is None else row["distributions"][0],
         "mean_position": row["mean_position"],
         "rated": _rated(results, row),

@@ -105,7 +105,9 @@ def _reasons(
         reasons.append("CRIT unstable")
     if any(_close(mixture) for mixture in mixtures):
         reasons.append("close vote")
-    if any(scale.distance(label, other) >= MOVES for other in given.values()):
+    # Given labels are of the text: nothing moves where both sides' positions are rated.
+    rates_text = len(mixtures) == 1
+    if rates_text and any(scale.distance(label, other) >= MOVES for other in given.values()):
         reasons.append("label moves")
     return reasons
 

@@ -17,5 +17,9 @@ class ScoreError(ReplyError):
     """A judge's reply is no score; the message holds the reply."""
 
 
+class CaseError(ReplyError):
+    """A text is no case for the editor; the message says why."""
+
+
 class DistributionError(ReplyError):
     """A reply came without the probabilities that the plan takes distributions from."""

@@ -26,6 +26,8 @@ from rldf_ray.storage.run_folder import RunFolder
 
 ITEMS = "data/items.parquet"
 DECISIONS = "data/decisions.parquet"
+MARK = "\ufeff"
+"""Of UTF-8: without it some spreadsheet programs take a file for another encoding."""
 
 
 def results_in(folder: RunFolder, settings: EvinceSettings, seed: int) -> Results:
@@ -66,7 +68,8 @@ def write_for_people(folder: RunFolder, results: Results, title: str) -> None:
     # A sheet with something in it that nobody has taken in yet is somebody's work.
     sheet = folder.path("review.csv")
     if not (sheet.exists() and review.has_more(sheet, decisions)):
-        folder.write_text("review.csv", review.sheet_text(review.sheet_rows(results, decisions)))
+        text = review.sheet_text(review.sheet_rows(results, decisions))
+        folder.write_text("review.csv", f"{MARK}{text}")
     folder.write_text("review.html", sheet_page(results, title))
     found = entries(results, decisions)
     folder.write_text("remediation.html", remediation_page(results, found, title))

@@ -72,7 +72,10 @@ class EvinceItem:
 
     @property
     def source_text(self) -> str:
-        """What may be quoted: the title and the text, as both are shown."""
+        """What may be quoted: the title and the text, as both are shown.
+
+        Places of quotes and passages, in characters, are counted in it.
+        """
         return f"{self.title}\n\n{self.text}" if self.title else self.text
 
 

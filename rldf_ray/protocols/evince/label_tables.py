@@ -24,7 +24,12 @@ NONE = "–"
 
 
 def labels_tables(results: Results) -> Iterator[StudyTable]:
-    """A table for each target: labels of people, the dialogue and one answer, and distances."""
+    """A table for each target: labels of people, the dialogue and one answer, and distances.
+
+    None where positions are rated: they have no label of the text.
+    """
+    if not results.rates_texts:
+        return
     for number, target in enumerate(results.targets, start=1):
         table = _Table(results, target, letters(results.people))
         if table.items:
@@ -102,8 +107,7 @@ class _Table:
             elif not votes and item.given.get(who) == label:
                 marks.append(letter)
         for letter, system in ((OURS, "main"), (ONE_SHOT, "one_shot")):
-            row = self.results.outcomes.get(system, {}).get(item.item_id)
-            if row is not None and row["label"] == label:
+            if self.results.label(system, item.item_id) == label:
                 marks.append(letter)
         return " ".join(marks)
 
@@ -151,15 +155,16 @@ class _Table:
             shared = results.paired(labels, results.given(who, self.target))
             agreed = agreement(*shared, results.scale, results.seed)
             kappa = shown(None if agreed is None else agreed.kappa)
-            cell = f"{shown(mean)} apart; kappa {kappa}"
+            # A group that is split evenly is apart from S by its shares, and has no label.
+            fewer = f", n = {agreed.n}" if agreed is not None and agreed.n != mean.n else ""
+            cell = f"{shown(mean)} apart; kappa {kappa}{fewer}"
             yield self._wide(f"{OURS} and {letter}", cell, f"n = {mean.n}")
 
     def _apart_from(self, who: str) -> Estimate | None:
         """Mean distance of S to a person, over the items that have both."""
         apart, texts = [], []
         for item in self.items:
-            ours = self.results.said("main", item.item_id)
-            steps = self._between(ours, self.results.rating(who, item.item_id))
+            steps = self.results.apart("main", who, item.item_id)
             if steps is not None:
                 apart.append(steps)
                 texts.append(item.text_id)

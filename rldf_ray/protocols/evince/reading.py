@@ -15,7 +15,7 @@ from rldf_ray.protocols.evince import readers
 from rldf_ray.protocols.evince.items import EvinceItem, cut
 from rldf_ray.protocols.evince.scale import LabelScale, load_scale
 from rldf_ray.protocols.evince.settings import EvinceSettings
-from rldf_ray.protocols.item_sets import id_given_twice, sampled
+from rldf_ray.protocols.item_sets import ItemSet, id_given_twice, sampled
 from rldf_ray.storage.home_path import home_path
 
 CHARACTERS_A_TOKEN = 4
@@ -33,14 +33,18 @@ class Reader(Interface):
     def read(self, file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterable[EvinceItem]:
         """The items of a file, in its order, each text once for each target.
 
+        An `ItemSet` counts the file's rows that are none of them.
+
         Raises:
             UserError: the file is none of this form; says where.
         """
         ...
 
 
-def read_items(settings: EvinceSettings, seed: int) -> list[EvinceItem]:
+def read_items(settings: EvinceSettings, seed: int) -> ItemSet[EvinceItem]:
     """The items of a study: each text once for each target, a seeded sample of texts.
+
+    Rows of the data that its reader leaves out are counted.
 
     Raises:
         ItemsError, LinesError, ScaleError: with file, place and what is allowed.
@@ -53,9 +57,13 @@ def read_items(settings: EvinceSettings, seed: int) -> list[EvinceItem]:
             "the articles that ship"
         )
     reader = reader_named(settings.reader)
-    items = list(reader.read(file, scale, settings.targets))
+    found = reader.read(file, scale, settings.targets)
+    items = found if isinstance(found, ItemSet) else ItemSet(list(found))
     if not items:
-        raise ItemsError(f"{file} holds no text for settings.targets={list(settings.targets)}")
+        left = "".join(f"; {n} rows left out as {why}" for why, n in items.left_out.items())
+        raise ItemsError(
+            f"{file} holds no text for settings.targets={list(settings.targets)}{left}"
+        )
     _check(file, items, scale)
     if scale.has_target and any(not item.target for item in items):
         raise ItemsError(
@@ -63,7 +71,8 @@ def read_items(settings: EvinceSettings, seed: int) -> list[EvinceItem]:
             "settings.targets, or `target` in each"
         )
     chosen = _sample(items, settings.items, seed)
-    return [cut(item, settings.text_tokens * CHARACTERS_A_TOKEN) for item in chosen]
+    most = settings.text_tokens * CHARACTERS_A_TOKEN
+    return ItemSet([cut(item, most) for item in chosen], items.left_out)
 
 
 def reader_names() -> list[str]:

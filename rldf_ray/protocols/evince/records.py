@@ -42,6 +42,8 @@ OUTCOMES = pa.schema(
         pa.field("arm", pa.string()),
         # agreed, converged, no progress, max rounds, failed; "answer" or "failed" of a baseline.
         pa.field("status", pa.string()),
+        # Of those that did not fail: why answers of a baseline, or the justification, cannot be
+        # used.
         pa.field("failure", pa.string()),
         pa.field("rounds", pa.int16()),
         pa.field("distributions", _DISTRIBUTIONS),
@@ -100,6 +102,7 @@ ARGUMENTS = pa.schema(
         pa.field("claim", pa.string()),
         pa.field("reason", pa.string()),
         pa.field("quote", pa.string()),
+        # Counted in title, blank line and text, as `text` of remediation.json has them.
         pa.field("quote_at", pa.int64()),
         *(pa.field(name, pa.float64()) for name in SCORES),
         pa.field("own", pa.float64()),

@@ -13,9 +13,11 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rldf_ray.protocols.evince.arguments import find_quote
+from rldf_ray.protocols.evince.errors import CaseError
 from rldf_ray.protocols.evince.prompt import Recorded, render, shown
 from rldf_ray.protocols.evince.settings import EvinceSettings
 from rldf_ray.protocols.seats import Seats
+from rldf_ray.storage.json_lines import problems_of
 
 Action = Literal[
     "keep",
@@ -118,10 +120,11 @@ class Ended:
 
 async def remediation(
     seats: Seats, ended: Ended, source: str, settings: EvinceSettings, place: str
-) -> Remediation | None:
-    """The case for the editor; None where what was written is none.
+) -> Remediation:
+    """The case for the editor.
 
     Raises:
+        CaseError: what was written is none.
         ModelError: the model could not answer.
     """
     record = render("record", record=[shown(turn) for turn in ended.record])
@@ -139,12 +142,16 @@ async def remediation(
     return parse_remediation(turn.text, source)
 
 
-def parse_remediation(text: str, source: str) -> Remediation | None:
-    """What a text holds, its passages looked for in the source; None where it is none."""
+def parse_remediation(text: str, source: str) -> Remediation:
+    """What a text holds, its passages looked for in the source.
+
+    Raises:
+        CaseError: it is no case.
+    """
     try:
         given = Remediation.model_validate_json(text)
-    except ValidationError:
-        return None
+    except ValidationError as error:
+        raise CaseError(f"No justification: {problems_of(error)}") from None
     located = tuple(
         one.model_copy(update={"passage_at": find_quote(one.passage, source)})
         for one in given.findings

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
 from rldf_ray.protocols.evince.items import EvinceItem
+from rldf_ray.protocols.evince.metrics import wasserstein
 from rldf_ray.protocols.evince.records import Row
 from rldf_ray.protocols.evince.scale import Distribution, LabelScale
 from rldf_ray.protocols.evince.settings import EvinceSettings
@@ -23,6 +24,7 @@ class Results:
 
     Attributes:
         items: by id, in their order.
+        left_out: rows of the data that are no items, by reason.
     """
 
     items: Mapping[str, EvinceItem]
@@ -30,6 +32,7 @@ class Results:
     settings: EvinceSettings
     scale: LabelScale
     seed: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def outcomes(self) -> Mapping[str, Mapping[str, Row]]:
@@ -75,12 +78,30 @@ class Results:
         """What labels are about, in order; one, "", where there are no targets."""
         return list(dict.fromkeys(item.target for item in self.items.values()))
 
+    @property
+    def rates_texts(self) -> bool:
+        """Whether dialogues rate the texts, as people and baselines do, and not both positions."""
+        return self.settings.rates == "item"
+
+    @property
+    def told(self) -> bool:
+        """Whether the dialogues as planned are told labels that people gave, and argue for them."""
+        return self.rates_texts and self.settings.given != "none" and bool(self.people)
+
+    def label(self, system: str, item_id: str) -> str | None:
+        """The label that a text gets; None where that failed, or positions are rated."""
+        row = self.outcomes.get(system, {}).get(item_id)
+        if row is None or not (self.rates_texts or system in BASELINES):
+            return None
+        label: str | None = row["label"]
+        return label
+
     def labels(self, system: str, target: str | None = None) -> dict[str, str]:
         """The label of each item that has one, of one target or of all."""
         return {
-            item: row["label"]
-            for item, row in self.outcomes.get(system, {}).items()
-            if row["label"] is not None and target in (None, self.items[item].target)
+            item_id: label
+            for item_id, item in self.items.items()
+            if target in (None, item.target) and (label := self.label(system, item_id)) is not None
         }
 
     def given(self, who: str, target: str | None = None) -> dict[str, str]:
@@ -108,12 +129,27 @@ class Results:
         Its label, as the paper has it; its distribution where groups rated the item, whose shares
         are held against its probabilities (a choice).
         """
-        row = self.outcomes.get(system, {}).get(item_id)
-        if row is None or row["label"] is None:
+        label = self.label(system, item_id)
+        if label is None:
             return None
         if self.items[item_id].votes:
-            return tuple(row["distributions"][0])
-        return self.scale.certain(row["label"])
+            return tuple(self.outcomes[system][item_id]["distributions"][0])
+        return self.scale.certain(label)
+
+    def said_by(self, system: str, target: str | None = None) -> dict[str, Distribution]:
+        """What it says of each item that it says anything of, of one target or of all."""
+        return {
+            item_id: said
+            for item_id, item in self.items.items()
+            if target in (None, item.target) and (said := self.said(system, item_id)) is not None
+        }
+
+    def apart(self, system: str, who: str, item_id: str) -> float | None:
+        """Steps between what a dialogue or baseline says of an item, and a person or group."""
+        said, rating = self.said(system, item_id), self.rating(who, item_id)
+        if said is None or rating is None:
+            return None
+        return wasserstein(said, rating, self.scale)
 
     def paired(
         self, one: Mapping[str, str], other: Mapping[str, str]

@@ -151,6 +151,8 @@ def read_sheet(path: Path, results: Results) -> list[Filled]:
     """
     filled, seen = [], set()
     for number, cells in read_rows(path, ["item_id", *BLANK]):
+        if not any(cell.strip() for cell in cells.values()):
+            continue
         one = _filled(path, number, cells)
         if one.item_id in seen:
             raise SheetError(f"{path}, line {number}: item_id {one.item_id!r} stands there twice")
@@ -189,11 +191,7 @@ def _check(path: Path, number: int, one: Filled, results: Results) -> None:
         )
     if one.change_to and one.decision != "change":
         raise SheetError(f"{where}: change_to is given, but decision is not change")
-    if one.decision == "keep" and not results.items[one.item_id].given:
-        raise SheetError(f"{where}: decision is keep, but the text came without a label")
-    row = results.outcomes["main"][one.item_id]
-    if one.decision == "change" and not one.change_to and row["label"] is None:
-        raise SheetError(f"{where}: decision is change; say to what, as the dialogue has no label")
+    _check_labels(where, one, results)
     arguments = results.arguments.get((one.item_id, "main"), ())
     if one.reject and not any(scores_of(argument) for argument in arguments):
         raise SheetError(
@@ -204,6 +202,25 @@ def _check(path: Path, number: int, one: Filled, results: Results) -> None:
     if unknown:
         raise SheetError(
             f"{where}: reject names {unknown[0]!r}; the dialogue has {', '.join(sorted(made))}"
+        )
+
+
+def _check_labels(where: str, one: Filled, results: Results) -> None:
+    """That there are the labels that a decision is about."""
+    given = results.items[one.item_id].given
+    label = results.outcomes["main"][one.item_id]["label"]
+    if one.decision == "keep" and not given:
+        raise SheetError(f"{where}: decision is keep, but the text came without a label")
+    if one.decision == "change" and not one.change_to and label is None:
+        raise SheetError(f"{where}: decision is change; say to what, as the dialogue has no label")
+    if one.decision == "show both" and not given:
+        raise SheetError(
+            f"{where}: decision is show both, but the text came without a label; allowed: change"
+        )
+    if one.decision == "show both" and label is None:
+        raise SheetError(
+            f"{where}: decision is show both, but the dialogue has no label; allowed: keep, or "
+            "change with a label in change_to"
         )
 
 

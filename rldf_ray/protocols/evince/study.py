@@ -11,8 +11,9 @@ import pyarrow as pa
 from rldf_ray.plan.study import StudyPlan
 from rldf_ray.protocols.evince.arms import arm_settings, given_labels, stances
 from rldf_ray.protocols.evince.baselines import Answer, answers, at_equal_tokens, mean
-from rldf_ray.protocols.evince.decision import decide
+from rldf_ray.protocols.evince.decision import Decision, decide
 from rldf_ray.protocols.evince.dialogue import Dialogue, Dispute
+from rldf_ray.protocols.evince.errors import CaseError
 from rldf_ray.protocols.evince.estimate import estimate as estimate
 from rldf_ray.protocols.evince.folder import results_of
 from rldf_ray.protocols.evince.folder import write_for_people as write_sheets
@@ -31,12 +32,13 @@ from rldf_ray.protocols.evince.records import (
     round_rows,
     said_mixture,
 )
-from rldf_ray.protocols.evince.remediation import Ended, remediation, stored
+from rldf_ray.protocols.evince.remediation import Ended, Remediation, remediation, stored
 from rldf_ray.protocols.evince.scale import LabelScale, load_scale
 from rldf_ray.protocols.evince.settings import Arm, EvinceSettings
 from rldf_ray.protocols.evince.summary import summary as summary
 from rldf_ray.protocols.evince.trace import OTHER
 from rldf_ray.protocols.evince.training import training_rows as training_rows
+from rldf_ray.protocols.item_sets import ItemSet
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import Held, StudyCast
 from rldf_ray.storage.run_folder import RunFolder
@@ -50,7 +52,7 @@ def models(settings: EvinceSettings) -> Sequence[str]:
     return settings.models()
 
 
-def items(settings: EvinceSettings, seed: int) -> list[EvinceItem]:
+def items(settings: EvinceSettings, seed: int) -> ItemSet[EvinceItem]:
     return read_items(settings, seed)
 
 
@@ -141,35 +143,45 @@ class _Item:
             failed = self._failed(arm, dispute.failure)
             of = {"rounds": len(dispute.rounds), "dual": dispute.dual, "generated_tokens": spent}
             return {**failed, **of}
-        given = self._item.given
         decision = decide(
             dispute.rounds,
             dispute.status,
-            given,
+            self._item.given,
             settings.crit,
             self._scale,
             any_flagged(dispute, settings.crit.weak),
         )
-        case = None
+        case = failure = None
         if settings.remediation and arm == "main":
-            record = [
-                Recorded(side=side, round=number, said=spoken.said)
-                for (side, number), spoken in dispute.turns.items()
-            ]
-            ended = Ended(text=self._text, record=record, label=decision.label, given=given)
-            case = await remediation(
-                self._seats, ended, self._item.source_text, settings, f"{arm}/remediation"
-            )
+            case, failure = await self._case(arm, dispute, decision, settings)
         return {
             **_empty(self._item.item_id, arm),
             **decision_fields(decision),
             **label_fields(said_mixture(dispute, decision), self._scale, "said_"),
             "status": dispute.status,
+            "failure": failure,
             "rounds": len(dispute.rounds),
             "dual": dispute.dual,
             "generated_tokens": spent,
             "remediation": stored(case),
         }
+
+    async def _case(
+        self, arm: Arm, dispute: Dispute, decision: Decision, settings: EvinceSettings
+    ) -> tuple[Remediation | None, str | None]:
+        """The case for the editor, or why there is none."""
+        record = [
+            Recorded(side=side, round=number, said=spoken.said)
+            for (side, number), spoken in dispute.turns.items()
+        ]
+        ended = Ended(text=self._text, record=record, label=decision.label, given=self._item.given)
+        try:
+            case = await remediation(
+                self._seats, ended, self._item.source_text, settings, f"{arm}/remediation"
+            )
+        except CaseError as error:
+            return None, str(error)
+        return case, None
 
     def _failed(self, arm: str, failure: str | None) -> dict[str, Any]:
         row = _empty(self._item.item_id, arm)

@@ -23,6 +23,7 @@ from rldf_ray.protocols.evince.notes import notes, review_reasons
 from rldf_ray.protocols.evince.results import Results
 from rldf_ray.protocols.evince.scale import load_scale
 from rldf_ray.protocols.evince.settings import EvinceSettings
+from rldf_ray.protocols.item_sets import left_out_of
 from rldf_ray.protocols.study import Summary
 
 
@@ -39,6 +40,7 @@ def summary(
         settings=settings,
         scale=load_scale(settings.scale),
         seed=seed,
+        left_out=left_out_of(items),
     )
     shared = shared_by_round(results)
     made = [
@@ -77,4 +79,5 @@ def _facts(results: Results, shared: Sequence[Shared]) -> dict[str, Any]:
         "agreement": found,
         "review": dict(review_reasons(results)),
         "information": information_facts(shared),
+        "left_out": dict(results.left_out),
     }

@@ -11,7 +11,7 @@ from itertools import combinations, product
 from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.evince.agreement import Agreement, agreement
 from rldf_ray.protocols.evince.arguments import QUOTE_NOT_FOUND, WEAK
-from rldf_ray.protocols.evince.nearer import share_changed, steps_nearer
+from rldf_ray.protocols.evince.nearer import share_changed, steps_nearer, times_the_tokens
 from rldf_ray.protocols.evince.prompt import rated
 from rldf_ray.protocols.evince.records import Row
 from rldf_ray.protocols.evince.remediation import loaded
@@ -20,6 +20,8 @@ from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import clustered_estimate
 
 STATUSES = ("agreed", "converged", "no progress", "max rounds", "failed")
+IN_PART = ", in part"
+NOBODY_TOLD = "No dialogue is told a label that people gave, and no baseline."
 
 
 def dialogues_table(results: Results) -> StudyTable:
@@ -63,21 +65,34 @@ def dialogues_table(results: Results) -> StudyTable:
 
 
 def failures_table(results: Results) -> StudyTable:
-    """Which dialogues and baselines failed, and why."""
-    failed: dict[tuple[str, str], list[str]] = {}
+    """Which dialogues and baselines failed, whole or in part, and why."""
+    failed: dict[tuple[str, str, str], list[str]] = {}
     for system in results.systems:
         for item_id, row in results.outcomes[system].items():
-            if row["status"] == "failed":
-                failed.setdefault((system, row["failure"]), []).append(item_id)
+            if row["failure"] is not None:
+                part = "" if row["status"] == "failed" else IN_PART
+                failed.setdefault((system, part, row["failure"]), []).append(item_id)
     return StudyTable(
         name="failures",
         title="What failed, and why",
         columns=["dialogue or baseline", "failed", "of", "why", "items"],
         rows=[
-            [system, str(len(ids)), str(len(results.outcomes[system])), why, "; ".join(ids)]
-            for (system, why), ids in failed.items()
+            [
+                f"{system}{part}",
+                str(len(ids)),
+                str(len(results.outcomes[system])),
+                why,
+                "; ".join(ids),
+            ]
+            for (system, part, why), ids in failed.items()
         ],
-        notes=["A failure is of one item alone: its figures are missing, and nothing is for them."],
+        notes=[
+            "A failure is of one item alone: its figures are missing, and nothing is for them.",
+            (
+                "In part: answers of a baseline that cannot be used, while the others count, or "
+                "the justification of a dialogue."
+            ),
+        ],
     )
 
 
@@ -106,6 +121,14 @@ def agreement_table(results: Results) -> StudyTable:
             found = _agreement(results, results.given(one, target), other, target)
             if found is not None:
                 rows.append([target or "–", one, other, *_cells(found)])
+    told = NOBODY_TOLD
+    if results.told:
+        told = (
+            "Dialogues argue for labels that people gave, but for `untold`; baselines are told "
+            "none."
+        )
+    grouped = any(item.votes for item in results.items.values())
+    groups = "A group's label is that of most of it. " if grouped else ""
     return StudyTable(
         name="agreement",
         title="Agreement with people's labels",
@@ -114,9 +137,9 @@ def agreement_table(results: Results) -> StudyTable:
         notes=[
             (
                 "Kappa weighs by squared steps; `moved` is the first's position less the other's, "
-                "in steps toward the scale's end. Intervals resample texts. Dialogues argue for "
-                "labels that people gave, but for `untold`; baselines are told none. No label is a "
-                "correct one: people's own agreement with each other stands last of a target."
+                f"in steps toward the scale's end. Intervals resample texts. {groups}{told} No "
+                "label is a correct one: people's own agreement with each other stands last of a "
+                "target."
             )
         ],
     )
@@ -143,6 +166,11 @@ def differences_table(results: Results) -> StudyTable:
         for system in systems
         for target in results.targets
     ]
+    told = NOBODY_TOLD
+    if results.told:
+        told = "Baselines and `untold` are told no label, other dialogues are."
+    grouped = any(item.votes for item in results.items.values())
+    groups = "A group's labels count by their shares. " if grouped else ""
     return StudyTable(
         name="differences",
         title="Dialogues against baselines and other arms",
@@ -158,9 +186,9 @@ def differences_table(results: Results) -> StudyTable:
         notes=[
             (
                 "Steps nearer: mean distance to each person's label of what stands second, less "
-                "that of the first, on the same items; above 0 the first is nearer. Tokens: what "
-                "the first's turns generated, over what the other's did. Baselines and `untold` "
-                "are told no label, other dialogues are."
+                f"that of the first, on the same items; above 0 the first is nearer. {groups}"
+                "Tokens: what the first's turns generated, over what the other's did. "
+                f"{told}"
             )
         ],
     )
@@ -168,20 +196,15 @@ def differences_table(results: Results) -> StudyTable:
 
 def _difference(results: Results, dialogue: str, system: str, target: str) -> list[str]:
     ours, theirs = results.labels(dialogue, target), results.labels(system, target)
+    times = times_the_tokens(results, dialogue, system)
     return [
         dialogue,
         system,
         target or "–",
         shown(share_changed(results, ours, theirs)),
-        signed(steps_nearer(results, ours, theirs)),
-        _cost(results, dialogue, system),
+        signed(steps_nearer(results, *(results.said_by(s, target) for s in (dialogue, system)))),
+        "–" if times is None else f"{times:.1f}",
     ]
-
-
-def _cost(results: Results, dialogue: str, system: str) -> str:
-    ours = sum(row["generated_tokens"] or 0 for row in results.outcomes[dialogue].values())
-    theirs = sum(row["generated_tokens"] or 0 for row in results.outcomes[system].values())
-    return f"{ours / theirs:.1f}" if theirs else "–"
 
 
 def round_table(results: Results) -> StudyTable | None:
@@ -224,7 +247,8 @@ def justifications_table(results: Results) -> StudyTable | None:
         if case is None:
             continue
         item = results.items[item_id]
-        labels = [row["label"], *(item.given.get(who) for who in results.people)]
+        ours = results.label("main", item_id)
+        labels = [ours, *(item.given.get(who) for who in results.people)]
         codes = ", ".join(
             "–" if label is None else f"{results.scale.code(label):g}" for label in labels
         )
@@ -273,18 +297,20 @@ def duality_table(results: Results) -> StudyTable | None:
             continue
         for name, low, high in (("below .3", 0.0, 0.3), (".3 or more", 0.3, float("inf"))):
             steps, texts = [], []
-            for item_id, label in results.labels(arm).items():
+            for item_id in results.labels(arm):
                 first = results.rounds[item_id, arm][0]
                 if low <= abs(first["h_a"] - first["h_b"]) < high:
                     item = results.items[item_id]
-                    for given in item.given.values():
-                        steps.append(results.scale.distance(label, given))
-                        texts.append(item.text_id)
+                    apart = [results.apart(arm, who, item_id) for who in item.raters]
+                    known = [one for one in apart if one is not None]
+                    steps += known
+                    texts += [item.text_id] * len(known)
             found = clustered_estimate(steps, texts, results.seed)
             if found is not None:
                 rows.append([arm, name, str(len(set(texts))), shown(found)])
     if not rows:
         return None
+    told = " Both sides are told people's labels, where texts came with some."
     return StudyTable(
         name="duality",
         title="Steps apart from people by the gap of the first entropies",
@@ -292,8 +318,8 @@ def duality_table(results: Results) -> StudyTable | None:
         rows=rows,
         notes=[
             (
-                "That unequal entropies pair better is the paper's hypothesis, not its result. Both"
-                " sides are told people's labels, where texts came with some."
+                "That unequal entropies pair better is the paper's hypothesis, not its result."
+                f"{told if results.told else ''}"
             )
         ],
     )

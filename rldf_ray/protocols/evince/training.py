@@ -40,7 +40,9 @@ def sft_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, o
     decided = {row["item_id"]: row for row in decisions}
     for item_id, row in results.outcomes.get("main", {}).items():
         case, decision = loaded(row["remediation"]), decided.get(item_id)
-        if case is None or (row["review"] and decision is None):
+        # Who only rejects arguments has not said which label the text gets.
+        settled = decision is not None and bool(decision["decision"])
+        if case is None or (row["review"] and not settled):
             continue
         label = row["label"]
         if decision is not None and decision["final"] != [label]:

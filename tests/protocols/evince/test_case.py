@@ -9,7 +9,12 @@ from rldf_ray.protocols.evince.case import TRIANGLE, entries, remediation_table
 from rldf_ray.protocols.evince.cost import costs, summed
 from rldf_ray.protocols.evince.page import HEIGHT, MARGIN, WIDTH, corner, remediation_page
 from rldf_ray.protocols.evince.results import Results
-from rldf_ray.protocols.evince.tables import arguments_table, round_table
+from rldf_ray.protocols.evince.tables import (
+    arguments_table,
+    differences_table,
+    duality_table,
+    round_table,
+)
 from rldf_ray.storage.json_text import json_text
 from tests.protocols.evince.script import FIVE, ITEM, Script, held, percent, settings, turn
 from tests.protocols.evince.tables import tables_of
@@ -43,6 +48,15 @@ async def test_the_triangle_by_hand():
     assert entry["distances"] == {"ann": 1.0, "ben": 1.0}
     (row,) = remediation_table([entry]).to_pylist()
     assert row["triangle"] == entry["triangle"]
+
+
+async def test_places_are_counted_in_the_text_that_is_shown():
+    (entry,) = entries(await results(replace(ITEM, title="A bridge, at last")))
+    assert entry["text"].startswith("A bridge, at last\n\nThe mayor")
+    for one in entry["best"]["A"]:
+        assert entry["text"][one["quote_at"] :].startswith(one["quote"])
+    (finding,) = entry["case"]["findings"]
+    assert entry["text"][finding["passage_at"] :].startswith(finding["passage"])
 
 
 async def test_without_people_there_is_no_triangle():
@@ -184,3 +198,20 @@ async def test_a_group_is_shown_with_how_many_said_what():
     assert {who: dict(each) for who, each in row["votes"]} == votes
     # A at 1 against 3/5 at 0 and 2/5 at 2.
     assert entry["triangle"]["a_to_people"] == pytest.approx(1.0)
+
+
+async def test_distances_of_a_group_are_those_of_its_shares():
+    votes = {"liberals": {"negative": 3, "neutral": 2}, "others": {"negative": 1, "neutral": 1}}
+    item = replace(ITEM, given={"liberals": "negative"}, votes=votes)
+    study = await results(item, baselines=["one_shot"])
+    (entry,) = entries(study)
+    # The mixture is half at 1, and a quarter each at 3 and 4; a split group has shares as well.
+    assert entry["distances"] == pytest.approx({"liberals": 1.45, "others": 1.25})
+    assert "Steps from: liberals 1.45, others 1.25." in remediation_page(study, [entry], "one")
+    duality = duality_table(study)
+    assert duality is not None
+    assert duality.rows[0][3] == "1.350"
+    # One answer's 2 is 1.2 and 1 steps away.
+    (difference,) = differences_table(study).rows
+    assert difference[4] == "-0.250"
+    assert "A group's labels count by their shares." in differences_table(study).notes[0]

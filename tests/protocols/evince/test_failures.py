@@ -105,6 +105,38 @@ async def test_a_reply_without_probabilities_fails_its_baseline_alone():
     assert several["failure"].startswith(f"1 of {asked} answers: ")
 
 
+async def test_answers_that_cannot_be_used_are_counted_where_the_others_are():
+    changes = {"distribution": "token", "baselines": ["self_consistency"]}
+    found = await held(Wild(SAID, silent=("one shot/1 at 0.7/label",)), **changes)
+    report = summary([ITEM], tables_of(found), settings(**changes), 7)
+    assert "These failed in part: 1 self_consistency (tables/failures)." in report.notes
+    (table,) = [table for table in report.tables if table.name == "failures"]
+    ((name, failed, of, why, items),) = table.rows
+    assert (name, failed, of, items) == ("self_consistency, in part", "1", "1", ITEM.item_id)
+    assert why.startswith("1 of ")
+
+
+async def test_why_there_is_no_justification_is_kept_and_counted():
+    found = await held(Wild(SAID, instead={"/remediation": "no case"}))
+    row = outcome(found)
+    assert (row["status"], row["remediation"]) == ("max rounds", None)
+    assert row["failure"].startswith("No justification: Invalid JSON")
+    tables = tables_of(found)
+    report = summary([ITEM], tables, settings(), 7)
+    assert "These failed in part: 1 main (tables/failures)." in report.notes
+    (table,) = [table for table in report.tables if table.name == "failures"]
+    assert table.rows[0][0] == "main, in part"
+    results = Results(
+        items={ITEM.item_id: ITEM},
+        tables=tables,
+        settings=settings(),
+        scale=load_scale("toward"),
+        seed=7,
+    )
+    page = remediation_page(results, entries(results), "one")
+    assert "max rounds. No justification: Invalid JSON" in page
+
+
 async def test_without_a_label_to_defend_no_dialogue_is_held():
     found = await held(
         Wild(SAID, silent=("one shot/1 at 0.1/label",)),

@@ -178,3 +178,22 @@ def test_groups_stand_by_their_shares(scale):
     assert [each[0] for each in made.rows[1:]] == ["total", "S and D", "S and R"]
     assert "kappa –" in made.rows[3][-2]
     assert "shares" in made.notes[1]
+
+
+def test_kappa_s_n_is_given_where_it_is_another():
+    biased, plain = load_scale("biased").names
+    votes = [{biased: 3}, {biased: 2, plain: 2}]
+    items = [
+        EvinceItem(
+            item_id=f"t{n}",
+            text_id=f"t{n}",
+            text="x",
+            given={} if len(each) > 1 else {"liberals": biased},
+            votes={"liberals": each},
+        )
+        for n, each in enumerate(votes)
+    ]
+    results = answered(items, dict.fromkeys(("t0", "t1"), biased), load_scale("biased"))
+    (made,) = labels_tables(results)
+    assert made.rows[-1][1] == "n = 2"
+    assert made.rows[-1][-2].endswith("apart; kappa –, n = 1")

@@ -9,7 +9,10 @@ import pytest
 from rldf_ray.errors import UserError
 from rldf_ray.protocols.evince.items import EvinceItem, cut, item_table, items_of
 from rldf_ray.protocols.evince.reading import read_items, reader_names
+from rldf_ray.protocols.evince.scale import load_scale
+from rldf_ray.protocols.evince.summary import summary
 from tests.protocols.evince.script import settings
+from tests.protocols.evince.tables import answered
 
 SHARED = Path(__file__).parents[4] / "shared/data/news"
 
@@ -59,6 +62,30 @@ def test_labels_of_several_targets_say_which_they_are_of(tmp_path):
         read(flat, targets=["X", "Y"])
 
 
+def test_labels_whose_names_are_all_targets_are_of_these(tmp_path):
+    row = {"id": "a", "text": "x", "given": {"X": "neutral", "Y": "positive"}}
+    path = lines(tmp_path / "t.jsonl", row)
+    found = read(path, targets=["X", "Y"])
+    assert [item.given for item in found] == [{"given": "neutral"}, {"given": "positive"}]
+    # With others among them, they are people.
+    assert read(path, targets=["X"])[0].given == {"X": "neutral", "Y": "positive"}
+    table = tmp_path / "t.csv"
+    table.write_text("id,text,given:X,given:Y\na,x,neutral,positive\n", encoding="utf-8")
+    found = read(table, targets=["X", "Y"])
+    assert [item.given for item in found] == [{"given": "neutral"}, {"given": "positive"}]
+
+
+def test_labels_toward_others_alone_are_refused(tmp_path):
+    given = {"Y": {"ann": "neutral"}, "Z": "positive"}
+    path = lines(tmp_path / "t.jsonl", {"id": "a", "text": "x", "given": given})
+    with pytest.raises(UserError, match=r"line 1: `given` has labels toward Y, Z; allowed: X; "):
+        read(path, targets=["X"])
+    with pytest.raises(UserError, match="allowed: none, as the text has no target"):
+        read(path, scale="biased")
+    # A study may be about some of a file's targets.
+    assert read(path, targets=["X", "Y"])[1].given == {"ann": "neutral"}
+
+
 def test_a_scale_with_a_target_needs_one(tmp_path):
     path = lines(tmp_path / "t.jsonl", {"id": "a", "text": "x"})
     with pytest.raises(UserError, match=r"asks about a target, and .* has texts without one"):
@@ -101,7 +128,7 @@ def test_what_is_no_item_is_refused(tmp_path, row, words):
 def test_files_that_are_not_there_or_empty_or_twice(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         read(tmp_path / "none.jsonl")
-    with pytest.raises(UserError, match="holds no text"):
+    with pytest.raises(UserError, match=r"holds no text"):
         read(lines(tmp_path / "empty.jsonl"))
     double = lines(tmp_path / "d.jsonl", {"id": "a", "text": "x"}, {"id": "a", "text": "y"})
     with pytest.raises(UserError, match="'a' is given to two items"):
@@ -149,7 +176,7 @@ def test_items_come_back_from_their_table(tmp_path):
         {"id": "b", "text": "Two."},
     )
     items = read(path, targets=["X"])
-    assert list(items_of(item_table(items))) == items
+    assert list(items_of(item_table(items))) == list(items)
 
 
 def test_biaslab_as_published(tmp_path):
@@ -218,7 +245,11 @@ def test_budak_s_table_with_texts_beside_it(tmp_path):
         tmp_path / "texts.jsonl",
         *({"url": f"http://n.com/{name}", "text": f"Text {name}."} for name in "abc"),
     )
-    democrats, republicans = read(path, reader="budak")
+    democrats, republicans = found = read(path, reader="budak")
+    assert found.left_out == {
+        "they are no news on a scandal of either party": 2,
+        "texts.jsonl has no text of theirs": 1,
+    }
     assert democrats.given == {
         "not shown the outlet": "negative",
         "shown the outlet": "weakly negative",
@@ -244,11 +275,22 @@ def test_mbic_s_camps(tmp_path):
         encoding="utf-8",
     )
     one, three = items = read(path, reader="mbic", scale="biased")
+    assert items.left_out == {
+        "their raters are of no camp": 7,
+        "fewer than 3 people of a camp judged their sentence": 5,
+    }
     assert one.given == {"liberals": "biased", "conservatives": "not biased"}
     assert one.votes == {"liberals": {"biased": 3}, "conservatives": {"not biased": 2, "biased": 1}}
     # A camp that is split evenly has no label, and its share all the same.
     assert three.given == {"liberals": "biased"}
     assert three.votes["conservatives"] == {"not biased": 2, "biased": 2}
-    assert list(items_of(item_table(items))) == items
+    assert list(items_of(item_table(items))) == list(items)
+    found = answered(list(items), dict.fromkeys(("mbic-1", "mbic-3")), load_scale("biased"))
+    said = summary(items, found.tables, settings(reader="mbic", scale="biased"), 7)
+    assert "Rows of the data that are left out: 7 as their raters are of no camp; " in said.notes[1]
+    few = "text,label_bias,political_ideology\nOne.,Biased,5\n"
+    path.write_text(few, encoding="utf-8")
+    with pytest.raises(UserError, match=r"holds no text .*; 1 rows left out as fewer than 3"):
+        read(path, reader="mbic", scale="biased")
     with pytest.raises(UserError, match="MBIC's is `biased`"):
         read(path, reader="mbic")

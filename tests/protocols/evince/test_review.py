@@ -116,6 +116,8 @@ def test_the_same_sheet_twice_changes_nothing_and_a_later_one_replaces(results, 
         ("t2", {"decision": "change", "change_to": "blue"}, "change_to is 'blue'; allowed"),
         ("t2", {"decision": "keep", "change_to": "neutral"}, "decision is not change"),
         ("t2", {"reject": "A9.1"}, "reject names 'A9.1'; the dialogue has A1.1"),
+        ("t2", {"decision": "show both"}, "came without a label; allowed: change"),
+        ("t3", {"decision": "show both"}, "the dialogue has no label; allowed: keep, or change"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_line(results, tmp_path, item, filled, words):
@@ -165,6 +167,14 @@ def test_a_failed_dialogue_cannot_be_changed_to_nothing(results, tmp_path):
         review.read_sheet(path, results)
 
 
+def test_rows_without_anything_in_them_are_skipped(results, tmp_path):
+    path = tmp_path / "s.csv"
+    text = sheet(results, **{ITEM.item_id: {"decision": "keep"}})
+    blank = "," * (len(review.COLUMNS) - 1)
+    path.write_text(f"{text}{blank}\n{blank}\n", encoding="utf-8")
+    assert [one.item_id for one in review.read_sheet(path, results)] == [ITEM.item_id]
+
+
 def test_a_sheet_of_another_study_is_refused(results, tmp_path):
     path = tmp_path / "s.csv"
     text = sheet(results).replace("t3", "t9")
@@ -202,3 +212,8 @@ def test_the_form_holds_its_rows_safely(results):
     page = sheet_page(results, "three </script> texts")
     assert "</script> texts" not in page
     assert page.count("<fieldset") == 2
+    # What failed has no label of its own to show.
+    assert page.count("<option>keep</option>") == 2
+    assert page.count("<option>show both</option>") == 1
+    # What it saves begins with the mark of UTF-8, as some spreadsheet programs need it.
+    assert r'new Blob(["\ufeff" + lines' in page

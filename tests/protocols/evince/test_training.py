@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rldf_ray.protocols.evince.training import accepted_and_flagged
+from rldf_ray.protocols.evince.results import Results
+from rldf_ray.protocols.evince.training import accepted_and_flagged, sft_rows
+from tests.protocols.evince.script import FIVE, ITEM, Script, held, outcome, settings, turn
+from tests.protocols.evince.tables import tables_of
 
 
 def argument(name: str, claim: str, *flags: str, rated: bool = True) -> dict[str, Any]:
@@ -42,3 +45,19 @@ def test_words_accepted_once_and_flagged_once_are_neither() -> None:
     ]
     assert accepted_and_flagged(arguments, ()) == ([said("Kind.")], [])
     assert accepted_and_flagged(arguments, ("A3.1",)) == ([], [said("Kind.")])
+
+
+async def test_arguments_that_are_rejected_settle_no_label() -> None:
+    said = turn(0, 10, 80, 10, 0)
+    found = await held(Script({"A1": said, "B1": said}))
+    assert outcome(found)["review"]
+    results = Results(
+        items={ITEM.item_id: ITEM},
+        tables=tables_of(found),
+        settings=settings(),
+        scale=FIVE,
+        seed=7,
+    )
+    decided = {"item_id": ITEM.item_id, "reject": ["A1.1"], "final": ["neutral"]}
+    assert list(sft_rows(results, [{**decided, "decision": ""}])) == []
+    assert len(list(sft_rows(results, [{**decided, "decision": "change"}]))) == 1

@@ -2,15 +2,16 @@
 
 newsArticlesWithLabels.tsv as published has addresses, no texts; they are read from texts.jsonl
 beside it ({"url", "text", "title"?}), and a row whose text is not there is left out. Only news on
-scandals of either party (a choice: how the paper picked its 619 is not known). One worker was shown
-the outlet and one not; each said how the article treats each party, so "toward Democrats" and
-"toward Republicans" are two questions to one person, not two camps of people.
+scandals of either party (a choice: how the paper picked its 619 is not known). Rows that are left
+out are counted. One worker was shown the outlet and one not; each said how the article treats each
+party, so "toward Democrats" and "toward Republicans" are two questions to one person, not two camps
+of people.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rldf_ray.protocols.evince.items import EvinceItem
 from rldf_ray.protocols.evince.scale import LabelScale
+from rldf_ray.protocols.item_sets import ItemSet
 from rldf_ray.storage.json_lines import parsed_lines, refuse
 from rldf_ray.storage.table_rows import RowsError, read_rows
 
@@ -26,6 +28,8 @@ COLUMNS = {"Democrats": "democrat.vote", "Republicans": "republican.vote"}
 TOPICS = ("Democrat Scandals", "Republican Scandals")
 WORKERS = {"0": "not shown the outlet", "1": "shown the outlet"}
 TEXTS = "texts.jsonl"
+NO_SCANDAL = "they are no news on a scandal of either party"
+NO_TEXT = f"{TEXTS} has no text of theirs"
 
 
 class _Text(BaseModel):
@@ -36,7 +40,7 @@ class _Text(BaseModel):
     title: str = ""
 
 
-def read(file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterator[EvinceItem]:
+def read(file: Path, scale: LabelScale, targets: Sequence[str]) -> ItemSet[EvinceItem]:
     """Every scandal article with a text, toward each of the parties."""
     if len(scale.labels) != len(VOTES):
         raise RowsError(
@@ -47,14 +51,29 @@ def read(file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterator[Evin
         raise RowsError(f"settings.targets names {unknown[0]!r}; allowed: {', '.join(COLUMNS)}")
     texts = _texts(file.parent / TEXTS)
     articles: dict[str, list[dict[str, str]]] = defaultdict(list)
+    left_out: Counter[str] = Counter()
     for number, row in read_rows(
         file, ["url", "q3", "perceived", "primary.topic", *COLUMNS.values()], "\t"
     ):
         _check(file, number, row)
-        if row["q3"] == "News" and row["primary.topic"] in TOPICS and row["url"] in texts:
+        if row["q3"] != "News" or row["primary.topic"] not in TOPICS:
+            left_out[NO_SCANDAL] += 1
+        elif row["url"] not in texts:
+            left_out[NO_TEXT] += 1
+        else:
             articles[row["url"]].append(row)
+    return ItemSet(list(_items(articles, texts, scale, targets or tuple(COLUMNS))), left_out)
+
+
+def _items(
+    articles: Mapping[str, Sequence[Mapping[str, str]]],
+    texts: Mapping[str, _Text],
+    scale: LabelScale,
+    targets: Sequence[str],
+) -> Iterator[EvinceItem]:
+    """The items of articles, each by its address with its rows."""
     for url, rows in articles.items():
-        for target in targets or COLUMNS:
+        for target in targets:
             yield EvinceItem(
                 item_id=f"{url}, {target}".replace("/", "|"),
                 text_id=url,

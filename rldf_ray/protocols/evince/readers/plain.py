@@ -4,6 +4,9 @@ JSONL    {"id", "text", "title"?, "source"?, "category"?, "link"?, "target"?, "g
          given: a label, or labels by who gave them: {"ann": "neutral", "ben": "negative"};
          of a text with several targets, either of these by target: {"X": {"ann": "neutral"}}
 CSV      the same columns; given is a label, and further ones are given_2 or given:ANN
+
+Names in `given` are those of people, unless one of them has labels of its own below it or all are
+targets of the text: then they are targets.
 """
 
 from __future__ import annotations
@@ -50,28 +53,44 @@ def read(file: Path, scale: LabelScale, targets: Sequence[str]) -> Iterator[Evin
                 source=row.source,
                 category=row.category,
                 link=row.link,
-                given=_labels(file, number, row, target, len(named)),
+                given=_labels(file, number, row, target, named),
             )
 
 
-def _labels(file: Path, number: int, row: _Given, target: str, targets: int) -> dict[str, str]:
-    """The labels of a text toward one target.
+def _labels(
+    file: Path, number: int, row: _Given, target: str, targets: Sequence[str]
+) -> dict[str, str]:
+    """The labels of a text toward one of its targets.
 
     Raises:
-        RowsError: the text has several targets, and its labels do not say which they are of.
+        RowsError: the text has several targets, and its labels do not say which they are of; or
+            they are toward others alone.
     """
     given: Any = row.given or {}
-    by_target = isinstance(given, dict) and any(isinstance(one, dict) for one in given.values())
-    if by_target:
+    if _by_target(given, targets):
+        if not set(given) & set(targets):
+            allowed = ", ".join(targets) or "none, as the text has no target"
+            raise RowsError(
+                f"{file}, line {number}: `given` has labels toward {', '.join(given)}; allowed: "
+                f"{allowed}; change the names there, or settings.targets"
+            )
         given = given.get(target) or {}
-    elif given and targets > 1:
+    elif given and len(targets) > 1:
         raise RowsError(
             f"{file}, line {number}: `given` does not say toward whom, and settings.targets has "
-            f'{targets}; write {{"{target}": {json_text(given)}}}'
+            f'{len(targets)}; write {{"{target}": {json_text(given)}}}'
         )
     if isinstance(given, str):
         return {"given": given}
     return {who: label for who, label in given.items() if label}
+
+
+def _by_target(given: Any, targets: Sequence[str]) -> bool:
+    """Whether the names in `given` are those of targets, and not of people."""
+    if not isinstance(given, dict):
+        return False
+    nested = any(isinstance(one, dict) for one in given.values())
+    return nested or (bool(given) and set(given) <= set(filter(None, targets)))
 
 
 def _lines(file: Path) -> dict[int, _Given]:
