@@ -42,6 +42,19 @@ def _eval_note(figures: Mapping[str, Any]) -> str:
     )
 
 
+def _serve_note(figures: Mapping[str, Any]) -> str:
+    """How much one server differs from itself: ratios closer to 1 than that say little."""
+    spread = max(
+        max(rates) / min(rates) - 1
+        for turns in figures["turns"].values()
+        for rates in ([turn[level]["tokens_per_s"] for turn in turns] for level in turns[0])
+    )
+    return (
+        "From turn to turn one server at one number of streams differs from itself by up to "
+        f"{spread:.0%} in tokens a second."
+    )
+
+
 # What a reader of the goals alone would get wrong, from the figures of the result.
 NOTES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "debates": lambda _: "With a prompted referee on the same engine.",
@@ -51,6 +64,7 @@ NOTES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "eval": _eval_note,
     "orchestration": lambda _: "With 64 scripted engines the two cores are nearly used up.",
+    "serve": _serve_note,
     "sweep_reuse": lambda _: (
         "The setting that the four axes have in common is counted four times; over the 15 "
         "distinct plans the share is 0.416."

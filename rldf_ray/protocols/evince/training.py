@@ -37,6 +37,9 @@ def training_rows(
 
 def sft_rows(results: Results, decisions: Sequence[Row]) -> Iterator[dict[str, object]]:
     """`item_id`, `prompt` and `completion` (messages) of every text with a settled label."""
+    if not results.rates_texts:
+        # The label is of a side's position, and the question about the text.
+        return
     decided = {row["item_id"]: row for row in decisions}
     for item_id, row in results.outcomes.get("main", {}).items():
         case, decision = loaded(row["remediation"]), decided.get(item_id)

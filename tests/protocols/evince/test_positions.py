@@ -6,6 +6,7 @@ from rldf_ray.protocols.evince.case import entries
 from rldf_ray.protocols.evince.results import Results
 from rldf_ray.protocols.evince.summary import summary
 from rldf_ray.protocols.evince.tables import justifications_table
+from rldf_ray.protocols.evince.training import sft_rows
 from tests.protocols.evince.script import FIVE, ITEM, Script, held, outcome, percent, settings, turn
 from tests.protocols.evince.tables import tables_of
 
@@ -69,3 +70,6 @@ async def test_the_case_has_no_distances(found):
     table = justifications_table(results)
     assert table is not None
     assert table.rows[0][1].startswith("–, ")
+    # The question of an SFT row is about the text, and the label is not.
+    decided = {"item_id": ITEM.item_id, "decision": "change", "final": ["positive"]}
+    assert not list(sft_rows(results, [decided]))
