@@ -150,7 +150,7 @@ class DebateReferee:
             await speaks(self.judge_, "judge", number + 1)
         last = [Evaluation("You", transcript[-1].text)]
         choice = await self.judge_.score(context, text, last, f"{address}/score", affinity)
-        return _without_score_of_silence(_verdict(choice, usage), transcript)
+        return _if_all_spoke(_verdict(choice, usage), transcript)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +204,7 @@ class MetaReferee:
                 affinity,
                 "These referees have evaluated it:",
             )
-            return _without_score_of_silence(_verdict(choice, usage), history)
+            return _if_all_spoke(_verdict(choice, usage), history)
         letters = LETTERS[: len(shown)]
         prompt = render(
             "statement_select", context=context.text, text=text, history=history, names=letters
@@ -218,7 +218,7 @@ class MetaReferee:
             none = _verdict(chosen, usage)
             return replace(none, score=None, expected_score=None, failure=failure, usage=usage)
         verdict = replace(shown[letters.index(chosen.value)].verdict, rank=None, usage=usage)
-        return _without_score_of_silence(verdict, history)
+        return _if_all_spoke(verdict, history)
 
 
 async def _opinion_of(
@@ -236,7 +236,7 @@ async def _opinion_of(
     return Opinion(text=said, verdict=verdict)
 
 
-def _without_score_of_silence(verdict: Verdict, history: Sequence[Evaluation]) -> Verdict:
+def _if_all_spoke(verdict: Verdict, history: Sequence[Evaluation]) -> Verdict:
     """The verdict, or a failure where somebody's evaluation is empty: refused, or cut off."""
     silent = [evaluation.speaker for evaluation in history if not evaluation.text.strip()]
     if not silent:
