@@ -1,7 +1,8 @@
 """An engine that writes down what reaches it, and the same requests given to bare vLLM at once.
 
 The second is the ceiling of whatever made the requests: with the same settings and the prefix cache
-on, in a process of its own, answers as long as they were.
+on, in a process of its own, answers as long as they were. A guided answer is guided here as well
+and ends where its grammar ends it: a grammar takes time at every token.
 """
 
 from __future__ import annotations
@@ -49,12 +50,22 @@ class RecordedActor(VllmActor):
                 "top_p": sampling.top_p,
                 "seed": sampling.seed,
                 "allowed": sampling.allowed_token_ids,
+                "max_tokens": sampling.max_tokens,
+                "guide": guide_of(sampling),
             }
         )
         return output
 
     async def recorded(self) -> list[dict[str, Any]]:
         return self._recorded
+
+
+def guide_of(sampling: Any) -> dict[str, Any] | None:
+    """What an answer is held to, as the keywords of vLLM's `StructuredOutputsParams`."""
+    guide = sampling.structured_outputs
+    if guide is None:
+        return None
+    return {name: value for name in ("json", "choice") if (value := getattr(guide, name))}
 
 
 def settings_of(model: str, section: EnginesSection) -> EngineSettings:
@@ -123,31 +134,19 @@ def replayed(settings: EngineSettings, recorded: list[dict[str, Any]]) -> dict[s
 
 
 def replay(asked: Path, answered: Path) -> None:
-    """Give bare vLLM all requests at once; answers are as long as they were."""
-    from rldf_ray.engines.vllm_actor import engine_arguments, set_environment
+    """Give bare vLLM all requests at once."""
+    from rldf_ray.engines.vllm_actor import compact_guides, engine_arguments, set_environment
 
     task = json.loads(asked.read_text(encoding="utf-8"))
     settings = EngineSettings(**task["settings"])
     # Its core in a process of its own, as behind the product's actor.
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"
     set_environment(settings)
-    from vllm import LLM, SamplingParams
+    from vllm import LLM
 
-    engine = LLM(**engine_arguments(settings))
+    engine = LLM(**engine_arguments(settings), structured_outputs_config=compact_guides())
     prompts: Any = [{"prompt_token_ids": request["prompt"]} for request in task["requests"]]
-    sampling = [
-        SamplingParams(
-            temperature=request["temperature"],
-            top_p=request["top_p"],
-            seed=request["seed"],
-            allowed_token_ids=request["allowed"],
-            logprob_token_ids=request["allowed"],
-            min_tokens=request["generated"],
-            max_tokens=request["generated"],
-            ignore_eos=True,
-        )
-        for request in task["requests"]
-    ]
+    sampling = [sampling_of(request) for request in task["requests"]]
     began = time.monotonic()
     outputs = engine.generate(prompts, sampling, use_tqdm=False)
     seconds = time.monotonic() - began
@@ -160,6 +159,28 @@ def replay(asked: Path, answered: Path) -> None:
         for request, output in zip(task["requests"], outputs, strict=True)
     ]
     answered.write_text(json.dumps(figures(rows, seconds)), encoding="utf-8")
+
+
+def sampling_of(request: dict[str, Any]) -> Any:
+    """vLLM's sampling of one recorded request."""
+    from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+
+    same: dict[str, Any] = {
+        "temperature": request["temperature"],
+        "top_p": request["top_p"],
+        "seed": request["seed"],
+    }
+    if request["guide"]:
+        guide = StructuredOutputsParams(**request["guide"])
+        return SamplingParams(**same, max_tokens=request["max_tokens"], structured_outputs=guide)
+    return SamplingParams(
+        **same,
+        allowed_token_ids=request["allowed"],
+        logprob_token_ids=request["allowed"],
+        min_tokens=request["generated"],
+        max_tokens=request["generated"],
+        ignore_eos=True,
+    )
 
 
 if __name__ == "__main__":

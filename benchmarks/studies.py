@@ -5,8 +5,8 @@
 One engine of the embedded model plays everybody, in one run:
 
 1. the product: all systems and conditions of the study's `small` preset, no barrier;
-2. the ceiling: the prompts and answer lengths of 1, all at once, given to bare vLLM with the same
-   settings, the prefix cache on.
+2. the ceiling: the requests of 1 (prompts, guides, lengths of unguided answers), all at once, given
+   to bare vLLM with the same settings, the prefix cache on.
 
 Prefilled tokens are the engine's own count. The prefix tree of all prompts of 1 is the least that
 any engine can prefill. Writes benchmarks/results/studies_NAME.json.

@@ -84,7 +84,6 @@ class VllmActor:
     def __init__(self, settings: EngineSettings) -> None:
         set_environment(settings)
         from transformers import AutoTokenizer
-        from vllm.config import StructuredOutputsConfig
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -99,10 +98,8 @@ class VllmActor:
         self._adapter: Any = None
         self._received = Received()
         self._tries: dict[tuple[str, ...], ChoiceTrie] = {}
-        # Left to itself a small model goes on with spaces between two fields until its last token.
-        compact = StructuredOutputsConfig(backend="xgrammar", disable_any_whitespace=True)
         self._engine = AsyncLLM.from_engine_args(
-            AsyncEngineArgs(**engine_arguments(here), structured_outputs_config=compact)
+            AsyncEngineArgs(**engine_arguments(here), structured_outputs_config=compact_guides())
         )
 
     async def ready(self) -> str:
@@ -360,6 +357,16 @@ def engine_arguments(settings: EngineSettings) -> dict[str, Any]:
         "logprobs_mode": "processed_logprobs" if settings.tempered_logprobs else "raw_logprobs",
         **options,
     }
+
+
+def compact_guides() -> Any:
+    """vLLM's `StructuredOutputsConfig`: guided JSON has no space between two fields.
+
+    Left to itself a small model goes on with spaces there until its last token.
+    """
+    from vllm.config import StructuredOutputsConfig
+
+    return StructuredOutputsConfig(backend="xgrammar", disable_any_whitespace=True)
 
 
 def _lora_room(rank: int) -> int:
