@@ -65,7 +65,7 @@ def _limits() -> serve.Application:
 
 
 def _reward(settings: Settings) -> serve.Application:
-    from rldf_ray.apps.serve.replicas import Reward
+    from rldf_ray.apps.serve.reward_models import Reward
 
     deployment = serve.deployment(
         name=REWARD,
@@ -77,7 +77,7 @@ def _reward(settings: Settings) -> serve.Application:
 
 
 def _referee(settings: Settings) -> serve.Application:
-    from rldf_ray.apps.serve.replicas import RefereeModel
+    from rldf_ray.apps.serve.reward_models import RefereeModel
 
     assert settings.trained_referee is not None
     deployment = serve.deployment(

@@ -234,10 +234,10 @@ def prompt_of(body: ChatBody | CompletionBody) -> str:
 
 
 def content_of(message: ChatMessage) -> str:
-    """All text of a message."""
+    """All text of a message, its parts as vLLM puts them into a chat template."""
     if isinstance(message.content, str):
         return message.content
-    return "".join(part.text for part in message.content)
+    return "\n".join(part.text for part in message.content)
 
 
 def _check_prompt(body: ChatBody | CompletionBody, limits: Limits) -> None:

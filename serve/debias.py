@@ -14,6 +14,7 @@ from rldf_ray.apps.serve import unfolding
 from rldf_ray.apps.serve.bodies import DebiasBody, content_of
 from rldf_ray.apps.serve.body import BodyError
 from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.protocol_settings import mabrf_settings
 from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service
 from rldf_ray.apps.serve.unfolding import Tell
@@ -61,11 +62,13 @@ def checked(body: DebiasBody, service: Service) -> Checked:
     if sum(len(content_of(message)) for message in body.messages) > limits.prompt_characters:
         raise BodyError(f"messages: at most {limits.prompt_characters} characters", "messages")
     service.routes.target(body.model)
-    loop = {"max_passes": body.max_passes, "max_tokens": body.max_tokens, "retests": 0}
     return Checked(
         item=_item(body),
-        settings=MabrfSettings.model_validate(
-            {"kind": "choices" if body.options else "questions", "judge": "judge", "loop": loop}
+        settings=mabrf_settings(
+            options=bool(body.options),
+            passes=body.max_passes,
+            max_tokens=body.max_tokens,
+            searches=body.corpus is not None,
         ),
         search=None if body.corpus is None else _corpus(body.corpus, service),
     )

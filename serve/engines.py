@@ -162,7 +162,8 @@ class Routes:
         if source.on is None:
             return Target(name, version, joined)
         folder = source.folder or str(self._store(name).folder(version))
-        return Target(name, version, source.on, Adapter(joined, folder))
+        carrier = self.target(source.on).engine
+        return Target(name, version, carrier, Adapter(joined, folder))
 
     def _able(self, name: str, traffic: Traffic) -> str:
         drawn = traffic.version(self.draw())
@@ -191,28 +192,43 @@ class Routes:
         return found
 
     def engines(self, name: str) -> dict[str, str]:
-        """Engines that may answer for a model, each with the folder it serves."""
+        """Engines that may answer for a model, each with the folder it serves.
+
+        Those of versions that were current before may only while the current one is not up.
+        """
         source = self.settings.models[name]
         if source.on is not None:
             return self.engines(source.on)
         if not source.store:
             return {name: source.folder or ""}
         traffic, store = self.traffic(name), self._store(name)
-        versions = traffic.versions if traffic is not None else ()
+        if traffic is None:
+            return {}
+        versions = [traffic.current, *([traffic.next] if traffic.next else ())]
+        if not self.up(_joined(name, traffic.current)):
+            there = set(store.versions())
+            versions += [version for version in traffic.before if version in there]
         return {_joined(name, version): str(store.folder(version)) for version in versions}
 
     def wanted(self) -> dict[str, str]:
         """Engines that have to run, each with the folder it serves.
 
-        What was current before is wanted until its successor is up.
+        Of those that were current before, the last one that is up is wanted until the current one
+        is; where none is up, all are, as one may be on its way back.
         """
         found: dict[str, str] = {}
-        for name in self.settings.models:
-            found |= self.engines(name)
-            traffic = self._seen[name][1] if name in self._seen else None
-            if traffic is not None and traffic.before and self.up(_joined(name, traffic.current)):
-                del found[_joined(name, traffic.before)]
+        for name, source in self.settings.models.items():
+            if source.on is None:
+                found |= self._wanted_for(name)
         return found
+
+    def _wanted_for(self, name: str) -> dict[str, str]:
+        engines = self.engines(name)
+        traffic = self._seen[name][1] if name in self._seen else None
+        before = [] if traffic is None else [_joined(name, v) for v in traffic.before]
+        there = [engine for engine in before if engine in engines]
+        kept = [engine for engine in there if self.up(engine)][:1] or there
+        return {e: folder for e, folder in engines.items() if e not in before or e in kept}
 
     def _store(self, name: str) -> ModelStore:
         assert self.settings.store is not None

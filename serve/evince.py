@@ -12,6 +12,7 @@ from rldf_ray.apps.serve import unfolding
 from rldf_ray.apps.serve.bodies import EvinceBody
 from rldf_ray.apps.serve.body import BodyError
 from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.protocol_settings import evince_settings
 from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service
 from rldf_ray.apps.serve.unfolding import Tell
@@ -52,18 +53,7 @@ def checked(body: EvinceBody, service: Service) -> EvinceSettings:
         raise BodyError(f"scale: one of {', '.join(scale_names())}", "scale")
     if body.given is not None and body.given not in load_scale(body.scale).names:
         raise BodyError(f"given: one of {', '.join(load_scale(body.scale).names)}", "given")
-    return EvinceSettings.model_validate(
-        {
-            "scale": body.scale,
-            "a": "a",
-            "b": "a",
-            "judge": "judge",
-            "distribution": "token",
-            "max_tokens": body.max_tokens,
-            "max_arguments": 2,
-            "stop": {"max_rounds": body.rounds},
-        }
-    )
+    return evince_settings(rounds=body.rounds, max_tokens=body.max_tokens, scale=body.scale)
 
 
 def events(

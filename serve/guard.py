@@ -14,30 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rldf_ray.apps.serve.keys import Key, KeyRing
 from rldf_ray.apps.serve.limits import Limits as KeyLimits
 from rldf_ray.apps.serve.limits import LimitsGoneError
 from rldf_ray.apps.serve.metrics import Metrics
+from rldf_ray.apps.serve.reservation import reservation
 from rldf_ray.apps.serve.settings import Limits
 from rldf_ray.errors import UserError
 
 # Needed before a person has typed a key, or by whoever restarts and routes.
 PROBES = ("/health", "/ready")
 OPEN_PATHS = ("/", *PROBES)
-# Requests whose answers cost tokens; a token is about so many bytes of text.
-SPEAKING = (
-    "/v1/chat/",
-    "/v1/completions",
-    "/v1/responses",
-    "/v1/debate",
-    "/v1/evince",
-    "/v1/debias",
-    "/v1/bias",
-)
-BYTES_PER_TOKEN = 4
 OPEN_FOLDERS = ("/page/",)
 
 log = logging.getLogger("rldf.serve")
@@ -73,7 +62,11 @@ def error_content(
 
 @dataclass
 class Caller:
-    """Who is asking, and what the answer has cost so far; travels in the request's state."""
+    """Who is asking, and what the answer has cost so far; travels in the request's state.
+
+    Attributes:
+        prompt: tokens of the body, by its length.
+    """
 
     key: Key | None = None
     model: str = ""
@@ -81,22 +74,13 @@ class Caller:
     tokens: int = 0
     prompt: int = 0
     reserved: int = 0
+    _cut_short: bool = False
 
-
-class _Asked(msgspec.Struct):
-    """What a body says about the length of its answers."""
-
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    max_output_tokens: int | None = None
-    n: int | None = None
-    prompt: Any = None
-
-    @property
-    def prompts(self) -> int:
-        """Of a completion; a list of numbers is one prompt."""
-        several = isinstance(self.prompt, list) and not all(isinstance(p, int) for p in self.prompt)
-        return len(self.prompt) if several else 1
+    def cut_short(self) -> None:
+        """Count the prompt, once: an engine has read it, and will not tell what it took."""
+        if not self._cut_short:
+            self._cut_short = True
+            self.tokens += self.prompt
 
 
 def _used_up(key: Key, wait_s: float) -> RefusedError:
@@ -152,7 +136,7 @@ class Guard:
                 raise  # half an answer is out: the connection has to break
         finally:
             if not complete:
-                caller.tokens += caller.prompt  # dropped on the way: the engine has read it
+                caller.cut_short()
             await self._account(scope, caller, status, time.monotonic() - began)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
@@ -197,25 +181,14 @@ class Guard:
 
     async def _reserve(self, caller: Caller, path: str, body: bytes) -> None:
         """Keep the tokens that a request may come to, before any of its work begins."""
-        if caller.key is None or not path.startswith(SPEAKING):
+        kept = reservation(path, body, self.limits)
+        if kept is None:
             return
-        prompt = len(body) // BYTES_PER_TOKEN
-        reserved = prompt + self._asked(body)
-        if wait_s := await self.allowances.reserve(caller.key, reserved):
-            raise _used_up(caller.key, wait_s)
-        caller.prompt, caller.reserved = prompt, reserved
-
-    def _asked(self, body: bytes) -> int:
-        """The most tokens that the answers to a request may have."""
-        try:
-            asked = msgspec.json.decode(body, type=_Asked)
-        except (msgspec.MsgspecError, RecursionError, ValueError):
-            # What is wrong with it is said where it is read, which may take more than is JSON.
-            return self.limits.max_tokens * self.limits.n
-        fields = (asked.max_completion_tokens, asked.max_output_tokens, asked.max_tokens)
-        longest = next((field for field in fields if field is not None), self.limits.max_tokens)
-        answers = min(max(asked.n or 1, 1) * asked.prompts, self.limits.n)
-        return min(max(longest, 0), self.limits.max_tokens) * answers
+        if caller.key is not None:
+            if wait_s := await self.allowances.reserve(caller.key, kept.total):
+                raise _used_up(caller.key, wait_s)
+            caller.reserved = kept.total
+        caller.prompt = kept.prompt
 
     def _known(self, scope: Scope) -> Key | None:
         """The caller's key; None where this server asks for none."""

@@ -19,6 +19,7 @@ from rldf_ray.apps.serve.engines import (
     EngineDiedError,
     EngineFailedError,
     EngineGoneError,
+    EngineRefusedError,
     EngineRequest,
     Routes,
     Stream,
@@ -30,6 +31,8 @@ from rldf_ray.apps.serve.limits import LimitsGoneError
 from rldf_ray.apps.serve.settings import Settings
 from rldf_ray.apps.serve.store import StoreError
 from rldf_ray.apps.serve.together import together
+from rldf_ray.errors import UserError
+from rldf_ray.models.chat_template import ChatTemplateError
 
 READY_TIMEOUT_S = 5.0
 LOOK_EVERY_S = 1.0
@@ -127,7 +130,7 @@ class RefereeRewards:
                 self._handle.reward.remote(list(prompt), text)
             )
         except (RayTaskError, *_GONE) as error:
-            raise EngineGoneError("the trained referee is gone") from error
+            raise _without_reward(error, "the trained referee is gone") from error
         return found
 
 
@@ -137,30 +140,47 @@ class RewardScorer:
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
         self._handle = handle
 
-    async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
+    async def score(self, prompt: str, texts: Sequence[str]) -> list[float | None]:
         try:
             return await together(
-                *(_kept(self._handle.score.remote((prompt, text))) for text in texts)
+                *(_kept(self._handle.score.remote(prompt, text)) for text in texts)
             )
         except (RayTaskError, *_GONE) as error:
-            raise EngineGoneError("the reward model is gone") from error
+            raise _without_reward(error, "the reward model is gone") from error
+
+
+def _without_reward(error: Exception, gone: str) -> UserError:
+    """What a caller is told: that the text cannot be scored, or that the model is gone."""
+    cause = error.cause if isinstance(error, RayTaskError) else None
+    if isinstance(cause, ChatTemplateError):
+        return EngineRefusedError(400, f"this text cannot be scored: {cause}", "input")
+    return EngineGoneError(gone)
 
 
 class SharedLimits:
-    """The limits of all API replicas together, counted in a deployment of its own."""
+    """The limits of all API replicas together, counted in a deployment of its own.
+
+    A key without limits needs none of it.
+    """
 
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
         self._handle = handle
         self._settling: set[asyncio.Task[None]] = set()
 
     async def admit(self, key: Key) -> float:
+        if key.requests_per_minute is None and key.tokens_per_minute is None:
+            return 0.0
         return await self._asked(self._handle.admit.remote(key))
 
     async def reserve(self, key: Key, tokens: int) -> float:
+        if key.tokens_per_minute is None:
+            return 0.0
         return await self._asked(self._handle.reserve.remote(key, tokens))
 
     async def settle(self, key: Key, used: int, reserved: int = 0) -> None:
         """Returns at once. A context of its own: Serve ends the calls of a request with it."""
+        if key.tokens_per_minute is None:
+            return
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._settle(key, used, reserved), context=Context())
         self._settling.add(task)

@@ -32,6 +32,7 @@ COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "ma
 # What stands under these is the value itself, not a part of it.
 SAME_VALUE = ("allOf", "anyOf", "oneOf", "if", "then", "else", "not")
 REPEATS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
+INDEX = re.compile("[0-9]{1,9}")
 
 
 class OutputFormError(UserError):
@@ -56,7 +57,13 @@ def check_form(form: dict[str, Any], limits: Limits) -> None:
     if _depth(form) > MAX_DEPTH:
         raise OutputFormError(f"the output form is nested deeper than {MAX_DEPTH}")
     if "json" in form:
-        _check_schema(form["json"])
+        try:
+            _check_schema(form["json"])
+        except (RecursionError, OverflowError, ValueError) as error:
+            # Python's own limits: groups of a pattern, digits of a number, a chain of references.
+            raise OutputFormError(
+                "a pattern, a number or the references of the schema are too complicated"
+            ) from error
 
 
 def _check_schema(schema: dict[str, Any]) -> None:
@@ -64,8 +71,6 @@ def _check_schema(schema: dict[str, Any]) -> None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise OutputFormError(f"the schema is no JSON schema: {error.message[:200]}") from error
-    except (RecursionError, OverflowError) as error:
-        raise OutputFormError("a pattern of the schema is too complicated") from error
     for key, value in _entries(schema):
         if key in COUNTS and isinstance(value, int | float) and value > MOST_REPEATS:
             raise OutputFormError(f"{key} is {value}; this server takes at most {MOST_REPEATS}")
@@ -138,7 +143,7 @@ def _found_at(reference: str, schema: dict[str, Any]) -> object:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict):
             found = found.get(name)
-        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+        elif isinstance(found, list) and INDEX.fullmatch(name) and int(name) < len(found):
             found = found[int(name)]
         else:
             return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rldf_ray.apps.serve.engines import EngineGoneError
+from rldf_ray.apps.serve.engines import EngineGoneError, EngineRefusedError
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
@@ -27,6 +27,7 @@ class Rewards(Protocol):
 
         Raises:
             EngineGoneError: the model is gone.
+            EngineRefusedError: its chat template does not write the text as it is.
         """
         ...
 
@@ -44,13 +45,13 @@ class TrainedModel:
         """The reward of the last message, as text.
 
         Raises:
-            ModelError: the model is gone, or took too long.
+            ModelError: the model is gone, took too long, or cannot read the message.
         """
         *prompt, last = [{"role": m.role, "content": m.content} for m in request.messages]
         try:
             async with asyncio.timeout(self.timeout_s):
                 reward, tokens = await self.rewards.reward(prompt, last["content"])
-        except EngineGoneError as error:
+        except (EngineGoneError, EngineRefusedError) as error:
             raise ModelError(str(error)) from error
         except TimeoutError:
             raise ModelError("the trained referee gave no answer in time") from None

@@ -1,4 +1,4 @@
-"""What runs in the replicas: a served model (vLLM or scripted), and the reward model.
+"""What runs in the engines' replicas: a served model, by vLLM or scripted.
 
 `ServedModel` is Ray Serve's own LLM server, and more: the folder is verified before it is loaded,
 adapters are loaded from folders when first asked for, what a model could not see or an engine would
@@ -16,7 +16,6 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from ray import serve
 from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 
@@ -43,8 +42,6 @@ from rldf_ray.apps.serve.vllm_responses import responses
 from rldf_ray.engines.choice_trie import ChoiceTrie
 from rldf_ray.models.chat_template import ChatTemplate, ChatTemplateError, chat_template
 
-REWARD_BATCH = 32
-REWARD_WAIT_S = 0.01
 WITH_ADAPTERS = (
     "this model's engine carries adapters, and such engines cannot score a prompt (echo with "
     "logprobs, prompt_logprobs): ask a model that has an engine without"
@@ -279,37 +276,3 @@ class ScriptedServed:
 
     async def pid(self) -> int:
         return os.getpid()
-
-
-class RefereeModel:
-    """A trained referee's model; each text is scored alone, as where it was calibrated."""
-
-    def __init__(self, folder: str, device: str, max_length: int) -> None:
-        from rldf_ray.models.reward_score import reward_model
-
-        self._model = reward_model(folder, device, os.cpu_count() or 1, max_length)
-        self._turn = asyncio.Lock()
-
-    async def reward(self, prompt: list[dict[str, str]], text: str) -> tuple[float | None, int]:
-        async with self._turn:
-            return await asyncio.to_thread(self._model.score_answer, prompt, text)
-
-
-class Reward:
-    """The reward model; texts of several requests are scored in one forward pass."""
-
-    def __init__(self, folder: str, device: str, max_length: int) -> None:
-        from rldf_ray.models.reward_score import RewardModel
-
-        self._model = RewardModel(folder, device, max_length)
-
-    @serve.batch(max_batch_size=REWARD_BATCH, batch_wait_timeout_s=REWARD_WAIT_S)
-    async def score(self, items: list[tuple[str, str]]) -> list[float]:
-        """One reward for each (prompt, text)."""
-        return await asyncio.to_thread(self._score, items)
-
-    def _score(self, items: list[tuple[str, str]]) -> list[float]:
-        template = self._model.template
-        chats = [template.answered([{"role": "user", "content": p}], text) for p, text in items]
-        rewards: list[float] = self._model.score_chats(chats).tolist()
-        return rewards

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 
 from rldf_ray.apps.serve.bodies import BiasBody
 from rldf_ray.apps.serve.body import BodyError
-from rldf_ray.apps.serve.engines import EngineGoneError
+from rldf_ray.apps.serve.engines import EngineGoneError, EngineRefusedError
 from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.referees import Judge, TrainedModel
 from rldf_ray.apps.serve.served_model import ServedChatModel
@@ -81,7 +81,12 @@ def _named(judge: Judge, caller: Caller) -> dict[str, str]:
 
 
 async def _scores(body: BiasBody, judge: Judge) -> list[dict[str, Any]]:
-    """The referee's score of each text, as in a debate but without a ranking."""
+    """The referee's score of each text, as in a debate but without a ranking.
+
+    Raises:
+        EngineRefusedError: a text cannot be read.
+        EngineGoneError: the referee cannot answer.
+    """
     if not body.referee:
         return [{} for _ in body.texts]
     # A trained referee knows a statement without a context, a prompted one has to be told.
@@ -95,6 +100,8 @@ async def _scores(body: BiasBody, judge: Judge) -> list[dict[str, Any]]:
             )
         )
     except ModelError as error:
+        if isinstance(error.__cause__, EngineRefusedError):
+            raise error.__cause__ from None
         raise EngineGoneError(str(error)) from error
     return [
         {"score": v.score, "expected_score": v.expected_score, "failure": v.failure}

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from fastapi import Request
 
 from rldf_ray.apps.serve.engines import (
+    EngineDiedError,
+    EngineFailedError,
     EngineGoneError,
     EngineRequest,
     Engines,
@@ -33,14 +35,21 @@ from rldf_ray.referee.trained import TrainedReferee
 log = logging.getLogger("rldf.serve")
 
 _RESPONSE_ENDS = ("event: response.completed", "event: response.incomplete")
+# What an engine fails or dies of, it has read.
+_READ_IT = (EngineFailedError, EngineDiedError)
 _USAGE_ONLY = '"choices":[]'
 
 
 class Scorer(Protocol):
     """The reward model, wherever it runs."""
 
-    async def score(self, prompt: str, texts: Sequence[str]) -> list[float]:
-        """One reward for each text; higher is less biased."""
+    async def score(self, prompt: str, texts: Sequence[str]) -> Sequence[float | None]:
+        """One reward for each text; higher is less biased. None where there is no room for it.
+
+        Raises:
+            EngineGoneError: the model is gone.
+            EngineRefusedError: its chat template does not write a text as it is.
+        """
         ...
 
 
@@ -86,6 +95,10 @@ class Service:
                 )
         except TimeoutError:
             self.metrics.cancelled.labels("timeout").inc()
+            caller.cut_short()
+            raise
+        except _READ_IT:
+            caller.cut_short()
             raise
         except asyncio.CancelledError:
             self.metrics.cancelled.labels("client").inc()
@@ -119,6 +132,10 @@ class Service:
                 )
         except TimeoutError:
             self.metrics.cancelled.labels("timeout").inc()
+            caller.cut_short()
+            raise
+        except _READ_IT:
+            caller.cut_short()
             raise
         self.metrics.first_piece.labels(target.model).observe(time.monotonic() - began)
         return self._events(caller, target, first, stream, deadline, wants_usage)
@@ -173,7 +190,9 @@ class Service:
             await stream.aclose()
             if reason:
                 self.metrics.cancelled.labels(reason).inc()
-            # Cut short, the engine told no usage; every event carried a token or more.
+            if usage is None:
+                caller.cut_short()
+            # Where the engine told no usage, every event carried a token or more.
             self._count(caller, target, usage or {"completion_tokens": sent})
 
     def _count(self, caller: Caller, target: Target, usage: dict[str, Any] | None) -> None:

@@ -5,21 +5,17 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from rldf_ray.errors import UserError
+from rldf_ray.models.embedded import located
 from rldf_ray.plan.prompts import OwnPrompts
 from rldf_ray.plan.request_fields import TemplateValues
-from rldf_ray.plan.saved import saved_plan
 from rldf_ray.plan.section import Section, described
 from rldf_ray.prompts.own import check_prompts
 from rldf_ray.storage.home_path import home_path
-from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.storage.yaml_text import read_yaml
 
 # More is not read by the proxy, whoever is there to refuse it.
 MOST_BODY_BYTES = 64 << 20
@@ -35,6 +31,11 @@ class ModelSource(Section):
     )
     store: bool = described(False, "take the versions published in `store` under this name")
     on: str | None = described(None, "for an adapter: the served model whose engine carries it")
+
+    @field_validator("folder")
+    @classmethod
+    def _from_anywhere(cls, folder: str | None) -> str | None:
+        return None if folder is None else located(folder)
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelSource:
@@ -85,6 +86,15 @@ class EngineSection(Section):
     max_lora_rank: int = described(64, "largest rank of an adapter", ge=8)
     health_check_s: float = described(2.0, "how often Serve asks an engine", unit="s", gt=0)
     scripted_delay_s: float = described(0.0, "scripted: pause before each word", unit="s", ge=0)
+
+    @model_validator(mode="after")
+    def _replicas_fit(self) -> EngineSection:
+        if self.min_replicas > self.max_replicas:
+            raise ValueError(
+                f"min_replicas={self.min_replicas} is more than max_replicas={self.max_replicas}: "
+                "set both"
+            )
+        return self
 
 
 class Limits(Section):
@@ -147,7 +157,7 @@ class Settings(Section):
         {}, "texts that /v1/debias may search, by name: a corpus or a folder of texts"
     )
     keys: str | None = described(None, "file of API keys; null lets everybody in (loopback only)")
-    api_replicas: int = described(1, "replicas of the API; they share the limits of keys")
+    api_replicas: int = described(1, "replicas of the API; they share the limits of keys", ge=1)
     hosts: tuple[str, ...] = described(
         (), "names that requests may give this server in `Host`, beside its address and loopback's"
     )
@@ -157,11 +167,28 @@ class Settings(Section):
     engine: EngineSection = Field(default_factory=EngineSection)
     limits: Limits = Field(default_factory=Limits)
 
+    # Replicas have other working folders.
+
     @field_validator("corpora")
     @classmethod
-    def _from_anywhere(cls, corpora: dict[str, str]) -> dict[str, str]:
-        """Replicas have other working folders."""
+    def _corpora_from_anywhere(cls, corpora: dict[str, str]) -> dict[str, str]:
         return {name: str(home_path(where).resolve()) for name, where in corpora.items()}
+
+    @field_validator("keys", "store", "trained_referee")
+    @classmethod
+    def _path_from_anywhere(cls, where: str | None) -> str | None:
+        return None if where is None else str(home_path(where).absolute())
+
+    @field_validator("runs")
+    @classmethod
+    def _runs_from_anywhere(cls, runs: tuple[str, ...]) -> tuple[str, ...]:
+        # Not what links lead to: a run is shown by its folder's name.
+        return tuple(str(home_path(run).absolute()) for run in runs)
+
+    @field_validator("reward")
+    @classmethod
+    def _model_from_anywhere(cls, reward: str | None) -> str | None:
+        return None if reward is None else located(reward)
 
     @field_validator("prompts")
     @classmethod
@@ -256,69 +283,3 @@ def read_settings(values: object) -> Settings:
             f"  {'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()
         ]
         raise SettingsError("wrong settings:\n" + "\n".join(lines)) from error
-
-
-def settings_for(model: str, names: tuple[str, ...], overrides: dict[str, Any]) -> Settings:
-    """Settings to serve `model`: a run folder, a model folder, or a hub id.
-
-    A run folder serves those of policy, sft and base that `names` has, with the run's reward
-    model, and shows the run on the page.
-
-    Raises:
-        SettingsError: the folder has not what is asked for.
-    """
-    folder = Path(model)
-    if not (folder / "plan.yaml").exists():
-        if folder.is_dir() and not (folder / "config.json").exists():
-            raise SettingsError(
-                f"{model}: neither a run folder (plan.yaml) nor a model (config.json)"
-            )
-        policy = _policy(_absolute(model), overrides)
-        return read_settings({"models": {"policy": policy}, **overrides})
-    plan = saved_plan(RunFolder.at(folder))
-    parts = {"policy": folder / "model", "sft": folder / "sft/model"}
-    models: dict[str, Any] = {}
-    for name in names:
-        if name != "base" and not (parts.get(name, folder) / "config.json").exists():
-            raise SettingsError(
-                f"{folder} has no model {name!r} yet: finish the run, or leave it out"
-            )
-        source = _absolute(plan.model if name == "base" else str(parts[name]))
-        models[name] = _policy(source, overrides) if name == "policy" else {"folder": source}
-    reward = folder / "reward/model"
-    found: dict[str, Any] = {"models": models, "runs": [str(folder.resolve())]}
-    if plan.chat_template_kwargs:
-        found["chat_template_kwargs"] = plan.chat_template_kwargs
-    if plan.prompts:
-        found["prompts"] = plan.prompts
-    if (reward / "config.json").exists():
-        found["reward"] = str(reward.resolve())
-    if (folder / "referee/calibration.json").exists():
-        found["trained_referee"] = str((folder / "referee").resolve())
-        found["referee_max_length"] = plan.referee.fit.max_length
-    return read_settings({**found, **overrides})
-
-
-def settings_of_file(path: Path, overrides: dict[str, Any]) -> Settings:
-    """The settings in a Serve config file: its first application's `args`, and where it listens.
-
-    Raises:
-        SettingsError: it is no such file.
-    """
-    try:
-        config = read_yaml(path.read_text(encoding="utf-8"))
-        args = config["applications"][0]["args"]
-        http = {k: v for k, v in config.get("http_options", {}).items() if k in ("host", "port")}
-    except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
-        raise SettingsError(f"{path} is no Serve config file of this project: {error}") from error
-    return read_settings({**args, **http, **overrides})
-
-
-def _policy(folder: str, overrides: dict[str, Any]) -> dict[str, Any]:
-    """With a store, the policy is whatever is published there."""
-    return {"store": True} if overrides.get("store") else {"folder": folder}
-
-
-def _absolute(model: str) -> str:
-    """Replicas have other working folders; names that are no folder stay as they are."""
-    return str(Path(model).resolve()) if Path(model).is_dir() else model

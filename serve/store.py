@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +25,8 @@ from rldf_ray.storage.folders import foreign_file
 from rldf_ray.storage.run_folder import RunFolder
 
 MANIFEST = "MANIFEST.json"
+# So many versions may be made current while none of them comes up.
+MOST_BEFORE = 4
 NAME = re.compile("[A-Za-z0-9_-]+")
 VERSION = re.compile("v[0-9]{4,}")
 Version = Annotated[str, msgspec.Meta(pattern=f"^{VERSION.pattern}$")]
@@ -45,13 +47,14 @@ class Manifest:
 class Traffic:
     """Which versions answer: `percent` of the requests go to `next`, the others to `current`.
 
-    `before` was current until now, and answers for as long as `current` is not up.
+    `before` were current, the last one first. Who makes a version current does not know whether
+    the one before it came up; for as long as `current` is not, the first of them that is answers.
     """
 
     current: Version
     next: Version | None = None
     percent: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
-    before: Version | None = None
+    before: tuple[Version, ...] = ()
 
     def version(self, draw: float) -> str:
         """The version for a request that drew `draw` from [0, 100)."""
@@ -60,7 +63,17 @@ class Traffic:
     @property
     def versions(self) -> tuple[str, ...]:
         """All of them, the current one first."""
-        return tuple(v for v in (self.current, self.next, self.before) if v is not None)
+        return (self.current, *(() if self.next is None else (self.next,)), *self.before)
+
+
+@dataclass(frozen=True)
+class _OneBefore:
+    """`Traffic` as stores have it that only know the last of `before`."""
+
+    current: Version
+    next: Version | None = None
+    percent: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
+    before: Version | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +167,7 @@ class ModelStore:
         """
         path = self.root / self.name / "traffic.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Traffic)
+            return _traffic(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -186,15 +199,36 @@ class ModelStore:
             raise StoreError(f"{self.root} has no {self.name} yet: publish one first")
         verify(self.folder(version))
         if version == now.current:
-            new = Traffic(version)
+            new = replace(now, next=None, percent=0.0)
         elif percent >= 100:
-            new = Traffic(version, before=now.current)
-        elif percent <= 0:
-            new = Traffic(now.current)
+            new = Traffic(version, before=(now.current, *now.before))
+        elif percent > 0:
+            new = replace(now, next=version, percent=percent)
+        elif version == now.next:
+            new = replace(now, next=None, percent=0.0)
         else:
-            new = Traffic(now.current, version, percent)
+            new = now
+        new = replace(new, before=self._kept(new))
         self.direct(new)
         return new
+
+    def _kept(self, traffic: Traffic) -> tuple[str, ...]:
+        """Those of `before` that are there and named once, the last few of them."""
+        there = set(self.versions()) - {traffic.current, traffic.next}
+        return tuple(v for v in dict.fromkeys(traffic.before) if v in there)[:MOST_BEFORE]
+
+
+def _traffic(content: bytes) -> Traffic:
+    """
+    Raises:
+        msgspec.DecodeError: it says something else.
+    """
+    try:
+        return msgspec.json.decode(content, type=Traffic)
+    except msgspec.ValidationError:
+        one = msgspec.json.decode(content, type=_OneBefore)
+        before = () if one.before is None else (one.before,)
+        return Traffic(one.current, one.next, one.percent, before)
 
 
 def digests(folder: Path) -> dict[str, str]:

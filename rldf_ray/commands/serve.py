@@ -135,17 +135,14 @@ def key(
 
 def _settings(model: str, names: str, set_: list[str], given: dict[str, Any]) -> Any:
     """The settings of a model or run, or the `args` of a Serve config file, with overrides."""
-    from rldf_ray.apps.serve.settings import SettingsError, settings_for, settings_of_file
+    from rldf_ray.apps.serve.settings import SettingsError
+    from rldf_ray.apps.serve.settings_sources import set_field, settings_for, settings_of_file
 
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for override in set_:
         dotted, _, text = override.partition("=")
-        *sections, field = dotted.split(".")
-        place = values
-        for section in sections:
-            place = place.setdefault(section, {})
         try:
-            place[field] = read_yaml(text)
+            set_field(values, dotted, read_yaml(text))
         except yaml.YAMLError as error:
             raise SettingsError(f"--set {dotted}: the value is not valid YAML: {error}") from error
     if model.endswith((".yaml", ".yml")):

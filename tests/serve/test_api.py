@@ -252,27 +252,6 @@ def test_a_stream_whose_engine_hangs_ends_long_before_its_time_is_up(start: Star
     assert server.engines.ended
 
 
-@pytest.mark.parametrize(
-    ("body", "most"),
-    [
-        (b'{"max_tokens": 7}', 7),
-        (b'{"max_output_tokens": 7}', 7),
-        (b'{"max_tokens": 0, "echo": true}', 0),
-        (b'{"max_tokens": 7, "n": 3}', 21),
-        (b'{"max_tokens": 7, "prompt": ["a", "b"], "n": 2}', 28),
-        (b'{"max_tokens": 7, "prompt": [[1], [2]]}', 14),
-        (b'{"max_tokens": 7, "prompt": [1, 2, 3]}', 7),
-        (b"{}", 1024),
-        (b'{"max_tokens": 99999, "n": 99}', 8 * 1024),
-        (b'{"max_tokens": "7"}', 8 * 1024),
-        (b'{"max_tokens": 7, "user": NaN}', 8 * 1024),
-        ('{"max_tokens": 7}'.encode("utf-16"), 8 * 1024),
-    ],
-)
-def test_what_a_request_may_come_to_is_reserved(start: Start, body: bytes, most: int) -> None:
-    assert start().guard._asked(body) == most
-
-
 def test_a_store_that_cannot_be_read_is_no_internal_error(start: Start, tmp_path: Path) -> None:
     (tmp_path / "policy/versions/vx").mkdir(parents=True)
     (tmp_path / "policy/traffic.json").write_text("{", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,62 @@ def test_the_old_version_answers_until_the_new_one_is_up(store: ModelStore) -> N
     up.add("policy.v0002")
     assert routes.target("policy").version == "v0002"
     assert set(routes.wanted()) == {"policy.v0002", "base"}
+
+
+def test_who_answers_goes_on_while_versions_that_are_not_up_follow_each_other(
+    store: ModelStore,
+) -> None:
+    up = {"policy.v0001"}
+    routes, clock = routes_of(store, up, draw=50)
+    for version, percent in (("v0002", 100), ("v0002", 100), ("v0003", 10), ("v0003", 100)):
+        store.rollout(version, percent)
+        clock.now += 2
+        assert "policy.v0001" in routes.wanted()
+        assert routes.target("policy").version == "v0001"
+    # What never came up makes room.
+    assert set(routes.wanted()) == {"policy.v0001", "policy.v0003", "base"}
+    up |= {"policy.v0002"}
+    assert routes.target("policy").version == "v0002"
+    assert set(routes.wanted()) == {"policy.v0002", "policy.v0003", "base"}
+    up.clear()
+    assert set(routes.wanted()) >= {"policy.v0001", "policy.v0002"}
+    up |= {"policy.v0003"}
+    assert set(routes.wanted()) == {"policy.v0003", "base"}
+
+
+def test_a_version_whose_folder_was_deleted_is_no_longer_one_that_was_before(
+    store: ModelStore,
+) -> None:
+    store.rollout("v0002", 100)
+    shutil.rmtree(store.folder("v0001"))
+    routes, _ = routes_of(store, set())
+    assert set(routes.engines("policy")) == {"policy.v0002"}
+    assert set(routes.wanted()) == {"policy.v0002", "base"}
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_adapter_is_asked_for_where_its_published_base_is(
+    store: ModelStore, stored: bool
+) -> None:
+    adapter = ModelStore(store.root, "lora")
+    adapter.publish(store.folder("v0001"))
+    adapter.publish(store.folder("v0001"))
+    adapter.rollout("v0002", 100)
+    source = {"store": True} if stored else {"folder": "l"}
+    models = {"policy": {"store": True}, "lora": {**source, "on": "policy"}}
+    settings = read_settings({"models": models, "store": str(store.root)})
+    up = {"policy.v0001"}
+    routes = Routes(settings, lambda engine: engine in up, Clock())
+    store.rollout("v0002", 100)
+    target = routes.target("lora")
+    assert target.engine == "policy.v0001" and target.adapter is not None
+    assert target.adapter.name == ("lora.v0002" if stored else "lora")
+    up.add("policy.v0002")
+    assert routes.target("lora").engine == "policy.v0002"
+    assert routes.engines("lora") == routes.engines("policy")
+    assert set(routes.wanted()) == {"policy.v0002"}
+    routes.up = lambda engine: True
+    assert set(routes.wanted()) == {"policy.v0002"}
 
 
 def test_with_no_engine_up_requests_wait_for_the_one_they_are_meant_for(store: ModelStore) -> None:

@@ -257,3 +257,17 @@ async def test_limits_that_are_not_known_let_nobody_through(file: Path) -> None:
     limits = SharedLimits(cast(Any, Handle(Allowances(), answers=False)))
     with pytest.raises(LimitsGoneError):
         await limits.admit(key)
+
+
+async def test_a_key_without_limits_needs_nobody_who_counts(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_key(file, "ann")
+    add_key(file, "bob", requests_per_minute=1)
+    ann, bob = read_keys(file)
+    limits = SharedLimits(cast(Any, Handle(Allowances(), answers=False)))
+    assert (await limits.admit(ann), await limits.reserve(ann, 10)) == (0.0, 0.0)
+    assert await limits.reserve(bob, 10) == 0.0
+    await limits.settle(ann, 10, 10)
+    await asyncio.sleep(0)
+    assert not caplog.records

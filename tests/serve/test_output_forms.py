@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.wrong_requests import nested
-from rldf_ray.apps.serve.output_forms import OutputFormError, check_form, is_cheap
+from rldf_ray.apps.serve.output_forms import COUNTS, OutputFormError, check_form, is_cheap
 from rldf_ray.apps.serve.settings import Limits
 
 PERSON = {
@@ -20,6 +23,15 @@ PERSON = {
     },
     "required": ["name"],
 }
+
+
+def chained(parts: int, deep: int) -> dict[str, Any]:
+    """Every part refers to the next one, from within `deep` negations."""
+
+    def negated(part: dict[str, Any], times: int) -> dict[str, Any]:
+        return {"not": negated(part, times - 1)} if times else part
+
+    return {str(n): negated({"$ref": f"#/{n + 1}"}, deep) for n in range(parts)}
 
 
 @pytest.mark.parametrize(
@@ -41,6 +53,10 @@ def test_what_an_engine_can_compile_passes(form: dict[str, Any]) -> None:
         ({"type": "string", "pattern": "(a+)+$("}, "is not a 'regex'"),
         ({"type": "string", "pattern": "(" * 4000 + ")" * 4000}, "too complicated"),
         ({"type": "string", "pattern": "a{99999999999999999999}"}, "too complicated"),
+        ({"type": "string", "pattern": f"a{{{'9' * 4400}}}"}, "too complicated"),
+        ({"items": {"patternProperties": {f"a{{1,{'9' * 4400}}}": {}}}}, "too complicated"),
+        ({"type": "string", "pattern": f"\\{{{'9' * 4400}}}"}, "too complicated"),
+        (chained(50, 26), "too complicated"),
         ({"$ref": "http://127.0.0.1:1/x"}, "not within the schema"),
         ({"$ref": "#"}, "leads back to itself"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}}, "leads back"),
@@ -56,6 +72,33 @@ def test_what_an_engine_can_compile_passes(form: dict[str, Any]) -> None:
 def test_what_goes_too_far_is_refused(schema: dict[str, Any], reason: str) -> None:
     with pytest.raises(OutputFormError, match=reason):
         check_form({"json": schema}, Limits())
+
+
+KEYS = ("type", "pattern", "patternProperties", "properties", "items", "anyOf", "not", "$ref", "if")
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["#", "#/0", "#/anyOf/0", "#/anyOf/²", "#/not", "string", "object", "a{2,3}"])
+    | st.integers(0, 5000).map(lambda digits: f"x{{{'9' * digits}}}")
+)
+SCHEMAS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from((*KEYS, *COUNTS)) | st.text(), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(schema=st.dictionaries(st.sampled_from((*KEYS, *COUNTS)), SCHEMAS, max_size=4))
+def test_whatever_is_asked_for_passes_or_is_refused(schema: dict[str, Any]) -> None:
+    with suppress(OutputFormError):
+        check_form({"json": schema}, Limits())
+        is_cheap(schema)
 
 
 def test_a_property_may_be_called_like_a_limit() -> None:

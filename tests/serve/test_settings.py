@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from rldf_ray.apps.serve.engine_apps import engine_environment, engine_threads
-from rldf_ray.apps.serve.settings import SettingsError, check_address, read_settings, settings_for
+from rldf_ray.apps.serve.settings import SettingsError, check_address, read_settings
+from rldf_ray.apps.serve.settings_sources import set_field, settings_for, settings_of_file
 from rldf_ray.cluster.environment import OURS, SPINS, SPINS_ALONE
 
 
@@ -47,6 +49,11 @@ def test_other_addresses_need_keys(host: str, keys: str | None, refused: bool) -
         ({"models": {"a/b": {"folder": "x"}}}, "letters"),
         ({"models": {"policy": {"folder": "x"}}, "default": "base"}, "policy"),
         ({"models": {"policy": {"folder": "x"}}, "hots": "y"}, "hots"),
+        ({"models": {"policy": {"folder": "x"}}, "api_replicas": 0}, "api_replicas"),
+        (
+            {"models": {"policy": {"folder": "x"}}, "engine": {"min_replicas": 2}},
+            "min_replicas=2 is more than max_replicas=1",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(values: dict[str, object], named: str) -> None:
@@ -113,6 +120,83 @@ def test_a_model_folder_is_the_policy(run: Path, tmp_path: Path) -> None:
     assert settings.reward is None
     with pytest.raises(SettingsError, match="neither"):
         settings_for(str(tmp_path), ("policy",), {})
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    args = {
+        "models": {"policy": {"folder": "p"}, "base": {"folder": "b"}},
+        "engine": {"gpus": 1, "tool_call_parser": "hermes", "max_num_seqs": 64},
+        "limits": {"n": 2},
+        "runs": ["a", "b"],
+    }
+    path = tmp_path / "application.yaml"
+    deployed = {"applications": [{"args": args}], "http_options": {"port": 9}}
+    path.write_text(yaml.safe_dump(deployed), encoding="utf-8")
+    return path
+
+
+def test_an_override_leaves_the_other_fields_of_its_section(config: Path, run: Path) -> None:
+    over: dict[str, Any] = {"port": 7}
+    for field, value in (
+        ("engine.max_num_seqs", 16),
+        ("limits.in_flight", 3),
+        ("models.policy.folder", "q"),
+        ("runs", []),
+    ):
+        set_field(over, field, value)
+    settings = settings_of_file(config, over)
+    engine = settings.engine
+    assert (engine.gpus, engine.tool_call_parser, engine.max_num_seqs) == (1, "hermes", 16)
+    assert (settings.limits.n, settings.limits.in_flight) == (2, 3)
+    assert {n: s.folder for n, s in settings.models.items()} == {"policy": "q", "base": "b"}
+    assert (settings.runs, settings.port) == ((), 7)
+    of_run = settings_for(str(run), ("policy", "base"), {"models": {"base": {"folder": "other"}}})
+    assert {n: s.folder for n, s in of_run.models.items()} == {
+        "policy": str(run / "model"),
+        "base": "other",
+    }
+
+
+def test_an_override_within_a_value_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"port\.x: port is set to a value"):
+        set_field({"port": 1}, "port.x", 2)
+
+
+def test_paths_are_those_of_the_working_folder_that_they_are_read_in(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "latest").symlink_to("run")
+    given = {
+        "models": {
+            "policy": {"folder": "run/model"},
+            "sft": {"folder": "~/run/sft/model"},
+            "base": {"folder": "HuggingFaceTB/SmolLM2"},
+            "own": {"folder": "embedded"},
+            "far": {"folder": "s3://bucket/model"},
+        },
+        "keys": "keys.json",
+        "store": "~/store",
+        "reward": "run/reward/model",
+        "trained_referee": "run/referee",
+        "runs": ["latest"],
+    }
+    settings = read_settings(given)
+    monkeypatch.chdir("/")
+    assert [source.folder for source in settings.models.values()] == [
+        str(run / "model"),
+        str(run / "sft/model"),
+        "HuggingFaceTB/SmolLM2",
+        "embedded",
+        "s3://bucket/model",
+    ]
+    assert (settings.keys, settings.store) == (str(tmp_path / "keys.json"), str(tmp_path / "store"))
+    assert settings.reward == str(run / "reward/model")
+    assert settings.trained_referee == str(run / "referee")
+    assert settings.runs == (str(tmp_path / "latest"),)
+    assert read_settings(settings.model_dump(mode="json")) == settings
 
 
 @pytest.mark.parametrize(

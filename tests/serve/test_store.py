@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -92,9 +93,48 @@ def test_traffic_shifts_and_goes_back(store: ModelStore, model: Path) -> None:
     assert store.rollout("v0002", 10) == Traffic("v0001", "v0002", 10)
     assert store.traffic() == Traffic("v0001", "v0002", 10)
     assert store.rollout("v0002", 0) == Traffic("v0001")
-    assert store.rollout("v0002", 100) == Traffic("v0002", before="v0001")
-    assert store.rollout("v0001", 100) == Traffic("v0001", before="v0002")
-    assert store.rollout("v0001", 100) == Traffic("v0001")
+    assert store.rollout("v0002", 100) == Traffic("v0002", before=("v0001",))
+    assert store.rollout("v0001", 100) == Traffic("v0001", before=("v0002",))
+
+
+def test_who_answered_before_is_known_whatever_is_said_next(store: ModelStore, model: Path) -> None:
+    for _ in range(8):
+        store.publish(model)
+    store.rollout("v0002", 100)
+    once = Traffic("v0002", before=("v0001",))
+    assert store.rollout("v0002", 100) == once
+    assert store.rollout("v0003", 10) == Traffic("v0002", "v0003", 10, ("v0001",))
+    assert store.rollout("v0003", 0) == once
+    assert store.rollout("v0003", 100) == Traffic("v0003", before=("v0002", "v0001"))
+    # One that is next is not one that was before.
+    assert store.rollout("v0001", 50) == Traffic("v0003", "v0001", 50, ("v0002",))
+    assert store.rollout("v0002", 100) == Traffic("v0002", before=("v0003",))
+    for number in range(4, 9):
+        last = store.rollout(f"v{number:04d}", 100)
+    assert last == Traffic("v0008", before=("v0007", "v0006", "v0005", "v0004"))
+    shutil.rmtree(store.folder("v0006"))
+    assert store.rollout("v0008", 100).before == ("v0007", "v0005", "v0004")
+
+
+def test_taking_back_a_version_leaves_the_share_of_another(store: ModelStore, model: Path) -> None:
+    for _ in range(3):
+        store.publish(model)
+    shared = store.rollout("v0002", 10)
+    assert store.rollout("v0003", 0) == shared
+    assert store.rollout("v0002", 0) == Traffic("v0001")
+
+
+@pytest.mark.parametrize(
+    ("before", "versions"),
+    [('"v0001"', ("v0001",)), ("null", ()), ("[]", ()), ('["v0002", "v0001"]', ("v0002", "v0001"))],
+)
+def test_a_pointer_that_names_one_version_before_is_read(
+    store: ModelStore, model: Path, before: str, versions: tuple[str, ...]
+) -> None:
+    store.publish(model)
+    text = f'{{"current": "v0003", "next": null, "percent": 0.0, "before": {before}}}'
+    (store.root / "policy/traffic.json").write_text(text, encoding="utf-8")
+    assert store.traffic() == Traffic("v0003", before=versions)
 
 
 def test_an_unknown_version_is_refused_with_those_there_are(store: ModelStore, model: Path) -> None:

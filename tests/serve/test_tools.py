@@ -9,7 +9,9 @@ import pytest
 
 from rldf_ray.apps.serve.engine_asked import folded, schemas_of, scores_prompt, unseen
 from rldf_ray.apps.serve.engines import EngineRequest, Stream, Target
+from rldf_ray.apps.serve.responses import TokenizeBody, tokenize_body
 from rldf_ray.apps.serve.scripted import ScriptedEngines
+from rldf_ray.apps.serve.settings import read_settings
 from rldf_ray.apps.serve.tokens import detokenized, tokenized
 from rldf_ray.models.chat_template import ChatTemplate
 from tests.serve.conftest import Start
@@ -317,3 +319,17 @@ def test_tokens_are_the_models_own(embedded: ChatTemplate) -> None:
     ended = tokenized({**HELLO, "add_generation_prompt": False}, embedded, 1024)
     assert 0 < ended["count"] < chat["count"]
     assert detokenized({"tokens": [2**31 - 1]}, embedded) == {"prompt": ""}
+
+
+def test_parts_of_a_message_are_counted_as_the_engine_writes_them(embedded: ChatTemplate) -> None:
+    parts = [{"type": "text", "text": text} for text in ("Hello", "there")]
+    body = TokenizeBody.model_validate({"messages": [{"role": "developer", "content": parts}]})
+    settings = read_settings({"models": {"policy": {"folder": "p"}}})
+    engine = tokenize_body(body, settings)
+    assert engine["messages"] == [{"role": "system", "content": "Hello\nthere"}]
+    # Where a chat is folded for the engine, its parts are joined by the same rule.
+    folding = embedded.__class__(embedded.tokenizer)
+    folding.folds_system = True
+    assert folding.shown(engine["messages"]) == folding.shown(
+        [{"role": "developer", "content": parts}]  # type: ignore[list-item]
+    )
