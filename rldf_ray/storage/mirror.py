@@ -11,12 +11,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rldf_ray.storage.cache import cache_root, writable_cache
+from rldf_ray.storage.copied_files import (
+    copied_files,
+    is_current,
+    is_hidden,
+    is_object,
+    stat_of,
+)
 from rldf_ray.storage.file_lock import file_lock, is_held
 from rldf_ray.storage.lock import LOCK, RunInUseError, StoreLock
 from rldf_ray.storage.object_store import (
@@ -83,8 +91,8 @@ class Mirror:
         self.claim()
         objects = self.store.list()
         for name, path in self._local_files():
-            if not _current(path, objects.get(name)):
-                path.unlink()
+            if not is_current(path, objects.get(name)):
+                path.unlink(missing_ok=True)
         self._download({n: o for n, o in objects.items() if not is_large(n)})
         self._open_journal([n for n in objects if n.startswith(f"{JOURNAL}/")])
 
@@ -104,12 +112,14 @@ class Mirror:
             objects = self.store.list(name)
             for local, path in self._local_files(name):
                 if local not in objects and not beside:
-                    path.unlink()
+                    path.unlink(missing_ok=True)
             self._download(objects)
         return self.root / name
 
     def publish(self, name: str = "", settled_s: float = 0.0) -> None:
         """Upload what has changed below `name`, in the order in which it was written.
+
+        A file that is removed meanwhile is left out.
 
         Args:
             settled_s: leave out what was written in the last seconds.
@@ -121,19 +131,21 @@ class Mirror:
         objects = self.store.list(name)
         now = time.time()
         changed = [
-            (path.stat().st_mtime_ns, local, path)
+            (stat.st_mtime_ns, local, path)
             for local, path in self._local_files(name)
-            if not _current(path, objects.get(local))
+            if (stat := stat_of(path)) is not None
+            and not is_object(stat, objects.get(local))
             # What was written by a clock that was ahead is not young.
-            and not 0 <= now - path.stat().st_mtime < settled_s
+            and not 0 <= now - stat.st_mtime < settled_s
         ]
         for _, local, path in sorted(changed):
-            self._upload(path, local)
+            with suppress(FileNotFoundError):
+                self._upload(path, local)
 
     def drop_gone(self, name: str) -> None:
         """Remove objects below `name` whose files are gone here, if all that is here is there."""
         objects, files = self.store.list(name), dict(self._local_files(name))
-        if all(_current(path, objects.get(local)) for local, path in files.items()):
+        if all(is_current(path, objects.get(local)) for local, path in files.items()):
             for gone in objects.keys() - files.keys():
                 self.store.delete(gone)
 
@@ -146,7 +158,15 @@ class Mirror:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def publish_journal(self) -> None:
-        """Upload the calls that have finished since the last time, as one more segment."""
+        """Upload the calls that have finished since the last time, as one more segment.
+
+        What decides the form of requests (`journal/left_out.json`) goes up before them.
+        """
+        for name, beside in self._local_files("journal"):
+            if not is_current(beside, self.store.stat(name)):
+                self._check_held()
+                with suppress(FileNotFoundError):
+                    self._upload(beside, name)
         path = self.root / JOURNAL
         if not path.exists():
             return
@@ -163,21 +183,34 @@ class Mirror:
     def held(self) -> Iterator[None]:
         """Hold the run for one program, keep its journal uploaded, and upload all at the end.
 
+        Where it cannot be opened, the lock is given back.
+
         Raises:
             RunInUseError: another program works on it.
         """
-        self._holding = True
-        self._lock.take()
-        self.open()
-        self._lock.check()
-        try:
-            with self._lock.renewed(self.publish_journal):
-                yield
-                self.publish()
-        finally:
-            if not self._lock.lost:
+        opened = threading.Event()
+
+        def beside() -> None:
+            if opened.is_set():
                 self.publish_journal()
-                self._lock.give_back()
+
+        self._holding = True
+        try:
+            self._lock.take()
+            try:
+                # Signs of life from here on: to fetch what is there may take longer than a lock
+                # without one is left to its holder.
+                with self._lock.renewed(beside):
+                    self.open()
+                    self._lock.check()
+                    opened.set()
+                    yield
+                    self.publish()
+            finally:
+                if not self._lock.lost:
+                    beside()
+                    self._lock.give_back()
+        finally:
             self._holding = False
 
     def _check_held(self) -> None:
@@ -207,7 +240,7 @@ class Mirror:
     def _download(self, objects: dict[str, ObjectInfo]) -> None:
         for name, info in objects.items():
             path = self.root / name
-            if _hidden(name) or name.startswith(f"{JOURNAL}/") or _current(path, info):
+            if is_hidden(name) or name.startswith(f"{JOURNAL}/") or is_current(path, info):
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(path) as scratch:
@@ -230,15 +263,7 @@ class Mirror:
             os.utime(path, (info.written_s, info.written_s))
 
     def _local_files(self, name: str = "") -> Iterator[tuple[str, Path]]:
-        top = self.root / name
-        if top.is_file():
-            yield name, top
-        for folder, _, files in os.walk(top):
-            for file in files:
-                path = Path(folder) / file
-                local = str(path.relative_to(self.root))
-                if not _hidden(local) and not local.startswith("journal/"):
-                    yield local, path
+        return copied_files(self.root, name)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -263,15 +288,3 @@ def local_folder(where: str) -> str:
     folder = Mirror(where).fetch()
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder)
-
-
-def _hidden(name: str) -> bool:
-    """Locks, scratch files, and what Ray Train keeps for itself."""
-    return any(part.startswith(".") or part == "ray_train" for part in name.split("/"))
-
-
-def _current(path: Path, info: ObjectInfo | None) -> bool:
-    if info is None or not path.exists():
-        return False
-    stat = path.stat()
-    return stat.st_size == info.size and stat.st_mtime_ns == info.written_s * 10**9

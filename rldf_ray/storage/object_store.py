@@ -1,24 +1,27 @@
 """Whole objects under one address of a bucket: s3://, gs://, or any scheme fsspec knows.
 
-An object is there whole or not at all; nothing is renamed and nothing is appended to. (Under file://
-a program that is killed leaves what it has written of one.)
+An object is there whole or not at all; nothing is renamed and nothing is appended to. One that
+could not be read to its end is deleted, with what had its name before. (Under file:// a program
+that is killed leaves what it has written of one.)
 """
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rldf_ray.errors import UserError
+from rldf_ray.storage.own_thread import in_own_thread
 
 # By default three seconds without a byte end a request; a store or a node that is busy is slower.
 REQUEST_TIMEOUT_S = 60.0
@@ -126,14 +129,18 @@ class ObjectStore:
         return content
 
     def write(self, name: str, content: bytes) -> None:
-        with _explained(self.address), self._new(name) as stream:
-            stream.write(content)
+        with _explained(self.address):
+            self._put(name, io.BytesIO(content))
 
     def upload(self, source: Path, name: str) -> ObjectInfo:
-        """A copy of a local file; an earlier object of this name is there until it is whole."""
+        """A copy of a local file; an earlier object of this name is there until it is whole.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        file = source.open("rb")
         with _explained(self.address):
-            with source.open("rb") as file, self._new(name) as stream:
-                shutil.copyfileobj(file, stream, 2**23)
+            self._put(name, file)
             return _info_of(self._fs.get_file_info(self._at(name)))
 
     def download(self, name: str, target: Path) -> None:
@@ -149,6 +156,27 @@ class ObjectStore:
         if self.stat(name) is not None:
             with _explained(self.address):
                 self._fs.delete_file(self._at(name))
+
+    def _put(self, name: str, content: BinaryIO) -> None:
+        """Copy `content` to the object `name`, and close it.
+
+        A stream of pyarrow makes an object of whatever it was given when it closes, be it the half.
+        """
+
+        def copy() -> None:
+            with content:
+                stream = self._new(name)
+                try:
+                    shutil.copyfileobj(content, stream, 2**23)
+                except BaseException:
+                    # What the store refused does not close, and is no object.
+                    with suppress(Exception):
+                        stream.close()
+                        self._fs.delete_file(self._at(name))
+                    raise
+                stream.close()
+
+        in_own_thread(copy)
 
     def _new(self, name: str) -> Any:
         path = self._at(name)

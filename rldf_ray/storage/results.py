@@ -23,6 +23,8 @@ Tokens = dict[str, int]
 """Numbers by kind: prompt, cached, generated."""
 History = list[dict[str, Any]]
 """What a training job logged, by step."""
+Right = dict[str, tuple[int, int]]
+"""Topic -> its held-out pairs that a model is right on, and all of them."""
 
 
 class ResultError(UserError):
@@ -171,6 +173,8 @@ class RewardResult(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         too_long: pairs left out, as their sides are the same within `reward.max_length`.
+        right_by_topic: of each held-out topic its pairs whose chosen side has the higher reward,
+            and all its pairs; UNSET too where none was held out.
         undebated: its rewards on scenes nobody debated; None where there are none.
     """
 
@@ -180,6 +184,7 @@ class RewardResult(msgspec.Struct, kw_only=True, frozen=True):
     held_out_pairs: Recorded[int]
     history: Recorded[History]
     too_long: Recorded[int] = UNSET
+    right_by_topic: Recorded[Right] = UNSET
     undebated: Recorded[dict[str, Any] | None] = UNSET
 
 
@@ -198,6 +203,7 @@ class DPOResult(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         too_long: pairs left out, as their sides are the same within `dpo.max_length`.
+        right_by_topic: as of RewardResult, by the implicit reward.
     """
 
     STAGE: ClassVar[str] = "dpo"
@@ -206,6 +212,7 @@ class DPOResult(msgspec.Struct, kw_only=True, frozen=True):
     held_out_pairs: Recorded[int]
     too_long: Recorded[int]
     history: Recorded[History]
+    right_by_topic: Recorded[Right] = UNSET
 
 
 class KTOResult(msgspec.Struct, kw_only=True, frozen=True):
@@ -213,6 +220,7 @@ class KTOResult(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         too_long: pairs left out, as their sides are the same within `kto.max_length`.
+        right_by_topic: as of RewardResult, by the implicit reward.
         desirable, undesirable: answers of the pairs learned from, each counted once.
         desirable_weight, undesirable_weight: what they count for in the loss.
     """
@@ -227,6 +235,7 @@ class KTOResult(msgspec.Struct, kw_only=True, frozen=True):
     desirable_weight: Recorded[float]
     undesirable_weight: Recorded[float]
     history: Recorded[History]
+    right_by_topic: Recorded[Right] = UNSET
 
 
 class EvaluationResult(msgspec.Struct, kw_only=True, frozen=True):

@@ -7,13 +7,14 @@ address of an object store is worked on in a local copy (mirror.py).
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -245,11 +246,23 @@ class RunFolder:
         if self.mirror:
             self.mirror.publish()
 
-    def fresh_folder(self, name: str) -> Path:
-        """An empty folder `name`, whatever an interrupted stage left there."""
-        self.remove(name)
+    def fresh_folder(self, name: str, kept: str = "") -> Path:
+        """An empty folder `name`, whatever an interrupted stage left there.
+
+        Args:
+            kept: pattern of the names directly in it that stay.
+        """
         path = self.root / name
-        path.mkdir(parents=True)
+        inside = [one.name for one in path.iterdir()] if path.is_dir() else []
+        if self.mirror:
+            stored = self.mirror.store.list(name)
+            inside += [PurePosixPath(one).relative_to(name).parts[0] for one in stored]
+        staying = fnmatch.filter(inside, kept)
+        if not staying:
+            self.remove(name)
+        for other in {*inside} - {*staying} if staying else ():
+            self.remove(f"{name}/{other}")
+        path.mkdir(parents=True, exist_ok=True)
         return path
 
     def remove(self, name: str) -> None:

@@ -14,6 +14,7 @@ SOURCES = Path(__file__).resolve().parents[2]
 # Folders of our own making, which have to be seen whole; `folders.py` itself.
 OWN = {
     "rldf_ray/storage/folders.py",
+    "rldf_ray/storage/copied_files.py",
     "rldf_ray/storage/mirror.py",
     "rldf_ray/cluster/shared_memory.py",
     "rldf_ray/dataset/export.py",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pytest
@@ -13,7 +17,7 @@ import pytest
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.lock import LOCK, RunInUseError, StoreLock
 from rldf_ray.storage.mirror import JOURNAL, Mirror, copy_of, local_folder
-from rldf_ray.storage.object_store import ObjectStore, ObjectStoreError
+from rldf_ray.storage.object_store import ObjectInfo, ObjectStore, ObjectStoreError
 from rldf_ray.storage.run_folder import RunFolder
 from tests.s3_server import Buckets, as_environment, s3_server
 
@@ -168,6 +172,20 @@ def test_a_stage_that_is_to_be_redone_is_forgotten_everywhere(buckets: Buckets) 
         assert not {"sft/model/config.json", "stages/topics.json"} & names(buckets)
 
 
+def test_a_fresh_folder_keeps_what_it_is_asked_to_here_and_there(buckets: Buckets) -> None:
+    folder = RunFolder.at(RUN)
+    with folder.locked():
+        wrote_a_stage(folder)
+        folder.write_text("sft/asked-0.jsonl", "{}")
+        folder.shared("sft")
+        folder.write_text("sft2/asked-0.jsonl", "{}")
+        folder.shared("sft2")
+        (folder.root / "sft/asked-0.jsonl").unlink()
+        folder.fresh_folder("sft", "asked-*.jsonl")
+        assert {name for name in names(buckets) if name.startswith("sft/")} == {"sft/asked-0.jsonl"}
+        assert "sft2/asked-0.jsonl" in names(buckets)
+
+
 def test_an_address_is_a_folder_where_it_is_used(buckets: Buckets) -> None:
     folder = RunFolder.at(RUN)
     with folder.locked():
@@ -196,6 +214,96 @@ def test_old_checkpoints_make_room_once_the_new_one_is_there(buckets: Buckets) -
         folder.mirror.drop_gone("sft/trainer")
         assert "sft/trainer/checkpoint-1/state" not in names(buckets)
         assert {"sft/trainer/checkpoint-2/state", "sft/model/config.json"} <= names(buckets)
+
+
+@pytest.mark.parametrize("when", ["before it", "as it begins", "as it ends"])
+def test_a_checkpoint_that_is_pruned_while_others_go_up_is_left_out(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    mirror = Mirror(RUN)
+    mirror.open()
+    for i, name in enumerate(("first", "pruned", "last")):
+        (mirror.root / name).write_text(name, encoding="utf-8")
+        os.utime(mirror.root / name, (i, i))
+    upload = mirror.store.upload
+    before = {"before it": "first", "as it begins": "pruned"}.get(when)
+    after = "pruned" if when == "as it ends" else None
+
+    def pruning(source: Path, name: str) -> ObjectInfo:
+        if name == before:
+            (mirror.root / "pruned").unlink()
+        info = upload(source, name)
+        if name == after:
+            (mirror.root / "pruned").unlink()
+        return info
+
+    monkeypatch.setattr(mirror.store, "upload", pruning)
+    mirror.publish()
+    assert {"first", "last"} <= names(buckets)
+    assert ("pruned" in names(buckets)) == (when == "as it ends")
+
+
+# --- an object is whole or not there
+
+
+@pytest.fixture(params=[RUN, "memory://runs/whole", "file://"])
+def store(request: pytest.FixtureRequest, buckets: Buckets, tmp_path: Path) -> ObjectStore:
+    file = request.param == "file://"
+    return ObjectStore((tmp_path / "store").as_uri() if file else request.param)
+
+
+LARGE = b"0123456789abcdef" * 2**20
+"""Goes up in several parts."""
+
+
+def test_what_cannot_be_read_to_its_end_is_no_object(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def half(source: BinaryIO, stream: BinaryIO, length: int) -> None:
+        stream.write(source.read(length))
+        raise OSError(5, "the disk is broken")
+
+    source = tmp_path / "model.safetensors"
+    source.write_bytes(LARGE)
+    monkeypatch.setattr(shutil, "copyfileobj", half)
+    with pytest.raises(ObjectStoreError, match="the disk is broken"):
+        store.upload(source, "model")
+    assert store.read("model") == b""
+
+
+def test_an_object_is_whole_when_its_upload_is_interrupted(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(source: BinaryIO, stream: BinaryIO, length: int) -> None:
+        stream.write(source.read(length))
+        ident = threading.main_thread().ident
+        assert ident is not None
+        signal.pthread_kill(ident, signal.SIGINT)
+        stream.write(source.read())
+
+    source = tmp_path / "model.safetensors"
+    source.write_bytes(LARGE)
+    monkeypatch.setattr(shutil, "copyfileobj", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.upload(source, "model")
+    assert store.read("model") == LARGE
+    with pytest.raises(KeyboardInterrupt):
+        store.write("text", b"a text")
+    assert store.read("text") == b"a text"
+
+
+def test_what_the_store_refuses_leaves_the_earlier_object(buckets: Buckets, tmp_path: Path) -> None:
+    store = ObjectStore(RUN)
+    store.write("model", b"earlier")
+    (tmp_path / "model").write_bytes(LARGE)
+    buckets.writes_left = 0
+    for refused in (
+        lambda: store.write("model", b"x"),
+        lambda: store.upload(tmp_path / "model", "model"),
+    ):
+        with pytest.raises(ObjectStoreError):
+            refused()
+    assert store.read("model") == b"earlier"
 
 
 # --- what is emptied is a copy
@@ -316,6 +424,24 @@ def test_the_journal_goes_up_in_segments_while_it_grows(
     assert len([n for n in names(buckets) if n.startswith(JOURNAL)]) == 5
 
 
+def test_what_an_endpoint_refused_goes_up_with_the_journal(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    left_out = '{"m": {"seed": "no"}}'
+    mirror = Mirror(RUN)
+    with mirror.held():
+        (mirror.root / "journal").mkdir()
+        (mirror.root / "journal/left_out.json").write_text(left_out, encoding="utf-8")
+        (mirror.root / "journal/debates.jsonl").write_text("scratch", encoding="utf-8")
+        mirror.publish_journal()
+        assert mirror.store.read("journal/left_out.json").decode() == left_out
+    assert "journal/debates.jsonl" not in names(buckets)
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "there"))
+    other = Mirror(RUN)
+    with other.held():
+        assert (other.root / "journal/left_out.json").read_text("utf-8") == left_out
+
+
 def test_the_journal_is_uploaded_by_the_clock(buckets: Buckets) -> None:
     mirror = Mirror(RUN, beat_s=0.05)
     with mirror.held():
@@ -349,6 +475,32 @@ def test_a_holder_that_lives_is_named(buckets: Buckets, monkeypatch: pytest.Monk
         Mirror(RUN, beat_s=1).held(),
     ):
         pytest.fail("held twice")
+
+
+def test_a_program_that_still_fetches_gives_signs_of_life(
+    buckets: Buckets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = Mirror(RUN, beat_s=0.05)
+
+    def slow() -> None:
+        deadline = time.monotonic() + 60
+        while b'"beat": 0' in mirror.store.read(LOCK):
+            assert time.monotonic() < deadline, "no sign of life"
+            time.sleep(0.02)
+
+    monkeypatch.setattr(mirror, "open", slow)
+    with mirror.held():
+        pass
+    assert LOCK not in names(buckets)
+
+
+def test_a_run_that_cannot_be_opened_is_given_back(buckets: Buckets) -> None:
+    mirror = Mirror(RUN)
+    mirror.store.write(f"{JOURNAL}/{7:016d}", b"{}")
+    with pytest.raises(ObjectStoreError, match="has no segment at byte 0"), mirror.held():
+        pytest.fail("held a run with a journal of two programs")
+    assert names(buckets) == {f"{JOURNAL}/{7:016d}"}
+    assert not mirror._holding
 
 
 def test_a_dead_holder_is_waited_for_and_then_followed(buckets: Buckets) -> None:

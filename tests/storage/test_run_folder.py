@@ -157,6 +157,15 @@ def test_a_fresh_folder_is_empty(tmp_path: Path) -> None:
     assert names(folder.fresh_folder("checkpoint/deep")) == []
 
 
+def test_a_fresh_folder_keeps_what_it_is_asked_to(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for name in ("ppo/rewards-a-0.jsonl", "ppo/rewards.json", "ppo/model/rewards-b.jsonl"):
+        folder.write_text(name, "x")
+    assert names(folder.fresh_folder("ppo", "rewards-*.jsonl")) == ["rewards-a-0.jsonl"]
+    assert names(folder.fresh_folder("ppo", "none-*")) == []
+    assert names(folder.fresh_folder("new", "none-*")) == []
+
+
 # --- manifests
 
 
