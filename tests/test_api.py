@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 import rldf_ray as rldf
+from rldf_ray.api.arguments import written
+from rldf_ray.apps.serve.settings import SettingsError
 from rldf_ray.evaluate.bbq.run_models import SCENES
+from rldf_ray.plan import PlanError
 from rldf_ray.sets.bbq.data import load_bbq
 from tests.comparison.conftest import Machine, machine
 from tests.endpoint import Server, completion, made_up, serving
@@ -95,6 +98,24 @@ async def test_bbq_of_predictions_and_of_an_endpoint(endpoint: Server, tmp_path:
     )
     with pytest.raises(rldf.UserError, match="either MODEL or --predictions"):
         rldf.bbq(bbq=SCENES)
+
+
+@pytest.mark.parametrize("fields", [{"retrys": 1}, {"retries": "often"}, ["retries"], "retries"])
+def test_a_wrong_field_of_an_endpoint_is_named(fields: Any) -> None:
+    with pytest.raises(PlanError, match="retr"):
+        rldf.bbq("openai:small", bbq=SCENES, endpoint=fields)
+
+
+def test_a_path_is_a_value_of_a_plan_and_an_object_is_none(tmp_path: Path) -> None:
+    assert written({"evaluate.bbq": tmp_path, "a": (Path("b"), {"c": Path("d")})}) == [
+        f'evaluate.bbq="{tmp_path}"',
+        'a=["b", {"c": "d"}]',
+    ]
+    for wrong in (object(), {1, 2}, {"a": b"b"}, {object(): 1}):
+        with pytest.raises(PlanError, match=r"overrides: evaluate\.bbq is .* allowed: numbers"):
+            rldf.run("smoke", tmp_path / "run", overrides={"evaluate.bbq": wrong})
+    with pytest.raises(SettingsError, match=r"port\.x"):
+        rldf.serve("embedded", overrides={"port": 1, "port.x": 2})
 
 
 async def test_a_judge(endpoint: Server, tmp_path: Path) -> None:

@@ -13,18 +13,16 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
+from rldf_ray.api.arguments import Overrides, endpoint_of, plain, written
 from rldf_ray.api.results import BBQResult, Comparison, JudgeResult, Run, Server, StudyResult
 from rldf_ray.console import Progress, TextConsole
-from rldf_ray.plan import TREE_TOKENS, Endpoint, Plan, load_plan
-from rldf_ray.storage.json_text import json_text
+from rldf_ray.plan import TREE_TOKENS, Plan, load_plan
 
 if TYPE_CHECKING:
     from rldf_ray.evaluate.bbq.ask import DType
     from rldf_ray.evaluate.bbq.prompt import Mode
     from rldf_ray.evaluate.bbq.variants import Variant
 
-Overrides = Mapping[str, Any]
-"""Fields of a plan by their dotted names, as {"debate.rounds": 2}."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -56,7 +54,7 @@ def run(
     given = dict(overrides or {})
     if bbq is not None:
         given["evaluate.bbq"] = str(Path(bbq).resolve())
-    return _staged(load_plan(plan, _written(given)), out, None, quiet)
+    return _staged(load_plan(plan, written(given)), out, None, quiet)
 
 
 def debate(
@@ -71,7 +69,7 @@ def debate(
     At an endpoint (`overrides={"teacher": "openai:MODEL"}`) nothing is loaded here. Arguments and
     errors are those of `run`.
     """
-    return _staged(load_plan(plan, _written(overrides)), out, DEBATED, quiet)
+    return _staged(load_plan(plan, written(overrides)), out, DEBATED, quiet)
 
 
 def study(
@@ -95,7 +93,7 @@ def study(
     from rldf_ray.studies.plans import load_study
     from rldf_ray.studies.run import run_study
 
-    loaded = load_study(name, plan, _written(overrides))
+    loaded = load_study(name, plan, written(overrides))
     folder = out or Path("runs") / f"{name}-{loaded.plan.name}"
     summary = run_study(name, loaded, str(folder), _progress(quiet))
     return StudyResult.of(str(folder), summary)
@@ -129,7 +127,8 @@ def bbq(
         endpoint: fields of a plan's `endpoint`, as {"base_url": "http://localhost:8000/v1"}.
 
     Raises:
-        PlanError: both a model and predictions are given, or neither.
+        PlanError: both a model and predictions are given, or neither; or a field of `endpoint` is
+            wrong.
         UserError: items, predictions or model cannot be read, or the endpoint did not answer.
     """
     from rldf_ray.evaluate.bbq.run import evaluated
@@ -147,7 +146,7 @@ def bbq(
         out=_path(out),
         dtype=dtype,
         tokens=tokens,
-        endpoint=Endpoint.model_validate(endpoint or {}),
+        endpoint=endpoint_of(endpoint or {}),
     )
     return BBQResult(summary)
 
@@ -192,7 +191,7 @@ def judge(
         against=against,
         audit_pairs=audit_pairs,
         plan=plan,
-        overrides=_written(overrides),
+        overrides=written(overrides),
         seed=seed,
         out=_path(out),
     )
@@ -247,7 +246,7 @@ def compare(
     )
     folder = None if bbq is None else str(bbq_folder(str(bbq)).resolve())
     other = None if multirole is None else str(Path(multirole).resolve())
-    whole = plan_with_items(load_plan(plan, _written(overrides)), folder, items, other)
+    whole = plan_with_items(load_plan(plan, written(overrides)), folder, items, other)
     result = work.compare(whole, settings, Path(out), _progress(quiet))
     return Comparison(str(out), result.summary, tuple(result.notes))
 
@@ -296,15 +295,11 @@ def serve(
         SettingsError, PortTakenError, ServingError: with what to do about it.
     """
     from rldf_ray.apps.serve.launch import serving
-    from rldf_ray.apps.serve.settings import settings_for
+    from rldf_ray.apps.serve.settings_sources import set_field, settings_for
 
     values: dict[str, Any] = {"port": 0}
     for dotted, value in (overrides or {}).items():
-        *sections, field = dotted.split(".")
-        place = values
-        for section in sections:
-            place = place.setdefault(section, {})
-        place[field] = value
+        set_field(values, dotted, plain(value))
     settings = settings_for(model, tuple(models), values)
     return Server(serving(settings, _progress(quiet).say), tuple(settings.models))
 
@@ -330,11 +325,6 @@ def _staged(plan: Plan, out: str | Path | None, stages: tuple[str, ...] | None, 
     folder = str(out or Path("runs") / plan.name)
     pipeline.run(plan, folder, _progress(quiet), only=stages)
     return Run(folder)
-
-
-def _written(overrides: Overrides | None) -> list[str]:
-    """As the command line has them: JSON is YAML."""
-    return [f"{field}={json_text(value)}" for field, value in (overrides or {}).items()]
 
 
 def _path(given: str | Path | None) -> Path | None:

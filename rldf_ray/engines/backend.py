@@ -12,6 +12,7 @@ from rldf_ray.cluster.clock import Clock
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
 from rldf_ray.models.base import ChatModel
+from rldf_ray.models.limits import Budget
 from rldf_ray.plan.speaker import BACKENDS, BackendFacts, Speaker
 from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.journal import Journal
@@ -26,6 +27,7 @@ class SpeakerContext:
     """The run in which a speaker is started.
 
     Attributes:
+        budget: what all its models at the endpoint may still spend together.
         alone: no other local model is loaded, so that all cores are its own.
         clock: counts the wait for engines.
     """
@@ -35,6 +37,7 @@ class SpeakerContext:
     placement: Placement
     progress: Progress
     journal: Journal
+    budget: Budget
     alone: bool = False
     clock: Clock = field(default_factory=Clock)
     began: float = field(default_factory=time.monotonic)

@@ -25,16 +25,20 @@ def remembering(
 ) -> Iterator[JournaledModel]:
     """`openai:NAME` with a journal in `out`; how much it remembered is printed at the end.
 
+    It spends what is left of the endpoint's budget, over all starts with the same `out`.
+
     Who answers behind an address is not known here, so the reader has to be.
     """
+    from rldf_ray.models.limits import Budget
     from rldf_ray.models.openai_http import OpenAIModel
     from rldf_ray.models.openai_left_out import LEFT_OUT
 
     name = Speaker.parse(model).model
-    remote = OpenAIModel(name, endpoint, left_out=out.path(LEFT_OUT))
     path = out.path("journal/calls.jsonl")
     journal = Journal(path)
     try:
+        budget = Budget.of(endpoint, (name,), journal)
+        remote = OpenAIModel(name, endpoint, budget, out.path(LEFT_OUT))
         remembered = JournaledModel(
             remote,
             journal,

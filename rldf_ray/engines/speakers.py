@@ -16,8 +16,9 @@ from rldf_ray.console import Progress
 from rldf_ray.engines.backend import SpeakerContext, backend_of
 from rldf_ray.engines.taking_turns import TakingTurns
 from rldf_ray.loops import complete
-from rldf_ray.models.base import BudgetSpentError, ChatModel, Usage
-from rldf_ray.models.journaled import EarlierCalls, JournaledModel
+from rldf_ray.models.base import ChatModel, Usage
+from rldf_ray.models.journaled import EarlierCalls, JournaledModel, settled
+from rldf_ray.models.limits import Budget
 from rldf_ray.plan import Speaker
 from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.journal import Journal
@@ -49,6 +50,7 @@ class Speakers:
     _open: ExitStack = field(default_factory=ExitStack)
     _models: dict[Speaker, JournaledModel] = field(default_factory=dict)
     _journal: Journal | None = None
+    _budget: Budget | None = None
     _used_before: Usage = field(default_factory=Usage)
     _paid_before: Usage = field(default_factory=Usage)
 
@@ -78,6 +80,7 @@ class Speakers:
             placement=self.placement,
             progress=self.progress,
             journal=self.journal,
+            budget=self.budget,
             alone=self.taking_turns,
             clock=self.clock,
         )
@@ -89,6 +92,14 @@ class Speakers:
             self._journal = Journal(self.folder.path("journal/calls.jsonl"))
             self._open.callback(self._journal.close)
         return self._journal
+
+    @property
+    def budget(self) -> Budget:
+        """What all the models at the endpoint may still spend together."""
+        if self._budget is None:
+            paid = {speaker.model for speaker in self.plan.speakers() if speaker.paid}
+            self._budget = Budget.of(self.plan.endpoint, paid, self.journal)
+        return self._budget
 
     @property
     def usage(self) -> Usage:
@@ -103,16 +114,7 @@ class Speakers:
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         """Do `work` in an event loop; when the budget ends it, keep what is already paid for."""
-
-        async def whole() -> T:
-            try:
-                return await work
-            except BudgetSpentError:
-                for model in self._models.values():
-                    await model.settle()
-                raise
-
-        return complete(whole())
+        return complete(settled(work, self._models.values()))
 
     def end(self) -> None:
         """Give their memory back before training begins."""

@@ -125,8 +125,14 @@ class ChatTemplate:
         return "; ".join(remarks)
 
     def shown(self, messages: Messages) -> list[dict[str, str]]:
-        """The messages as the template takes them, system text folded where it has to be."""
-        rest = [dict(message) for message in messages]
+        """The messages as the template takes them, system text folded where it has to be.
+
+        A developer is the system: templates know one of the two at most, and that one.
+        """
+        rest = [
+            {**message, "role": "system"} if message["role"] == "developer" else dict(message)
+            for message in messages
+        ]
         if not self.folds_system:
             return rest
         system = [_words(message) for message in rest if message["role"] == "system"]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Usage
+from rldf_ray.models.base import BudgetSpentError, ChatModel, ChatRequest, Completion, Usage
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 RARE = ("refusal", "thinking")
 FIELDS = frozenset(field.name for field in fields(Completion))
@@ -121,6 +122,20 @@ class JournaledModel:
     def _counted(self, samples: tuple[Completion, ...]) -> tuple[Completion, ...]:
         self.usage = sum((sample.usage for sample in samples), self.usage)
         return samples
+
+
+async def settled(work: Awaitable[T], models: Iterable[JournaledModel]) -> T:
+    """`work`; where the budget ends it, the calls under way of its models are waited for.
+
+    Raises:
+        BudgetSpentError: once what is already paid for is kept.
+    """
+    try:
+        return await work
+    except BudgetSpentError:
+        for model in models:
+            await model.settle()
+        raise
 
 
 def _retrieve(call: asyncio.Future[Any]) -> None:

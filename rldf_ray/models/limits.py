@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
@@ -60,7 +60,7 @@ class Rate:
 
 @dataclass(kw_only=True)
 class Budget:
-    """What a run may spend at an endpoint, over all its starts.
+    """What a run may spend at an endpoint, over all its starts and all its models there.
 
     Attributes:
         tokens: most tokens, prompt and answer; None is no limit.
@@ -77,8 +77,8 @@ class Budget:
     _reserved: Usage = field(default_factory=Usage)
 
     @classmethod
-    def of(cls, endpoint: Endpoint, model: str, journal: Journal) -> Budget:
-        """The endpoint's budget, less what the journal says has been spent on `model`."""
+    def of(cls, endpoint: Endpoint, models: Collection[str], journal: Journal) -> Budget:
+        """The endpoint's budget, less what the journal says has been spent on its `models`."""
         budget = cls(
             tokens=endpoint.budget_tokens,
             usd=endpoint.budget_usd,
@@ -88,7 +88,7 @@ class Budget:
         if (budget.tokens, budget.usd) != (None, None):
             for entry in journal.entries():
                 for sample in completions(entry.get("samples")) or ():
-                    if sample.model == model:
+                    if sample.model in models:
                         budget.spent = budget.spent + sample.usage
         return budget
 

@@ -73,9 +73,13 @@ class RewardModel:
         The reward is None where the prompt leaves no room for a word of the answer.
         """
         chat = self.template.answered(prompt, answer)
-        if not chat.answer or len(chat.prompt) + len(chat.closing) >= self._max_length:
+        if not self.reads_answer(chat):
             return None, 0
         return float(self.score_chats([chat])[0]), len(chat.cut(self._max_length))
+
+    def reads_answer(self, chat: AnsweredChat) -> bool:
+        """Whether any of its answer is left where it is cut; else the reward is the prompt's."""
+        return bool(chat.answer) and len(chat.prompt) + len(chat.closing) < self._max_length
 
     @torch.no_grad()
     def _forward(self, inputs: Sequence[list[int]]) -> Tensor:

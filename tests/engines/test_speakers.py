@@ -143,6 +143,39 @@ def test_a_spent_budget_keeps_what_was_paid_for_and_a_higher_one_continues(
     assert found == whole and len(server.received) == needed
 
 
+def test_a_budget_is_one_for_all_models_and_all_starts(server: Server, tmp_path: Path) -> None:
+    """A request is estimated at 2 + 8 tokens, and takes 12."""
+
+    def ask(budget: int, *addresses: str) -> None:
+        plan = endpoint_plan(
+            server, "referee.model=openai:fair", f"endpoint.budget_tokens={budget}"
+        )
+        speakers = speakers_of(plan, tmp_path)
+
+        async def each() -> None:
+            for address in addresses:
+                part, number = address.split("/")
+                message = Message("user", number)
+                await speakers.of(part).complete(
+                    ChatRequest(messages=(message,), max_tokens=8, address=address)
+                )  # type: ignore[arg-type]
+
+        try:
+            speakers.run(each())
+        finally:
+            speakers.end()
+
+    ask(24, "debate/1", "referee/1")
+    for part in ("debate", "referee"):
+        with pytest.raises(BudgetSpentError, match="24 tokens are spent"):
+            ask(30, f"{part}/2")
+    with pytest.raises(BudgetSpentError, match="36 tokens are spent"):
+        ask(40, "debate/2", "referee/2")
+    assert len(server.received) == 3
+    ask(48, "debate/1", "debate/2", "referee/1", "referee/2")
+    assert len(server.received) == 4
+
+
 def test_a_model_that_two_parts_need_is_placed_once_and_two_models_twice() -> None:
     one, two = (plan_with(*o) for o in ([], ["referee.model='vllm:other'"]))
     small = Resources(cpus=2, gpus=0, memory_gib=16)

@@ -173,6 +173,21 @@ def test_system_text_goes_into_the_first_users_turn(tokenizer: Any, name: str) -
     assert "no system role" in template.describe()
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_a_developer_is_the_system(tokenizer: Any, name: str) -> None:
+    tokenizer.chat_template = ALL[name]
+    template = ChatTemplate(tokenizer)
+    chats = [
+        [{"role": role, "content": "Be brief."}, *ASKED, {"role": role, "content": "Be kind."}]
+        for role in ("developer", "system")
+    ]
+    shown = template.shown(chats[0])
+    assert shown == template.shown(chats[1])
+    assert [message["role"] for message in chats[0]] == ["developer", "user", "developer"]
+    assert not any(message["role"] == "developer" for message in shown)
+    assert template.prompt_ids(chats[0][:2]) == template.prompt_ids(chats[1][:2])
+
+
 def test_a_template_with_a_system_role_keeps_it(tokenizer: Any) -> None:
     template = ChatTemplate(tokenizer)
     ruled = [{"role": "system", "content": "Be brief."}, *ASKED]

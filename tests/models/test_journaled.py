@@ -427,4 +427,4 @@ def test_an_unreadable_line_is_skipped_and_said_and_its_call_made_again(
         assert [ask(model, request) for request in requests] == answers
         assert (model.made, model.reused) == (made, 3 - made)
         assert made == 0 or len(caplog.records) == 1
-    assert Budget.of(Endpoint(budget_tokens=1000), "scripted", opened(path)).spent != Usage()
+    assert Budget.of(Endpoint(budget_tokens=1000), ("scripted",), opened(path)).spent != Usage()

@@ -141,10 +141,10 @@ def test_a_budget_in_money_counts_both_prices_and_says_the_field() -> None:
 
 def test_what_earlier_starts_spent_counts(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "calls.jsonl")
-    for number, model in enumerate(("mine", "other", "mine")):
+    for number, model in enumerate(("mine", "other", "also mine")):
         sample = asdict(completion("hi", usage=Usage(80, 10, 20), model=model))
         journal.append(f"d/{number}", {"request": "r", "samples": [sample]})
-    budget = Budget.of(Endpoint(budget_tokens=500), "mine", journal)
+    budget = Budget.of(Endpoint(budget_tokens=500), ("mine", "also mine"), journal)
     journal.close()
     assert budget.spent == Usage(160, 20, 40)
     with budget.reserved(REQUEST):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from rldf_ray.apps.serve.settings import settings_for
+from rldf_ray.apps.serve.settings_sources import settings_for
 from rldf_ray.apps.tune.keys import topics_key
 from rldf_ray.engines.checks import PreflightError
 from rldf_ray.models.base import ChatRequest, Message

@@ -21,11 +21,9 @@ def check(model: str) -> None:
 
 @contextmanager
 def start(speaker: Speaker, context: SpeakerContext) -> Iterator[ChatModel]:
-    from rldf_ray.models.limits import Budget
     from rldf_ray.models.openai_http import OpenAIModel
     from rldf_ray.models.openai_left_out import LEFT_OUT
 
     endpoint = context.plan.endpoint
-    budget = Budget.of(endpoint, speaker.model, context.journal)
     left_out = context.folder.path(LEFT_OUT)
-    yield OpenAIModel(speaker.model, endpoint, budget, left_out)
+    yield OpenAIModel(speaker.model, endpoint, context.budget, left_out)
