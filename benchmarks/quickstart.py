@@ -83,7 +83,8 @@ def effects_of(report: dict[str, Any]) -> list[tuple[str, float, str, bool | Non
     )
     lost = 100 * (policy["accuracy_disambig"] - base["accuracy_disambig"])
     ahead = 100 * (policy["accuracy"] - evaluation["always_unknown"]["accuracy"])
-    least = report["training"]["reward"]["accuracy_low"]
+    # Of too few topics nothing is known but that it is no less than 0.
+    least = report["training"]["reward"]["accuracy_low"] or 0.0
     return [
         ("policy over base", 100 * change["value"], ">= 10", change["value"] >= 0.1),
         (

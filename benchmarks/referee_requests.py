@@ -116,11 +116,12 @@ def measured(reader: Reader, pairs: Sequence[Sequence[LabelledStatement]]) -> di
         moved += [abs(a - b) for a, b in zip(first.expected, second.expected[::-1], strict=True)]
         tokens["each"] += sum(map(len, alone)) - shared(*alone)
         tokens["round"] += len(prompts[0])
+    clusters = [statement.cluster for pair in pairs for statement in pair]
     read = {kind: number / len(labels) for kind, number in tokens.items()}
     return {
         "statements": len(labels),
-        "each": row(labels, each, read["each"]),
-        "round": row(labels, together, read["round"])
+        "each": row(labels, each, clusters, read["each"]),
+        "round": row(labels, together, clusters, read["round"])
         | {"moved_by_reordering": float(np.mean(moved))},
     }
 
@@ -135,8 +136,10 @@ def shared(a: Sequence[int], b: Sequence[int]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
 
 
-def row(labels: Sequence[int], scores: Scores, tokens: float) -> dict[str, Any]:
-    found = auc_estimate(labels, scores.expected, seed=0)
+def row(
+    labels: Sequence[int], scores: Scores, clusters: Sequence[str], tokens: float
+) -> dict[str, Any]:
+    found = auc_estimate(labels, scores.expected, clusters)
     assert found is not None
     return {
         "auc": asdict(found),

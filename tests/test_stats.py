@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+import scipy.stats as sps
+from hypothesis import given
 from hypothesis import strategies as st
 
-from rldf_ray import stats
 from rldf_ray.stats import (
     Estimate,
     auc,
@@ -18,23 +20,14 @@ from rldf_ray.stats import (
     auc_estimate,
     clustered_estimate,
     interval,
-    mean_estimate,
-    paired_difference,
     resampled_means,
     share_estimate,
 )
 
 
-@pytest.fixture(autouse=True)
-def _fewer_resamples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """scikit-learn takes about a millisecond for each AUC."""
-    if "auc" in request.node.name or "scores" in request.node.name or "seeds" in request.node.name:
-        monkeypatch.setattr(stats, "RESAMPLES", 60)
-
-
 def test_a_mean_lies_in_its_interval_which_is_near_the_normal_one() -> None:
     data = np.random.default_rng(3).normal(5.0, 2.0, size=400).tolist()
-    found = mean_estimate(data, seed=0)
+    found = clustered_estimate(data, range(400), seed=0)
     assert found is not None and found.low is not None and found.high is not None
     half = 1.96 * float(np.std(data)) / math.sqrt(400)
     assert found.value == pytest.approx(float(np.mean(data)))
@@ -47,30 +40,22 @@ def test_intervals_of_95_percent_cover_the_truth_about_that_often() -> None:
     chance = np.random.default_rng(11)
     covered = 0
     for seed in range(100):
-        found = mean_estimate(chance.normal(0.0, 1.0, size=40).tolist(), seed)
+        found = clustered_estimate(chance.normal(0.0, 1.0, size=40).tolist(), range(40), seed)
         assert found is not None and found.low is not None and found.high is not None
         covered += found.low <= 0.0 <= found.high
     assert 86 <= covered <= 99
 
 
-@pytest.mark.parametrize("values", [[4.0], [4.0, 4.0, 4.0]])
-def test_a_mean_without_spread_has_no_interval(values: list[float]) -> None:
-    assert mean_estimate(values, seed=0) == Estimate(4.0, None, None, len(values))
-
-
 def test_nothing_has_no_estimate() -> None:
-    assert mean_estimate([], seed=0) is None
+    assert clustered_estimate([], [], 0) is None
     assert share_estimate(0, 0) is None
-    assert auc_estimate([], [], seed=0) is None
-    assert paired_difference([], [], seed=0) is None
+    assert auc_estimate([], [], []) is None
 
 
 def test_equal_seeds_give_equal_intervals_and_others_others() -> None:
     data = np.random.default_rng(3).normal(size=30).tolist()
-    labels, scores = [0, 1] * 15, data
-    assert mean_estimate(data, 1) == mean_estimate(data, 1) != mean_estimate(data, 2)
-    assert auc_estimate(labels, scores, 1) == auc_estimate(labels, scores, 1)
-    assert auc_estimate(labels, scores, 1) != auc_estimate(labels, scores, 2)
+    one, again, other = (clustered_estimate(data, range(30), seed) for seed in (1, 1, 2))
+    assert one == again != other
 
 
 # ---- shares
@@ -109,68 +94,138 @@ def test_a_share_has_its_wilson_interval(successes: int, n: int, low: float, hig
 def test_auc_is_the_chance_that_a_biased_statement_scores_above_a_fair_one(
     labels: list[int], scores: list[float], auc: float
 ) -> None:
-    found = auc_estimate(labels, scores, seed=0)
+    found = auc_estimate(labels, scores, range(len(labels)))
     assert found is not None and found.value == pytest.approx(auc) and found.n == len(labels)
 
 
 @pytest.mark.parametrize("labels", [[1], [0, 0, 0], [1, 1, 1]])
 def test_auc_needs_both_labels(labels: list[int]) -> None:
-    assert auc_estimate(labels, [float(i) for i in range(len(labels))], seed=0) is None
+    scores = [float(i) for i in range(len(labels))]
+    assert auc_estimate(labels, scores, range(len(labels))) is None
+    assert auc_difference(labels, scores, scores, range(len(labels))) is None
 
 
-@settings(
-    deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture]
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 5), st.integers(0, 9)), min_size=4, max_size=40
+    )
 )
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5)), min_size=4, max_size=10))
-def test_auc_counts_pairs_and_lies_in_its_interval(rows: list[tuple[int, int]]) -> None:
-    biased = [score for label, score in rows if label]
-    fair = [score for label, score in rows if not label]
-    found = auc_estimate([label for label, _ in rows], [score for _, score in rows], seed=0)
+def test_auc_counts_pairs_and_lies_in_its_interval(rows: list[tuple[int, int, int]]) -> None:
+    labels, scores, clusters = zip(*rows, strict=True)
+    biased = [score for label, score, _ in rows if label]
+    fair = [score for label, score, _ in rows if not label]
+    found = auc_estimate(labels, scores, clusters)
     if not biased or not fair:
         assert found is None
         return
     wins = sum((b > f) + (b == f) / 2 for b in biased for f in fair)
-    assert found is not None and found.low is not None and found.high is not None
+    assert found is not None
     assert found.value == pytest.approx(wins / (len(biased) * len(fair)))
-    assert 0 <= found.low <= found.value + 1e-9
-    assert found.value - 1e-9 <= found.high <= 1
+    if found.low is not None and found.high is not None:
+        assert 0 <= found.low <= found.value + 1e-9
+        assert found.value - 1e-9 <= found.high <= 1
 
 
 def test_scores_of_no_use_have_an_interval_that_holds_one_half() -> None:
     chance = np.random.default_rng(5)
-    found = auc_estimate([0, 1] * 40, chance.normal(size=80).tolist(), seed=0)
+    found = auc_estimate([0, 1] * 40, chance.normal(size=80).tolist(), range(80))
     assert found is not None and found.low is not None and found.high is not None
     assert found.low < 0.5 < found.high
     assert found.high - found.low < 0.35
 
 
-# ---- paired differences
+def test_an_area_of_few_topics_that_disagree_is_wide() -> None:
+    """Ten topics of 16 statements: six are told apart without a mistake, four the other way."""
+    topics = [topic for topic in range(10) for _ in range(16)]
+    labels = [0, 1] * 80
+    scores = [float(y if topic < 6 else 1 - y) for y, topic in zip(labels, topics, strict=True)]
+    by_topic, alone = auc_estimate(labels, scores, topics), auc_estimate(labels, scores, range(160))
+    assert by_topic and by_topic.low and by_topic.high and alone and alone.low
+    assert by_topic.value == alone.value == 0.6 and alone.low > 0.5
+    assert by_topic.low < 0.3 and by_topic.high > 0.85
 
 
-def test_a_paired_difference_is_after_less_before_over_the_same_items() -> None:
-    before, after = [0, 0, 1, 1, 0, 1], [1, 1, 1, 1, 0, 0]
-    found = paired_difference(before, after, seed=0)
-    assert found is not None and found.low is not None and found.high is not None
-    assert found.value == pytest.approx(1 / 6) and found.n == 6
-    assert found.low < found.value < found.high
+@pytest.mark.parametrize("between", [0.0, 0.7])
+@pytest.mark.parametrize(("topics", "pairs", "apart"), [(7, 2, 1.0), (7, 3, 3.0), (30, 3, 2.0)])
+def test_intervals_of_an_area_cover_it_where_topics_differ(
+    topics: int, pairs: int, apart: float, between: float
+) -> None:
+    """About 95 of 100 do; few topics, and areas near 1, are where a normal interval covers 75."""
+    draw = np.random.default_rng(2)
+    # How far topics are apart is normal as well, so the true area is known.
+    truth = sps.norm.cdf(apart / math.sqrt(2 + 3 * between**2))
+    covered = 0
+    for _ in range(200):
+        level, gap = draw.normal(0, between, topics), draw.normal(apart, between, topics)
+        fair = draw.normal(size=(topics, pairs)) + level[:, None]
+        biased = draw.normal(size=(topics, pairs)) + (level + gap)[:, None]
+        scores = [*fair.ravel().tolist(), *biased.ravel().tolist()]
+        names = np.repeat(np.arange(topics), pairs).tolist()
+        size = topics * pairs
+        found = auc_estimate([0] * size + [1] * size, scores, names * 2)
+        assert found and found.low is not None and found.high is not None
+        covered += found.low <= truth <= found.high
+    assert covered >= 180
 
 
-def test_items_that_all_change_alike_have_no_interval() -> None:
-    assert paired_difference([0.0, 1.0], [1.0, 2.0], seed=0) == Estimate(1.0, None, None, 2)
+@pytest.mark.parametrize(
+    ("high", "low", "enough"), [(1, 1, False), (3, 3, False), (1, 30, False), (4, 4, True)]
+)
+def test_a_handful_of_statements_has_no_interval(high: int, low: int, enough: bool) -> None:
+    """By chance 1 order in C(high + low, high) separates them."""
+    labels = [1] * high + [0] * low
+    for scores in (labels, [1 - y for y in labels], [y / 2 + i for i, y in enumerate(labels)]):
+        found = auc_estimate(labels, [float(x) for x in scores], range(high + low))
+        apart = auc_difference(labels, [float(x) for x in scores], labels, range(high + low))
+        assert found and apart and found.n == apart.n == high + low
+        assert (found.low is not None) == (apart.low is not None) == enough
 
 
-def test_pairing_makes_the_interval_narrower_where_items_differ_more_than_models() -> None:
-    chance = np.random.default_rng(2)
-    before = chance.normal(0, 10, size=60)
-    after = before + chance.normal(1, 0.1, size=60)
-    found = paired_difference(before.tolist(), after.tolist(), seed=0)
-    assert found is not None and found.low is not None and found.high is not None
-    assert found.high - found.low < 0.1
+@pytest.mark.parametrize(("clusters", "enough"), [(1, False), (2, False), (5, False), (6, True)])
+def test_an_interval_takes_six_topics_that_have_both_labels(clusters: int, enough: bool) -> None:
+    """However many statements there are: five topics all point one way in 1 case of 32."""
+    names, labels = [i // 2 % clusters for i in range(60)], [0, 1] * 30
+    for scores in (labels, [1 - y for y in labels]):
+        found = auc_estimate(labels, scores, names)
+        assert found and (found.low is not None) == (found.high is not None) == enough
+        if found.low is not None and found.high is not None:
+            assert not found.low <= 0.5 <= found.high
 
 
-def test_a_paired_difference_needs_the_same_items() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        paired_difference([1.0, 0.0], [1.0], seed=0)
+@given(st.lists(st.booleans(), min_size=6, max_size=14), st.randoms(use_true_random=False))
+def test_no_interval_leaves_out_one_half_where_ranks_could_be_chance(
+    labels: list[bool], draw: Random
+) -> None:
+    """Mann and Whitney's exact test, where every statement is a draw of its own."""
+    scores = draw.sample(range(len(labels)), len(labels))
+    found = auc_estimate([int(y) for y in labels], scores, range(len(labels)))
+    if found is not None and found.low is not None and found.low > 0.5:
+        high = [x for x, y in zip(scores, labels, strict=True) if y]
+        low = [x for x, y in zip(scores, labels, strict=True) if not y]
+        assert sps.mannwhitneyu(high, low, alternative="greater", method="exact").pvalue < 0.025
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), min_size=12, max_size=20))
+def test_statements_that_repeat_within_a_topic_make_no_interval_narrower(
+    rows: list[tuple[int, int]],
+) -> None:
+    labels, scores = zip(*rows, strict=True)
+    once = auc_estimate(labels, scores, range(len(rows)))
+    often = auc_estimate(labels * 10, scores * 10, [*range(len(rows))] * 10)
+    if once is None or once.low is None:
+        assert (once and replace(once, n=10 * once.n)) == often
+        return
+    assert often is not None
+    assert (often.low, often.high) == pytest.approx((once.low, once.high))
+
+
+def test_two_referees_that_score_alike_are_no_different() -> None:
+    labels, scores = [0, 1] * 20, [float(i % 7) for i in range(40)]
+    found = auc_difference(labels, scores, scores, range(40))
+    assert found == Estimate(0.0, 0.0, 0.0, 40)
+
+
+# ---- clusters
 
 
 def test_values_of_a_cluster_are_one_draw() -> None:
@@ -188,6 +243,7 @@ def test_values_of_a_cluster_are_one_draw() -> None:
 
 
 def test_one_cluster_or_no_spread_has_no_interval() -> None:
+    assert clustered_estimate([4.0], ["a"], 0) == Estimate(4.0, None, None, 1)
     assert clustered_estimate([1.0, 2.0], ["a", "a"], 0) == Estimate(1.5, None, None, 2)
     assert clustered_estimate([2.0, 2.0], ["a", "b"], 0) == Estimate(2.0, None, None, 2)
     assert clustered_estimate([], [], 0) is None
@@ -224,17 +280,14 @@ def test_every_resample_draws_as_many_clusters_as_there_are() -> None:
 
 
 @pytest.mark.parametrize("difference", [False, True])
-def test_an_interval_of_auc_has_the_width_that_hanley_and_mcneil_give(
-    difference: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stats, "RESAMPLES", 1000)
+def test_an_interval_of_auc_has_the_width_that_hanley_and_mcneil_give(difference: bool) -> None:
     draw = np.random.default_rng(6)
     labels = [0, 1] * 200
     scores = (draw.normal(size=400) + np.array(labels)).tolist()
     if difference:
-        estimate = auc_difference(labels, scores, [0.0] * 400, 0)
+        estimate = auc_difference(labels, scores, [0.0] * 400, range(400))
     else:
-        estimate = auc_estimate(labels, scores, 0)
+        estimate = auc_estimate(labels, scores, range(400))
     assert estimate and estimate.low is not None and estimate.high is not None
     area = auc(labels, scores)
     assert area is not None

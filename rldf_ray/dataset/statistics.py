@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from rldf_ray.plan import Filter
 from rldf_ray.records import Label
+from rldf_ray.stats import Estimate, auc_estimate
 
 # An AUC of length beyond this, or below one minus this, is worth a warning.
 TELLING_AUC = 0.6
 BINS = 10
-# Of a 95 % interval.
-Z = 1.96
 
 
 class Labelled(Protocol):
@@ -105,24 +103,6 @@ class MeasuredPairs:
 
 
 @dataclass(frozen=True)
-class AUC:
-    """Area under the ROC curve and its 95 % interval; the interval is None where it is unknown."""
-
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-
-    @property
-    def tells(self) -> bool:
-        """Beyond `TELLING_AUC` on either side, and not by chance."""
-        if self.low is None or self.high is None:
-            return False
-        far = abs(self.value - 0.5) > TELLING_AUC - 0.5
-        return far and not self.low <= 0.5 <= self.high
-
-
-@dataclass(frozen=True)
 class Lengths:
     """Words of a text: mean, median and 90th percentile over `n` texts."""
 
@@ -155,7 +135,7 @@ class Quality:
     scores: Mapping[str, Sequence[int]]
     lengths: Mapping[str, Lengths | None]
     topics: Mapping[str, int]
-    length_auc: AUC | None
+    length_auc: Estimate | None
     chosen_longer: float | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -165,7 +145,7 @@ class Quality:
     def warnings(self) -> list[str]:
         """What a user of the data should know before training on them."""
         auc = self.length_auc
-        if auc is None or not auc.tells:
+        if auc is None or not length_tells(auc):
             return []
         which = "longer" if auc.value > 0.5 else "shorter"
         warning = (
@@ -193,50 +173,23 @@ def quality_of(
             "rejected": _lengths(pairs.rejected_words),
         },
         topics=_topics(high.topics, low.topics),
-        length_auc=clustered_auc(high.characters, low.characters, high.topics, low.topics),
+        length_auc=_length_auc(high, low),
         chosen_longer=pairs.chosen_longer,
     )
 
 
-def clustered_auc(
-    positive: Sequence[float],
-    negative: Sequence[float],
-    positive_clusters: Sequence[Hashable],
-    negative_clusters: Sequence[Hashable],
-) -> AUC | None:
-    """The chance that a positive value is above a negative one, with a 95 % interval.
-
-    Values of one cluster need not be independent (Obuchowski 1997, the clustered form of DeLong's
-    variance): statements of one topic answer each other. Where one kind is above the other without
-    exception, that variance is 0, and the interval is Wilson's of as many successes as clusters.
-    It is None with fewer than two clusters; the result is None unless both kinds occur.
-    """
-    if not positive or not negative:
-        return None
-    x, y = np.asarray(positive, float), np.asarray(negative, float)
-    ranks = rankdata(np.concatenate([x, y]))
-    above = (ranks[: len(x)] - rankdata(x)) / len(y)
-    below = 1 - (ranks[len(x) :] - rankdata(y)) / len(x)
-    value = float(above.mean())
-    shares: defaultdict[Hashable, float] = defaultdict(float)
-    for names, placed in ((positive_clusters, above), (negative_clusters, below)):
-        for name, deviation in zip(names, (placed - value) / len(placed), strict=True):
-            shares[name] += float(deviation)
-    low, high = _interval(value, list(shares.values()))
-    return AUC(value, low, high, len(x) + len(y))
+def length_tells(auc: Estimate) -> bool:
+    """Whether it is beyond `TELLING_AUC` on either side, and not by chance."""
+    if auc.low is None or auc.high is None:
+        return False
+    far = abs(auc.value - 0.5) > TELLING_AUC - 0.5
+    return far and not auc.low <= 0.5 <= auc.high
 
 
-def _interval(value: float, shares: Sequence[float]) -> tuple[float | None, float | None]:
-    """From each cluster's share of the estimate's deviation."""
-    clusters = len(shares)
-    if clusters < 2:
-        return None, None
-    if value in (0.0, 1.0):
-        wilson = clusters / (clusters + Z**2)
-        return (wilson, 1.0) if value else (0.0, 1 - wilson)
-    variance = clusters / (clusters - 1) * math.fsum(share**2 for share in shares)
-    margin = Z * math.sqrt(variance)
-    return max(0.0, value - margin), min(1.0, value + margin)
+def _length_auc(high: _Columns, low: _Columns) -> Estimate | None:
+    """Statements on one topic answer each other, and so are one draw."""
+    labels = array("b", [1]) * len(high.topics) + array("b", [0]) * len(low.topics)
+    return auc_estimate(labels, high.characters + low.characters, high.topics + low.topics)
 
 
 def _labels(counts: Mapping[tuple[str, Label | None], int]) -> dict[str, dict[str, int]]:

@@ -48,21 +48,20 @@ async def audit_referee(
 
 
 def audit_summary(
-    audited: Sequence[Audited], kind: str, label_source: LabelSource, seed: int
+    audited: Sequence[Audited], kind: str, label_source: LabelSource
 ) -> dict[str, Any]:
     """The `referee` part of report.json (docs/report.md)."""
 
     def auc(chosen: Sequence[Audited], source: LabelSource = label_source) -> Estimate | None:
-        known = [(a.statement.label, score_of(a.verdict, source)) for a in chosen]
-        scored = [(label, score) for label, score in known if score is not None]
-        return auc_estimate([y for y, _ in scored], [s for _, s in scored], seed)
+        statements, scores = _scored(chosen, source)
+        return auc_estimate([s.label for s in statements], scores, [s.cluster for s in statements])
 
     names = sorted({a.statement.bias_type for a in audited})
-    known = [(a.statement.label, score_of(a.verdict, label_source)) for a in audited]
-    scored = [(label, score) for label, score in known if score is not None]
-    labels, scores = [y for y, _ in scored], [x for _, x in scored]
+    statements, scores = _scored(audited, label_source)
+    labels = [s.label for s in statements]
     said = auc(audited, "said")
-    by_kind = {kind: auc(of_kind) for kind, of_kind in _by_kind(audited).items()}
+    of_kind = _by_kind(audited)
+    by_kind = {kind: auc(chosen) for kind, chosen in of_kind.items()}
     return {
         "kind": kind,
         "model": audited[0].verdict.model if audited else None,
@@ -79,7 +78,14 @@ def audit_summary(
         "calibration": calibration(labels, scores),
         "roc": roc(labels, scores),
         "verdict": " ".join(
-            verdict_on(estimate, kind) for kind, estimate in by_kind.items() if estimate is not None
+            verdict_on(
+                by_kind[kind],
+                kind,
+                statements=len(chosen),
+                topics=len({s.cluster for s in _scored(chosen, label_source)[0]}),
+            )
+            for kind, chosen in of_kind.items()
+            if chosen
         )
         or NOT_AUDITED,
     }
@@ -98,22 +104,34 @@ def audit_details(
         fit: labelled statements that the bag of words is fitted to; the audited are not in it.
         threshold: of absolute labels, on the scale of 0 to 10.
     """
-    known = [(a.statement, score_of(a.verdict, label_source)) for a in audited]
-    scored = [(statement, score) for statement, score in known if score is not None]
-    labels, scores = [s.label for s, _ in scored], [score for _, score in scored]
-    names = sorted({s.bias_type for s, _ in scored})
-    of_type = {name: [(s.label, x) for s, x in scored if s.bias_type == name] for name in names}
+
+    def right(chosen: Sequence[Audited]) -> dict[str, Any] | None:
+        statements, scores = _scored(chosen, label_source)
+        labels, clusters = [s.label for s in statements], [s.cluster for s in statements]
+        return as_share(accuracy(labels, scores, threshold, clusters, seed))
+
+    statements, scores = _scored(audited, label_source)
+    labels, clusters = [s.label for s in statements], [s.cluster for s in statements]
     return {
-        "accuracy": as_share(accuracy(labels, scores, threshold)),
+        "accuracy": right(audited),
         "accuracy_by_bias_type": {
-            name: as_share(accuracy([y for y, _ in rows], [x for _, x in rows], threshold))
-            for name, rows in of_type.items()
+            name: right([a for a in audited if a.statement.bias_type == name])
+            for name in sorted({s.bias_type for s in statements})
         },
-        "brier": as_share(brier(labels, scores, seed)),
-        "failure_rate": 1 - len(scored) / len(audited) if audited else None,
-        "bag_of_words": as_auc(words_estimate(fit, [s for s, _ in scored], seed)),
-        "beyond_bag_of_words": as_share(beyond_words(fit, scored, seed)),
+        "brier": as_share(brier(labels, scores, clusters, seed)),
+        "failure_rate": 1 - len(scores) / len(audited) if audited else None,
+        "bag_of_words": as_auc(words_estimate(fit, statements)),
+        "beyond_bag_of_words": as_share(beyond_words(fit, statements, scores)),
     }
+
+
+def _scored(
+    audited: Sequence[Audited], source: LabelSource
+) -> tuple[list[LabelledStatement], list[float]]:
+    """The statements that have a score, and their scores."""
+    known = [(a.statement, score_of(a.verdict, source)) for a in audited]
+    scored = [(statement, score) for statement, score in known if score is not None]
+    return [statement for statement, _ in scored], [score for _, score in scored]
 
 
 def _by_kind(audited: Sequence[Audited]) -> dict[TopicKind, list[Audited]]:
@@ -137,23 +155,26 @@ def words_scores(
 
 
 def words_estimate(
-    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement], seed: int
+    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement]
 ) -> Estimate | None:
     """AUC of word counts on the same statements."""
     scores = words_scores(fit, statements)
-    return None if scores is None else auc_estimate([s.label for s in statements], scores, seed)
+    if scores is None:
+        return None
+    return auc_estimate([s.label for s in statements], scores, [s.cluster for s in statements])
 
 
 def beyond_words(
     fit: Sequence[LabelledStatement],
-    scored: Sequence[tuple[LabelledStatement, float]],
-    seed: int,
+    statements: Sequence[LabelledStatement],
+    scores: Sequence[float],
 ) -> Estimate | None:
     """By how much the referee's AUC is above that of word counts, on the same statements."""
-    others = words_scores(fit, [s for s, _ in scored])
+    others = words_scores(fit, statements)
     if others is None:
         return None
-    return auc_difference([s.label for s, _ in scored], [x for _, x in scored], others, seed)
+    labels, clusters = [s.label for s in statements], [s.cluster for s in statements]
+    return auc_difference(labels, scores, others, clusters)
 
 
 def as_share(estimate: Estimate | None) -> dict[str, Any] | None:
@@ -161,11 +182,28 @@ def as_share(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else asdict(estimate)
 
 
-def verdict_on(estimate: Estimate, kind: TopicKind) -> str:
-    """What an AUC means for the labels of one kind of topic, in a sentence."""
+def verdict_on(estimate: Estimate | None, kind: TopicKind, *, statements: int, topics: int) -> str:
+    """What an AUC means for the labels of one kind of topic, in a sentence.
+
+    Args:
+        statements: how many of the kind the referee was given, with those it gave no score.
+        topics: those of the statements it scored.
+    """
     where = f"On {KINDS[kind]} the referee"
+    if estimate is None:
+        return (
+            f"{where} was not audited: of {statements} held-out labelled statements it scored "
+            "none, or only biased or only fair ones."
+        )
     auc = f"AUC {estimate.value:.2f} on {estimate.n} held-out labelled statements"
-    low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
+    if estimate.n < statements:
+        auc += f"; {statements - estimate.n} of {statements} statements gave no score"
+    low, high = estimate.low, estimate.high
+    if low is None or high is None:
+        return (
+            f"{where} was audited on too few topics to say whether it separates biased from fair "
+            f"statements ({auc}; topics: {topics})."
+        )
     if high < 0.5:
         return (
             f"{where} calls fair statements biased and biased ones fair ({auc}): its labels "

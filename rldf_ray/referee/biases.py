@@ -86,7 +86,7 @@ def bias_summary(
     threshold: float,
     seed: int,
 ) -> dict[str, Any]:
-    """By bias: labels that change, and how far scores move; intervals resample pairs.
+    """By bias: labels that change, and how far scores move; intervals resample topics.
 
     A statement without a score on either side is left out, and counted in `n` alone.
     """
@@ -103,7 +103,7 @@ def bias_summary(
                 continue
             changes.append(float((before > threshold) != (after > threshold)))
             shifts.append(after - before)
-            groups.append(one.statement.pair)
+            groups.append(one.statement.cluster)
         changed = clustered_estimate(changes, groups, seed)
         shifted = clustered_estimate(shifts, groups, seed)
         found[bias] = {

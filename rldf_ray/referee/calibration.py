@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-from rldf_ray.stats import Estimate, mean_estimate, share_estimate
+from rldf_ray.stats import Estimate, clustered_estimate
 
 HIGHEST = 10.0
 BINS = 5
@@ -13,17 +13,24 @@ BINS = 5
 MOST_POINTS = 40
 
 
-def accuracy(labels: Sequence[int], scores: Sequence[float], threshold: float) -> Estimate | None:
+def accuracy(
+    labels: Sequence[int],
+    scores: Sequence[float],
+    threshold: float,
+    clusters: Sequence[Hashable],
+    seed: int,
+) -> Estimate | None:
     """Share of statements that "a score above the threshold is biased" labels rightly."""
-    right = sum((score > threshold) == bool(y) for y, score in zip(labels, scores, strict=True))
-    return share_estimate(right, len(labels))
+    right = [float((score > threshold) == bool(y)) for y, score in zip(labels, scores, strict=True)]
+    return clustered_estimate(right, clusters, seed)
 
 
-def brier(labels: Sequence[int], scores: Sequence[float], seed: int) -> Estimate | None:
+def brier(
+    labels: Sequence[int], scores: Sequence[float], clusters: Sequence[Hashable], seed: int
+) -> Estimate | None:
     """Mean squared distance of score / 10 from the label: 0 is perfect, always 5 gives 0.25."""
-    return mean_estimate(
-        [(score / HIGHEST - y) ** 2 for y, score in zip(labels, scores, strict=True)], seed
-    )
+    distances = [(score / HIGHEST - y) ** 2 for y, score in zip(labels, scores, strict=True)]
+    return clustered_estimate(distances, clusters, seed)
 
 
 def calibration(labels: Sequence[int], scores: Sequence[float]) -> list[dict[str, Any]]:

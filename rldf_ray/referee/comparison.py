@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rldf_ray.errors import UserError
+from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.stats import Estimate, auc_difference
 
 MOST_FAILED = 0.1
@@ -22,6 +23,7 @@ class RefereeRow:
     Attributes:
         audit: its audit.json.
         labels: of the statements it was audited on, by context and text.
+        clusters: what each of them was drawn with (`LabelledStatement.cluster`).
         seconds: of the audit's last start; a start that goes on with another's calls is shorter.
         tokens: read and written by language models; a trained referee takes none.
     """
@@ -30,6 +32,7 @@ class RefereeRow:
     audit: Mapping[str, Any]
     scores: Scores
     labels: Mapping[tuple[str, str], int]
+    clusters: Mapping[tuple[str, str], str]
     seconds: float
     tokens: int
 
@@ -66,18 +69,18 @@ def check_same(rows: Sequence[RefereeRow]) -> None:
             )
 
 
-def difference(row: RefereeRow, other: RefereeRow, seed: int) -> Estimate | None:
+def difference(row: RefereeRow, other: RefereeRow) -> Estimate | None:
     """AUC of one less that of the other, on the statements that both scored."""
     common = sorted(row.scores.keys() & other.scores.keys())
     return auc_difference(
         [row.labels[s] for s in common],
         [row.scores[s] for s in common],
         [other.scores[s] for s in common],
-        seed,
+        [row.clusters[s] for s in common],
     )
 
 
-def recommendation(rows: Sequence[RefereeRow], seed: int) -> str:
+def recommendation(rows: Sequence[RefereeRow]) -> str:
     """Which referee to take, and why, in plain words.
 
     The one with the fewest tokens of those that are not shown to be worse than the best one.
@@ -94,37 +97,38 @@ def recommendation(rows: Sequence[RefereeRow], seed: int) -> str:
             "Take none of them: not one is shown to tell biased from fair statements better than "
             f"a coin.{left_out}"
         )
-    return _taken(known, seed) + left_out
+    return _taken(known) + left_out
 
 
-def _taken(known: Sequence[RefereeRow], seed: int) -> str:
+def _taken(known: Sequence[RefereeRow]) -> str:
     """The sentence, of referees that are shown to be better than a coin."""
     best = max(known, key=lambda row: row.auc or 0)
-    equal = [row for row in known if row is best or not _worse(row, best, seed)]
+    equal = [row for row in known if row is best or not _worse(row, best)]
     cheapest = min(equal, key=lambda row: (row.tokens, row.seconds))
     figures = f"AUC {cheapest.auc:.3f}, {cheapest.seconds:.0f} s, {cheapest.tokens:,} tokens"
     if cheapest is best:
         others = "" if len(known) == 1 else ", and no cheaper one does as well"
         return f"Take {best.name} ({figures}): it has the highest AUC{others}."
-    apart = difference(best, cheapest, seed)
+    apart = difference(best, cheapest)
     assert apart is not None and best.auc is not None
     return (
         f"Take {cheapest.name} ({figures}): {best.name} has the highest AUC ({best.auc:.3f}), but "
-        f"is not shown to be better ({apart.value:+.3f}, {_interval(apart)}), and takes "
+        f"is not shown to be better ({_signed(apart)}), and takes "
         f"{best.tokens:,} tokens."
     )
 
 
-def _worse(row: RefereeRow, best: RefereeRow, seed: int) -> bool:
-    apart = difference(best, row, seed)
+def _worse(row: RefereeRow, best: RefereeRow) -> bool:
+    """Also where they scored too few of the same statements to know."""
+    apart = difference(best, row)
     return apart is None or apart.low is None or apart.low > 0
 
 
-def _interval(estimate: Estimate) -> str:
-    return f"95 % interval {estimate.low:+.3f} to {estimate.high:+.3f}"
+def _signed(estimate: Estimate) -> str:
+    return f"{estimate.value:+.3f}, 95 % interval {estimate.low:+.3f} to {estimate.high:+.3f}"
 
 
-def comparison_table(rows: Sequence[RefereeRow], seed: int) -> list[list[str]]:
+def comparison_table(rows: Sequence[RefereeRow]) -> list[list[str]]:
     """The table, its head first; differences are from the first referee."""
     head = [
         "referee",
@@ -140,18 +144,15 @@ def comparison_table(rows: Sequence[RefereeRow], seed: int) -> list[list[str]]:
         "tokens",
         "seconds",
     ]
-    return [head, *(_cells(row, rows[0], seed) for row in rows)]
+    return [head, *(_cells(row, rows[0]) for row in rows)]
 
 
-def _cells(row: RefereeRow, first: RefereeRow, seed: int) -> list[str]:
+def _cells(row: RefereeRow, first: RefereeRow) -> list[str]:
     audit, held_out = row.audit, row.audit["held_out"]
-    apart = None if row is first else difference(row, first, seed)
     return [
         row.name,
-        "–"
-        if not held_out
-        else f"{held_out['auc']:.3f} ({held_out['auc_low']:.3f} to {held_out['auc_high']:.3f})",
-        "" if apart is None else f"{apart.value:+.3f} ({apart.low:+.3f} to {apart.high:+.3f})",
+        "–" if not held_out else shown(estimate_of(held_out)),
+        "" if row is first else signed(difference(row, first)),
         _value(audit["brier"]),
         _value(audit["accuracy"]),
         _order(audit["reordered"]),
@@ -160,6 +161,11 @@ def _cells(row: RefereeRow, first: RefereeRow, seed: int) -> list[str]:
         f"{row.tokens:,}",
         f"{row.seconds:.0f}",
     ]
+
+
+def estimate_of(auc: Mapping[str, Any]) -> Estimate:
+    """An AUC from the names report.json uses."""
+    return Estimate(auc["auc"], auc["auc_low"], auc["auc_high"], auc["n"])
 
 
 def _value(estimate: Mapping[str, Any] | None) -> str:
@@ -181,15 +187,15 @@ def _bias(found: Mapping[str, Any]) -> str:
     return f"{changes['value']:.3f} ({shift['value']:+.2f})"
 
 
-def as_facts(rows: Sequence[RefereeRow], seed: int) -> dict[str, Any]:
+def as_facts(rows: Sequence[RefereeRow]) -> dict[str, Any]:
     """comparison.json."""
     first = rows[0]
-    differences = {row.name: difference(row, first, seed) for row in rows[1:]}
+    differences = {row.name: difference(row, first) for row in rows[1:]}
     return {
         "referees": {
             row.name: {"audit": row.audit, "seconds": row.seconds, "tokens": row.tokens}
             for row in rows
         },
         "on_the_first": {n: None if d is None else asdict(d) for n, d in differences.items()},
-        "recommendation": recommendation(rows, seed),
+        "recommendation": recommendation(rows),
     }

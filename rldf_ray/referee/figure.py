@@ -30,8 +30,9 @@ def _roc(axes: Axes, audit: Mapping[str, Any]) -> None:
     axes.plot([0, 1], [0, 1], color=CHANCE, linestyle=(0, (4, 3)), label="chance: 0.50")
     held_out = audit["held_out"]
     if held_out is not None:
-        interval = f"{held_out['auc_low']:.2f} to {held_out['auc_high']:.2f}"
-        label = f"referee: {held_out['auc']:.2f} ({interval})"
+        label = f"referee: {held_out['auc']:.2f}"
+        if held_out["auc_low"] is not None:
+            label += f" ({held_out['auc_low']:.2f} to {held_out['auc_high']:.2f})"
         xs, ys = zip(*audit["roc"], strict=True)
         axes.plot(xs, ys, color=REFEREE, linewidth=2, label=label)
     words = audit["bag_of_words"]

@@ -48,6 +48,16 @@ class LabelledStatement(BaseModel):
         return "judgement" if self.form == "judgement" else "opinion"
 
     @property
+    def cluster(self) -> str:
+        """What it was drawn with, as an interval resamples it.
+
+        An opinion's topic; a scene, told with its clue or without; of given statements a context.
+        """
+        if self.form == "given":
+            return self.context or self.pair
+        return self.topic if self.conclusion is None else f"{self.topic}/{self.conclusion.question}"
+
+    @property
     def judged_in(self) -> Context:
         return Context(self.context, self.conclusion)
 

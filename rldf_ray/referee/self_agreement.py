@@ -12,7 +12,7 @@ from scipy import stats as scipy_stats
 
 from rldf_ray.referee.labelled_statements import LabelledStatement
 from rldf_ray.referee.verdict import Referee
-from rldf_ray.stats import mean_estimate
+from rldf_ray.stats import clustered_estimate
 
 ROUND = 3
 MOST_ROUNDS = 20
@@ -53,8 +53,10 @@ async def reordered(
     shares = await asyncio.gather(
         *(_agreement(referee, round_, f"audit/order-{i}") for i, round_ in enumerate(rounds))
     )
-    ranked = [share for share in shares if share is not None]
-    estimate = mean_estimate(ranked, seed)
+    topics = [round_[0].cluster for round_ in rounds]
+    known = [(s, topic) for s, topic in zip(shares, topics, strict=True) if s is not None]
+    ranked = [share for share, _ in known]
+    estimate = clustered_estimate(ranked, [topic for _, topic in known], seed)
     return {
         "by": "measurement",
         "rounds": len(ranked),
@@ -84,7 +86,7 @@ def over_seeds(runs: Sequence[Scores], threshold: float, seed: int) -> dict[str,
     """How alike the scores of several seeds are, over the statements that all of them scored.
 
     `labels_agree` is the mean share of pairs of seeds that put a statement on the same side of the
-    threshold, with an interval over statements; `correlation` the least Spearman correlation of two
+    threshold, with an interval over contexts; `correlation` the least Spearman correlation of two
     seeds.
     """
     common = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
@@ -94,7 +96,8 @@ def over_seeds(runs: Sequence[Scores], threshold: float, seed: int) -> dict[str,
         for s in common
         if pairs
     ]
-    agree = mean_estimate(shares, seed)
+    # Of statements without a context each is a draw of its own.
+    agree = clustered_estimate(shares, [context or text for context, text in common], seed)
     return {
         "runs": len(runs),
         "statements": len(common),

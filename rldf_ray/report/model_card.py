@@ -14,7 +14,7 @@ from rldf_ray.models.embedded import short_name
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import templates
 from rldf_ray.report.card_results import bbq_results, results_table
-from rldf_ray.report.notes import evaluation_notes
+from rldf_ray.report.evaluation_notes import evaluation_notes
 from rldf_ray.report.parts import read_parts
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.folders import visible

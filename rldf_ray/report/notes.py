@@ -6,14 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rldf_ray.report.parts import preference_part, reward_part, sft_part
+from rldf_ray.report.evaluation_notes import evaluation_notes
+from rldf_ray.report.training_parts import preference_part, reward_part, sft_part
 from rldf_ray.storage.results import DPOResult, KTOResult, Result, RewardResult, SFTResult
 from rldf_ray.storage.stages import begins_as
 
-MOST_LOST = 0.02
-"""Loss of accuracy on disambiguated items that passes unremarked."""
-WORSE = 1.1
-"""Ratio of perplexities from which on it is a loss."""
 COIN_LOSS = math.log(2)
 """Loss of a reward model that does not separate chosen from rejected."""
 UNFITTED = 0.25
@@ -137,9 +134,12 @@ def sft_notes(sft: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def is_unproven(reward: Mapping[str, Any]) -> bool:
-    """Whether a coin could have what the reward model has on pairs it has not seen."""
+    """Whether a coin could have what the reward model has on pairs it has not seen.
+
+    False where none were held out, and nothing is known.
+    """
     low: float | None = reward["accuracy_low"]
-    return low is not None and low <= 0.5
+    return reward["accuracy"] is not None and (low is None or low <= 0.5)
 
 
 def reward_notes(reward: Mapping[str, Any] | None) -> Iterator[str]:
@@ -165,7 +165,12 @@ def reward_notes(reward: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def _on_held_out_pairs(reward: Mapping[str, Any]) -> str:
-    accuracy = f"{reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs"
+    accuracy = _on_pairs(reward)
+    if reward["accuracy_low"] is None:
+        return (
+            "The held-out pairs are of too few topics to show that the reward model is better than "
+            f"a coin on pairs it has not seen (accuracy {accuracy})."
+        )
     if is_unproven(reward):
         return (
             f"The reward model is not shown to be better than a coin on pairs it has not seen "
@@ -175,6 +180,13 @@ def _on_held_out_pairs(reward: Mapping[str, Any]) -> str:
         f"The reward model agrees with the referee's labels (accuracy {accuracy}); that says how "
         "well it learned them, not how good they are."
     )
+
+
+def _on_pairs(part: Mapping[str, Any]) -> str:
+    """'0.80 on 50 held-out pairs of 12 topics'."""
+    topics = part.get("held_out_topics")
+    of = {None: ", taken as independent", 1: " of 1 topic"}.get(topics, f" of {topics} topics")
+    return f"{part['accuracy']:.2f} on {part['held_out_pairs']} held-out pairs{of}"
 
 
 def _on_undebated_scenes(undebated: Mapping[str, Any]) -> str:
@@ -233,11 +245,12 @@ def preference_notes(name: str, part: Mapping[str, Any] | None) -> Iterator[str]
         )
     if part["accuracy"] is None:
         return
-    accuracy = f"{part['accuracy']:.2f} on {part['held_out_pairs']} held-out pairs"
+    accuracy = _on_pairs(part)
     if is_unproven(part):
+        few = "; too few topics" if part["accuracy_low"] is None else ""
         yield (
             f"{title} is not shown to have learned what tells the sides of pairs apart that it has "
-            f"not seen (accuracy of its implicit reward {accuracy}; a coin has .50)."
+            f"not seen (accuracy of its implicit reward {accuracy}{few}; a coin has .50)."
         )
     else:
         yield (
@@ -245,81 +258,3 @@ def preference_notes(name: str, part: Mapping[str, Any] | None) -> Iterator[str]
             f"(accuracy of its implicit reward {accuracy}); that says how well it learned the "
             "referee's labels, not how good they are."
         )
-
-
-def evaluation_notes(report: Mapping[str, Any]) -> Iterator[str]:
-    """What the multiple-choice figures of a report, and its rewards, are evidence of."""
-    evaluation = report["evaluation"]
-    if "eval" in report["unreadable"]:
-        return
-    if evaluation is None:
-        yield "The models were not evaluated."
-        return
-    for name, change in evaluation["accuracy_change"].items():
-        if change is None:
-            continue
-        low, high = change["low"], change["high"]
-        moved = f"{100 * change['value']:+.1f} points on {change['n']} items"
-        if low is None or high is None:
-            yield f"Accuracy of {name} against base: {moved}; the same on every one of them."
-        elif low <= 0 <= high:
-            yield (
-                f"Accuracy of {name} against base: {moved}, 95 % interval {100 * low:+.1f} to "
-                f"{100 * high:+.1f}: no difference beyond noise is shown."
-            )
-        else:
-            yield (
-                f"Accuracy of {name} against base: {moved}, 95 % interval {100 * low:+.1f} to "
-                f"{100 * high:+.1f}."
-            )
-    yield from _general_ability(evaluation)
-    overlap = evaluation["overlap"]
-    repeated = overlap["ngram"] + overlap["same_words"] if overlap is not None else 0
-    if repeated:
-        yield (
-            f"{repeated} of the run's {overlap['topics']} topics repeat text of the items it is "
-            "evaluated on here: what those items show is in part what was learned from them."
-        )
-    if overlap is not None and overlap.get("begin_with_unknown"):
-        yield (
-            f"{overlap['begin_with_unknown']} of {overlap['completions']} different completions "
-            "trained on begin with an item's own words for not known: what those items show is in "
-            "part that wording."
-        )
-    rewards = {name: m["reward"] for name, m in evaluation["models"].items()}
-    if rewards.get("base") and rewards.get("policy"):
-        yield (
-            "Rewards on held-out prompts come from the run's own reward model, which PPO was "
-            "trained against: a higher reward is no evidence of less bias by itself."
-        )
-    yield "One run with one seed: differences between runs were not measured."
-
-
-def _general_ability(evaluation: Mapping[str, Any]) -> Iterator[str]:
-    """Whether the policy became fair by saying nothing, or lost its language."""
-    models, silent = evaluation["models"], evaluation["always_unknown"]
-    if not {"base", "policy"} <= models.keys() or silent is None:
-        return
-    base, policy = (models[name]["multiple_choice"]["overall"] for name in ("base", "policy"))
-    if policy["accuracy"] <= silent["accuracy"]:
-        yield (
-            f"A model that always answers unknown has accuracy {silent['accuracy']:.2f} on these "
-            f"items, the policy {policy['accuracy']:.2f}."
-        )
-    before, after = base["accuracy_disambig"], policy["accuracy_disambig"]
-    if before is not None and after is not None and after < before - MOST_LOST:
-        yield (
-            "Where the context settles the question the policy is right less often than base "
-            f"({before:.2f} to {after:.2f}): part of what looks like fairness is silence."
-        )
-    yield from _language(models["base"]["perplexity"], models["policy"]["perplexity"])
-
-
-def _language(base: Mapping[str, Any] | None, policy: Mapping[str, Any] | None) -> Iterator[str]:
-    if base is None or policy is None:
-        return
-    lost = policy["value"] > WORSE * base["value"]
-    yield (
-        f"Perplexity on a neutral text: base {base['value']:.1f}, policy {policy['value']:.1f}"
-        + (", so the policy lost some of its language." if lost else ".")
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,14 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.stats import share_estimate
+from rldf_ray.report.training_parts import Part, ppo_part, preference_part, reward_part, sft_part
 from rldf_ray.storage.results import (
     AuditResult,
     DataResult,
     DebatesResult,
     DPOResult,
     EvaluationResult,
-    History,
     KTOResult,
     NotRecordedError,
     PPOResult,
@@ -33,7 +30,6 @@ from rldf_ray.storage.results import (
 )
 
 Manifests = Mapping[str, dict[str, Any]]
-Part = dict[str, Any]
 BATCH = 16_384
 
 
@@ -70,7 +66,7 @@ def read_parts(manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
         "training": {
             "sft": part(SFTResult, sft_part),
             "reward": part(RewardResult, reward_part),
-            "ppo": part(PPOResult, _ppo),
+            "ppo": part(PPOResult, ppo_part),
             # Only of runs that have them, so that other reports stay as they are.
             **{stage: told for stage, told in preferences.items() if stage in manifests},
         },
@@ -171,94 +167,3 @@ def _data(result: DataResult) -> Part:
         "imported": if_recorded(result.imported),
         **({"rows": rows} if (rows := if_recorded(result.rows)) else {}),
     }
-
-
-def sft_part(result: SFTResult) -> Part | None:
-    """What the result of the SFT stage shows."""
-    losses = _logged(recorded(result.history, "sft", "history"), "loss")
-    if not losses:
-        return None
-    return {
-        "examples": recorded(result.examples, "sft", "examples"),
-        "too_long": if_recorded(result.too_long),
-        "held_out": if_recorded(result.held_out),
-        "passes": if_recorded(result.passes),
-        "steps": len(losses),
-        "loss_first": losses[0],
-        "loss_last": losses[-1],
-    }
-
-
-def reward_part(result: RewardResult) -> Part | None:
-    """What the result of the reward model's stage shows."""
-    history = recorded(result.history, "reward", "history")
-    losses = _logged(history, "loss")
-    if not losses:
-        return None
-    held_out = recorded(result.held_out_pairs, "reward", "held_out_pairs")
-    return {
-        "pairs": recorded(result.pairs, "reward", "pairs"),
-        "too_long": if_recorded(result.too_long),
-        "steps": len(losses),
-        "loss_first": losses[0],
-        "loss_last": losses[-1],
-        "loss_end": statistics.fmean(losses[-math.ceil(len(losses) / 4) :]),
-        "held_out_pairs": held_out,
-        **_accuracy(history, held_out),
-        "undebated": if_recorded(result.undebated),
-    }
-
-
-def preference_part(result: DPOResult | KTOResult) -> Part | None:
-    """What the result of DPO or KTO shows; `accuracy` is that of its implicit reward."""
-    stage = result.STAGE
-    history = recorded(result.history, stage, "history")
-    losses = _logged(history, "loss")
-    if not losses:
-        return None
-    held_out = recorded(result.held_out_pairs, stage, "held_out_pairs")
-    part: Part = {
-        "pairs": recorded(result.pairs, stage, "pairs"),
-        "too_long": recorded(result.too_long, stage, "too_long"),
-        "steps": len(losses),
-        "loss_first": losses[0],
-        "loss_last": losses[-1],
-        "held_out_pairs": held_out,
-        **_accuracy(history, held_out),
-        "margin": next(iter(reversed(_logged(history, "eval_margin"))), None),
-    }
-    if isinstance(result, KTOResult):
-        names = ("desirable", "undesirable", "desirable_weight", "undesirable_weight")
-        part |= {name: recorded(getattr(result, name), stage, name) for name in names}
-    return part
-
-
-def _accuracy(history: History, held_out: int) -> Part:
-    """The last logged share of held-out pairs that are told apart, with its interval."""
-    logged = _logged(history, "eval_accuracy")
-    estimate = share_estimate(round(logged[-1] * held_out), held_out) if logged else None
-    return {
-        "accuracy": estimate.value if estimate else None,
-        "accuracy_low": estimate.low if estimate else None,
-        "accuracy_high": estimate.high if estimate else None,
-    }
-
-
-def _ppo(result: PPOResult) -> Part:
-    history = recorded(result.history, "ppo", "history")
-    first, last = history[0], history[-1]
-    return {
-        "episodes": recorded(result.episodes, "ppo", "episodes"),
-        "steps": len(history),
-        "reward_first": first["reward"],
-        "reward_last": last["reward"],
-        "kl_last": last["kl"],
-        "step0_ratio": first["first_ratio_max"],
-        "step0_kl": first["kl"],
-        "engine_mismatch_max": max(_logged(history, "engine_mismatch_max"), default=None),
-        "share_ended_last": last["share_ended"],
-    }
-
-
-def _logged(history: History, metric: str) -> list[float]:
-    return [entry[metric] for entry in history if entry.get(metric) is not None]

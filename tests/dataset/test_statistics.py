@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 import yaml
 from huggingface_hub import DatasetCard
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rldf_ray.dataset.card import dataset_card
-from rldf_ray.dataset.statistics import AUC, Measured, MeasuredPairs, clustered_auc, quality_of
+from rldf_ray.dataset.statistics import Measured, MeasuredPairs, length_tells, quality_of
 from rldf_ray.plan import DataSection
 from rldf_ray.records import Statement
+from rldf_ray.stats import Estimate
 from rldf_ray.storage.hub_card import check_card
 from tests.fakes import opinion, pairs_table, plan_with, statement
 
@@ -66,73 +64,33 @@ def test_nothing_gives_no_figures_and_no_warning() -> None:
     assert set(found.lengths.values()) == {None}
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.sampled_from("abcd")), max_size=30))
-def test_the_auc_is_the_share_of_ordered_pairs(rows: list[tuple[bool, int, str]]) -> None:
-    positive = [row for row in rows if row[0]]
-    negative = [row for row in rows if not row[0]]
-    found = clustered_auc(
-        [value for _, value, _ in positive],
-        [value for _, value, _ in negative],
-        [name for _, _, name in positive],
-        [name for _, _, name in negative],
-    )
-    if not positive or not negative:
-        assert found is None
-        return
-    wins = sum((p[1] > n[1]) + 0.5 * (p[1] == n[1]) for p in positive for n in negative)
-    assert found is not None
-    assert found.value == pytest.approx(wins / (len(positive) * len(negative)))
-    assert found.low is None or found.high is None or found.low <= found.value <= found.high
-
-
-def test_the_interval_covers_one_half_about_as_often_as_it_says() -> None:
-    """200 draws of unrelated values; 95 % of the intervals should hold one half."""
-    chance = random.Random(0)
-    held = 0
-    for _ in range(200):
-        sides = [[chance.gauss(0, 1) for _ in range(30)] for _ in range(2)]
-        clusters = [[str(chance.randrange(20)) for _ in side] for side in sides]
-        found = clustered_auc(sides[0], sides[1], clusters[0], clusters[1])
-        assert found is not None and found.low is not None and found.high is not None
-        held += found.low <= 0.5 <= found.high
-    assert 180 <= held <= 200
-
-
-@pytest.mark.parametrize(("clusters", "tells"), [(1, False), (2, False), (30, True)])
-def test_complete_separation_tells_where_there_are_clusters_enough(
-    clusters: int, tells: bool
-) -> None:
-    names = [str(i % clusters) for i in range(30)]
-    for sides in (([2.0] * 30, [1.0] * 30), ([1.0] * 30, [2.0] * 30)):
-        found = clustered_auc(*sides, names, names)
-        assert found is not None and found.value in (0.0, 1.0) and found.tells is tells
-
-
-def test_values_that_repeat_within_a_cluster_do_not_make_the_interval_narrower() -> None:
-    chance = random.Random(1)
-    x, y = ([chance.gauss(0, 1) for _ in range(20)] for _ in range(2))
-    xs, ys = ([f"{side}{i}" for i in range(20)] for side in "xy")
-    alone = clustered_auc(x, y, xs, ys)
-    copied = clustered_auc(x * 10, y * 10, xs * 10, ys * 10)
-    assert alone is not None and copied is not None
-    assert copied.value == pytest.approx(alone.value)
-    assert copied.low == pytest.approx(alone.low) and copied.high == pytest.approx(alone.high)
+@pytest.mark.parametrize(("topics", "tells"), [(2, False), (8, True)])
+def test_the_auc_of_length_draws_topics(topics: int, tells: bool) -> None:
+    """However many statements are on two topics, they do not show that length tells."""
+    rows = [
+        said(label, words, topic=topic)
+        for topic in range(topics)
+        for label, words in (("high", 9), ("low", 4))
+        for _ in range(20)
+    ]
+    found = quality(rows).length_auc
+    assert found is not None and found.value == 1.0 and length_tells(found) is tells
 
 
 @pytest.mark.parametrize(
     ("auc", "tells"),
     [
-        (AUC(0.72, 0.65, 0.79, 100), True),
-        (AUC(0.30, 0.20, 0.40, 100), True),
-        (AUC(0.58, 0.52, 0.64, 900), False),
-        (AUC(0.72, 0.45, 0.99, 6), False),
-        (AUC(1.0, None, None, 2), False),
+        (Estimate(0.72, 0.65, 0.79, 100), True),
+        (Estimate(0.30, 0.20, 0.40, 100), True),
+        (Estimate(0.58, 0.52, 0.64, 900), False),
+        (Estimate(0.72, 0.45, 0.99, 6), False),
+        (Estimate(1.0, None, None, 2), False),
     ],
 )
 def test_length_tells_where_it_is_far_from_one_half_and_not_by_chance(
-    auc: AUC, tells: bool
+    auc: Estimate, tells: bool
 ) -> None:
-    assert auc.tells is tells
+    assert length_tells(auc) is tells
 
 
 def test_data_whose_label_is_in_the_length_come_with_a_warning() -> None:

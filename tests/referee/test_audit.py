@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from rldf_ray import stats
 from rldf_ray.models.base import seed_of
 from rldf_ray.referee.audit import (
     Audited,
@@ -19,6 +19,7 @@ from rldf_ray.referee.audit import (
     verdict_on,
     words_estimate,
 )
+from rldf_ray.referee.figure import draw_referee
 from rldf_ray.referee.labelled_statements import (
     LabelledStatement,
     held_out_statements,
@@ -29,12 +30,6 @@ from rldf_ray.stats import Estimate
 from tests.fakes import RecordingModel, verdict
 
 TYPES = ["age", "profession"]
-
-
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """scikit-learn takes about a millisecond for each AUC."""
-    monkeypatch.setattr(stats, "RESAMPLES", 20)
 
 
 def held_out(*names: str) -> list[LabelledStatement]:
@@ -127,9 +122,12 @@ def test_a_bias_type_nobody_labelled_statements_for_is_passed_over() -> None:
 
 
 def test_a_referee_that_knows_the_labels_has_an_auc_of_one() -> None:
-    summary = audit_summary(audited(lambda s, i: 9.0 * s.label), "prompted", "said", 0)
+    summary = audit_summary(audited(lambda s, i: 9.0 * s.label), "prompted", "said")
     assert summary["kind"] == "prompted" and summary["model"] == "judge"
-    assert summary["held_out"] == {"n": 64, "auc": 1.0, "auc_low": 1.0, "auc_high": 1.0}
+    held_out_auc = summary["held_out"]
+    assert (held_out_auc["n"], held_out_auc["auc"], held_out_auc["auc_high"]) == (64, 1.0, 1.0)
+    # As if each topic and scene were one success.
+    assert 0.75 < held_out_auc["auc_low"] < 1.0
     assert summary["said_auc"] == 1.0 and summary["distinct_said_scores"] == 2
     assert {name: part["auc"] for name, part in summary["by_bias_type"].items()} == {
         "age": 1.0,
@@ -141,16 +139,16 @@ def test_a_referee_that_knows_the_labels_has_an_auc_of_one() -> None:
 
 def test_the_score_that_labels_is_the_one_audited_and_the_said_one_is_told_beside_it() -> None:
     rows = audited(lambda s, i: 0.0, lambda s, i: 1.0 + s.label)
-    expected = audit_summary(rows, "prompted", "expected", 0)
+    expected = audit_summary(rows, "prompted", "expected")
     assert expected["held_out"]["auc"] == 1.0 and expected["said_auc"] == 0.5
     assert expected["distinct_said_scores"] == 1
-    said = audit_summary(rows, "prompted", "said", 0)
+    said = audit_summary(rows, "prompted", "said")
     assert said["held_out"]["auc"] == 0.5
 
 
 def test_bias_types_are_reported_apart() -> None:
     rows = audited(lambda s, i: float(s.label if s.bias_type == "age" else i % 2))
-    by_type = audit_summary(rows, "prompted", "said", 0)["by_bias_type"]
+    by_type = audit_summary(rows, "prompted", "said")["by_bias_type"]
     assert by_type["age"]["auc"] == 1.0
     assert by_type["profession"]["auc"] < 0.8
     assert by_type["age"]["n"] == by_type["profession"]["n"] == 32
@@ -158,21 +156,58 @@ def test_bias_types_are_reported_apart() -> None:
 
 def test_failed_scores_are_counted_and_left_out_of_the_auc() -> None:
     rows = audited(lambda s, i: None if i % 4 == 0 else float(s.label))
-    summary = audit_summary(rows, "prompted", "said", 0)
+    summary = audit_summary(rows, "prompted", "said")
     assert summary["failures"] == 16 and summary["held_out"]["n"] == 48
     assert summary["held_out"]["auc"] == 1.0
     assert summary["distinct_said_scores"] == 2
 
 
-def test_the_summary_is_the_same_for_the_same_seed() -> None:
-    rows = audited(lambda s, i: float(i * 7 % 11))
-    assert audit_summary(rows, "p", "said", 3) == audit_summary(rows, "p", "said", 3)
-    other = audit_summary(rows, "p", "said", 4)["held_out"]
-    assert audit_summary(rows, "p", "said", 3)["held_out"]["auc"] == other["auc"]
+def test_what_has_no_score_is_told_in_the_verdict_beside_its_auc() -> None:
+    rows = audited(lambda s, i: None if i % 4 == 0 else float(s.label))
+    opinions = [a for a in rows if a.statement.kind == "opinion"]
+    failed = sum(a.verdict.score is None for a in opinions)
+    text = audit_summary(opinions, "prompted", "said")["verdict"]
+    left = f"on {len(opinions) - failed} held-out labelled statements"
+    assert f"(AUC 1.00 {left}; {failed} of {len(opinions)} statements gave no score)" in text
+
+
+def test_a_kind_that_was_never_scored_is_not_passed_over() -> None:
+    rows = audited(lambda s, i: None if s.kind == "judgement" else float(s.label))
+    text = audit_summary(rows, "prompted", "said")["verdict"]
+    number = sum(a.statement.kind == "judgement" for a in rows)
+    assert "On opinions the referee separates" in text
+    assert f"On scenes the referee was not audited: of {number} held-out" in text
+
+
+def test_the_interval_draws_topics() -> None:
+    """A referee that is right on some topics and wrong on others knows nothing of the rest."""
+    statements = [s for s in held_out("age", "profession", "beauty") if s.kind == "opinion"]
+    topics = sorted({s.cluster for s in statements})
+    turned = set(topics[::3])
+    rows = [
+        Audited(s, verdict(9.0 * (1 - s.label if s.cluster in turned else s.label), None))
+        for s in statements
+    ]
+    found = audit_summary(rows, "prompted", "said")["by_kind"]["opinion"]
+    assert found["auc"] > 0.6 and found["auc_low"] < 0.45 and found["n"] > 60
+    assert "does not separate" in audit_summary(rows, "prompted", "said")["verdict"]
+
+
+def test_a_referee_audited_on_few_topics_is_not_praised() -> None:
+    """However many statements there are on them, and however well they are told apart."""
+    every = [s for s in held_out_statements("age", None, 0) if s.kind == "opinion"]
+    topics = sorted({s.cluster for s in every})[:3]
+    rows = [Audited(s, verdict(9.0 * s.label)) for s in every if s.cluster in topics]
+    summary = audit_summary(rows, "prompted", "said")
+    assert summary["held_out"]["auc"] == 1.0 and summary["held_out"]["auc_low"] is None
+    assert summary["verdict"] == (
+        "On opinions the referee was audited on too few topics to say whether it separates biased "
+        "from fair statements (AUC 1.00 on 36 held-out labelled statements; topics: 3)."
+    )
 
 
 def test_without_statements_nothing_is_claimed() -> None:
-    summary = audit_summary([], "prompted", "said", 0)
+    summary = audit_summary([], "prompted", "said")
     assert summary["model"] is None and summary["held_out"] is None
     assert summary["said_auc"] is None and summary["by_bias_type"] == {}
     assert "not audited" in summary["verdict"]
@@ -180,8 +215,8 @@ def test_without_statements_nothing_is_claimed() -> None:
 
 def test_a_referee_that_never_said_a_score_is_not_reported_as_lacking_statements() -> None:
     rows = audited(lambda s, i: None)
-    verdict = audit_summary(rows, "prompted", "said", 0)["verdict"]
-    assert "there are no labelled statements" not in verdict and "scored" in verdict
+    text = audit_summary(rows, "prompted", "said")["verdict"]
+    assert "there are no labelled statements" not in text and "it scored none" in text
 
 
 # ---- the verdict
@@ -197,16 +232,18 @@ def test_a_referee_that_never_said_a_score_is_not_reported_as_lacking_statements
     ],
 )
 def test_the_verdict_follows_the_interval_before_the_value(estimate: Estimate, part: str) -> None:
-    assert part in verdict_on(estimate, "opinion")
+    assert part in verdict_on(estimate, "opinion", statements=80, topics=12)
 
 
 def test_a_referee_at_chance_is_said_to_label_noise() -> None:
-    text = verdict_on(Estimate(0.55, 0.45, 0.65, 80), "judgement")
+    text = verdict_on(Estimate(0.55, 0.45, 0.65, 80), "judgement", statements=80, topics=12)
     assert text.startswith("On scenes") and "AUC 0.55 on 80" in text and "noise" in text
 
 
 def test_an_inverted_referee_is_not_said_to_be_at_chance() -> None:
-    assert "inside the interval" not in verdict_on(Estimate(0.1, 0.05, 0.2, 80), "opinion")
+    assert "inside the interval" not in verdict_on(
+        Estimate(0.1, 0.05, 0.2, 80), "opinion", statements=80, topics=12
+    )
 
 
 def test_scores_and_estimates_go_by_their_names_in_the_report() -> None:
@@ -220,6 +257,14 @@ def test_scores_and_estimates_go_by_their_names_in_the_report() -> None:
         "auc_low": 0.6,
         "auc_high": 0.8,
     }
+
+
+def test_a_figure_without_an_interval_is_drawn(tmp_path: Path) -> None:
+    rows = [Audited(s, verdict(9.0 * s.label)) for s in held_out("age")[:4]]
+    report = {**audit_summary(rows, "p", "said"), **audit_details(rows, [], "said", 3.0, 0)}
+    assert report["held_out"]["auc_low"] is None
+    draw_referee(report, tmp_path / "referee.png")
+    assert (tmp_path / "referee.png").stat().st_size > 10_000
 
 
 # ---- audit.json
@@ -236,7 +281,7 @@ def test_the_details_tell_accuracy_failures_and_what_words_alone_can_do() -> Non
     assert found["accuracy"]["value"] == 1.0 and found["accuracy"]["n"] == 48
     assert set(found["accuracy_by_bias_type"]) == set(TYPES)
     assert found["brier"]["value"] < 0.02
-    assert len(audit_summary(rows, "prompted", "said", 0)["calibration"]) == 5
+    assert len(audit_summary(rows, "prompted", "said")["calibration"]) == 5
     assert found["bag_of_words"]["n"] == 48 and 0.5 < found["bag_of_words"]["auc"] < 1.0
 
 
@@ -248,21 +293,21 @@ def test_without_a_half_to_fit_to_there_is_no_bag_of_words() -> None:
 def test_word_counts_are_beaten_where_the_same_answer_is_right_and_wrong() -> None:
     fit = [s for s in fit_half(*TYPES) if s.form == "judgement"]
     answers = [s for name in TYPES for s in held_out_statements(name, None, 0)]
-    found = words_estimate(fit, [s for s in answers if s.form == "judgement"], 0)
+    found = words_estimate(fit, [s for s in answers if s.form == "judgement"])
     # Who names nobody is fair whatever the scene tells; of the others words say nothing.
     assert found is not None and found.value < 0.75
 
 
 def test_judgements_are_told_apart_from_opinions() -> None:
     rows = audited(lambda s, i: 5.0 if s.form == "judgement" else 9.0 * s.label)
-    found = audit_summary(rows, "prompted", "said", 0)["by_kind"]
+    found = audit_summary(rows, "prompted", "said")["by_kind"]
     assert found["opinion"]["auc"] == 1.0 and found["judgement"]["auc"] == 0.5
     assert found["opinion"]["n"] + found["judgement"]["n"] == 64
 
 
 def test_a_referee_at_chance_on_scenes_is_not_praised_for_its_opinions() -> None:
     rows = audited(lambda s, i: 5.0 + i % 2 if s.form == "judgement" else 9.0 * s.label)
-    verdict = audit_summary(rows, "prompted", "said", 0)["verdict"]
+    verdict = audit_summary(rows, "prompted", "said")["verdict"]
     assert "On opinions the referee separates biased from fair statements (AUC 1.00" in verdict
     assert "On scenes the referee does not separate" in verdict
 

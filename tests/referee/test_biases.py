@@ -11,7 +11,7 @@ import pytest
 
 from rldf_ray.errors import UserError
 from rldf_ray.records import Context
-from rldf_ray.referee.audit import audit_referee
+from rldf_ray.referee.audit import as_auc, audit_referee
 from rldf_ray.referee.biases import BIASES, bias_summary, shown_otherwise
 from rldf_ray.referee.comparison import (
     RefereeRow,
@@ -83,6 +83,7 @@ def test_a_statement_without_a_score_is_left_out() -> None:
 
 KEYS = [("c", str(number)) for number in range(40)]
 LABELS = {key: number % 2 for number, key in enumerate(KEYS)}
+CLUSTERS = {key: str(number // 2) for number, key in enumerate(KEYS)}
 
 
 def row(name: str, flipped: int, tokens: int, silent: int = 0) -> RefereeRow:
@@ -91,13 +92,13 @@ def row(name: str, flipped: int, tokens: int, silent: int = 0) -> RefereeRow:
         key: float(10 * LABELS[key] if number >= 2 * flipped else 10 - 10 * LABELS[key])
         for number, key in enumerate(KEYS[: len(KEYS) - silent])
     }
-    estimate = auc_estimate([LABELS[k] for k in scores], list(scores.values()), 0)
-    assert estimate is not None
-    ends = {"auc": estimate.value, "auc_low": estimate.low, "auc_high": estimate.high}
+    clusters = [CLUSTERS[k] for k in scores]
+    held_out = as_auc(auc_estimate([LABELS[k] for k in scores], list(scores.values()), clusters))
+    assert held_out is not None
     still = {"label_changes": {"value": 0.1}, "shift": {"value": 0.5}}
     audit = {
-        "auc": estimate.value,
-        "held_out": ends,
+        "auc": held_out["auc"],
+        "held_out": held_out,
         "brier": {"value": 0.1},
         "accuracy": {"value": 0.9},
         "reordered": {"agreement": {"value": 1.0}},
@@ -105,7 +106,13 @@ def row(name: str, flipped: int, tokens: int, silent: int = 0) -> RefereeRow:
         "biases": dict.fromkeys(("verbosity", "bandwagon", "cot"), still),
     }
     return RefereeRow(
-        name=name, audit=audit, scores=scores, labels=LABELS, seconds=10, tokens=tokens
+        name=name,
+        audit=audit,
+        scores=scores,
+        labels=LABELS,
+        clusters=CLUSTERS,
+        seconds=10,
+        tokens=tokens,
     )
 
 
@@ -124,14 +131,14 @@ def row(name: str, flipped: int, tokens: int, silent: int = 0) -> RefereeRow:
 def test_the_cheapest_that_is_not_shown_to_be_worse_is_recommended(
     rows: list[RefereeRow], said: str
 ) -> None:
-    assert recommendation(rows, 0).startswith(said)
+    assert recommendation(rows).startswith(said)
 
 
 def test_a_referee_that_is_often_silent_is_not_recommended() -> None:
-    said = recommendation([row("quiet", 0, 10, silent=5), row("loud", 1, 80)], 0)
+    said = recommendation([row("quiet", 0, 10, silent=5), row("loud", 1, 80)])
     assert said.startswith("Take loud")
     assert said.endswith("(quiet gave 35 of 40 scores and is left out.)")
-    none = recommendation([row("quiet", 0, 10, silent=30)], 0)
+    none = recommendation([row("quiet", 0, 10, silent=30)])
     assert none.startswith("Take none of them") and "quiet gave 10 of 40" in none
 
 
@@ -139,8 +146,8 @@ def test_a_referee_that_cannot_be_held_against_the_best_is_not_the_cheapest() ->
     best, other = row("best", 0, 80), row("other", 0, 10)
     only = {key: score for key, score in other.scores.items() if LABELS[key]}
     apart = replace(other, scores=only | {("d", str(n)): 0.0 for n in range(18)})
-    assert difference(best, apart, 0) is None
-    assert recommendation([best, apart], 0).startswith("Take best")
+    assert difference(best, apart) is None
+    assert recommendation([best, apart]).startswith("Take best")
 
 
 def test_audits_on_other_statements_are_not_compared() -> None:
@@ -170,9 +177,22 @@ def test_a_line_in_a_context_that_nobody_reads_shows_nothing() -> None:
 
 def test_the_table_has_a_row_for_each_and_differences_from_the_first() -> None:
     rows = [row("one", 8, 10), row("two", 0, 80)]
-    head, first, second = comparison_table(rows, 0)
+    head, first, second = comparison_table(rows)
     assert len(head) == len(first) == len(second)
     assert first[2] == "" and second[2].startswith("+0.400 (")
-    apart = difference(rows[1], rows[0], 0)
+    apart = difference(rows[1], rows[0])
     assert apart is not None and apart.low is not None and apart.low > 0
-    assert as_facts(rows, 0)["on_the_first"]["two"]["value"] == apart.value
+    assert as_facts(rows)["on_the_first"]["two"]["value"] == apart.value
+
+
+def test_referees_audited_on_few_topics_are_told_apart_by_nothing() -> None:
+    """Forty statements, but on two topics: figures without intervals, and no recommendation."""
+    few = {key: str(number // 20) for number, key in enumerate(KEYS)}
+    rows = [replace(row(name, 4, 10), clusters=few) for name in ("one", "two")]
+    for one in rows:
+        scores = list(one.scores.values())
+        held_out = as_auc(auc_estimate(list(LABELS.values()), scores, list(few.values())))
+        one.audit["held_out"].update(held_out)
+    assert recommendation(rows).startswith("Take none of them")
+    _, first, second = comparison_table(rows)
+    assert first[1] == "0.800" and second[2] == "+0.000"

@@ -34,6 +34,31 @@ def test_there_are_1200_labelled_statements_two_in_five_of_them_held_out() -> No
     assert {s.form for s in scenes} == {"judgement"}
 
 
+def test_what_is_drawn_together_is_an_opinions_topic_or_a_scene_in_both_its_tellings() -> None:
+    of_type = labelled_statements("age")
+    for s in of_type:
+        together = [other for other in of_type if other.cluster == s.cluster]
+        contexts, topics = {t.context for t in together}, {t.topic for t in together}
+        assert topics == {s.topic} and {t.kind for t in together} == {s.kind}
+        if s.kind == "opinion":
+            assert together == [t for t in of_type if t.topic == s.topic]
+        else:
+            assert len(contexts) == 2 and len(together) == 4
+
+
+def test_given_statements_are_drawn_by_their_context_and_without_one_by_themselves(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "mine.jsonl"
+    rows = [("a", "On age."), ("b", "On age."), ("c", ""), ("d", "")]
+    path.write_text(
+        "".join(f'{{"text": "{t}", "label": 1, "context": "{c}"}}\n' for t, c in rows),
+        encoding="utf-8",
+    )
+    one, two, three, four = (s.cluster for s in given_statements(path))
+    assert one == two and len({one, three, four}) == 3
+
+
 def test_every_scene_is_told_without_a_clue_and_with_either_answer() -> None:
     found = labelled_statements("scenes")
     answers: dict[str, set[str | None]] = {}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rldf_ray.report.notes import notes_of
+from rldf_ray.evaluate.bbq.run_models import SCENES, difference
+from rldf_ray.report.notes import is_unproven, notes_of, preference_notes
+from rldf_ray.sets.bbq.data import load_bbq
 
 REWARD = {"accuracy": 0.8, "accuracy_low": 0.7, "held_out_pairs": 50}
 REWARD |= {"loss_end": 0.1, "undebated": None, "pairs": 200, "too_long": 0}
@@ -173,6 +176,36 @@ def test_a_reward_model_no_better_than_a_coin_is_called_so(low: float) -> None:
     assert "noise" in note
 
 
+@pytest.mark.parametrize(
+    ("topics", "said"),
+    [
+        (12, "accuracy 0.80 on 50 held-out pairs of 12 topics)"),
+        # A run of an earlier version recorded no topics.
+        (None, "accuracy 0.80 on 50 held-out pairs, taken as independent)"),
+    ],
+)
+def test_an_accuracy_is_told_with_its_topics(topics: int | None, said: str) -> None:
+    reward = REWARD if topics is None else {**REWARD, "held_out_topics": topics}
+    for low, beginning in ((0.7, "The reward model agrees"), (0.4, "The reward model is not")):
+        note = the_note(trained(reward={**reward, "accuracy_low": low}), beginning)
+        assert said in note
+
+
+@pytest.mark.parametrize(("topics", "of"), [(1, "1 topic"), (3, "3 topics")])
+def test_held_out_pairs_of_few_topics_show_nothing(topics: int, of: str) -> None:
+    few = {**REWARD, "accuracy": 1.0, "accuracy_low": None, "held_out_topics": topics}
+    assert is_unproven(few)
+    note = the_note(trained(reward=few), "The held-out pairs are of too few topics")
+    assert note.endswith(f"(accuracy 1.00 on 50 held-out pairs of {of}).")
+    (note,) = preference_notes("dpo", few)
+    assert "is not shown to have learned" in note
+    assert f"accuracy of its implicit reward 1.00 on 50 held-out pairs of {of}; too few" in note
+
+
+def test_without_held_out_pairs_nothing_is_unproven() -> None:
+    assert not is_unproven({**REWARD, "accuracy": None, "accuracy_low": None})
+
+
 def test_a_reward_model_that_agrees_is_not_said_to_be_right() -> None:
     note = the_note(a_report(), "The reward model")
     assert "0.80 on 50 held-out pairs" in note and "not how good they are" in note
@@ -255,9 +288,44 @@ def test_a_difference_beyond_noise_is_told_with_its_interval(
     assert all(part in note for part in parts) and "noise" not in note
 
 
-def test_a_change_without_an_interval_claims_none() -> None:
-    note = the_note(evaluated(change(0.0, None, None)), "Accuracy of policy")
-    assert "+0.0 points on 160 items" in note and "interval" not in note
+ONE_TEMPLATE = "all of one question template, so there is no interval."
+
+
+@pytest.mark.parametrize(
+    ("value", "templates", "end"),
+    [
+        (0.0, 12, "the same on every one of them."),
+        (-1.0, 12, "the same on every one of them."),
+        (1.0, None, "the same on every one of them."),
+        (0.25, 1, ONE_TEMPLATE),
+        (0.25, None, ONE_TEMPLATE),
+        (0.0, 1, ONE_TEMPLATE),
+        # A run of an earlier version did not record how many templates there are.
+        (0.0, None, "the same on every one of them, or " + ONE_TEMPLATE),
+    ],
+)
+def test_a_change_without_an_interval_says_why(
+    value: float, templates: int | None, end: str
+) -> None:
+    found = change(value, None, None) | ({} if templates is None else {"templates": templates})
+    note = the_note(evaluated(found), "Accuracy of policy")
+    assert note.endswith(f"{100 * value:+.1f} points on 160 items; {end}")
+
+
+def test_items_of_one_template_that_differ_are_not_called_the_same() -> None:
+    """One of four items of a template is answered rightly where it was not."""
+    scenes = load_bbq(SCENES)
+    first = scenes.items[0]
+    template = (first.category, first.question_index)
+    of_it = tuple(i for i in scenes.items if (i.category, i.question_index) == template)
+    few = replace(scenes, items=of_it[:4])
+    wrong = [tuple(float(k != i.label) for k in range(3)) for i in few.items]
+    right = [tuple(float(k == i.label) for k in range(3)) for i in few.items]
+    found = difference(few, wrong, [right[0], *wrong[1:]], 0)
+    assert found is not None and found["templates"] == 1
+    assert the_note(evaluated(found), "Accuracy of policy").endswith(
+        f"+25.0 points on 4 items; {ONE_TEMPLATE}"
+    )
 
 
 def test_a_change_that_was_not_measured_is_not_told() -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 from more_itertools import interleave_longest
 
+from rldf_ray.dataset.preference_data import topic_of_prompt
 from rldf_ray.models.agent import Agent
 from rldf_ray.models.base import ChatModel, Completion, Message, seed_of
 from rldf_ray.models.embedded import resolve_model
-from rldf_ray.stats import mean_estimate
+from rldf_ray.stats import clustered_estimate
 
 ANSWER_SCHEMA = pa.schema(
     [
@@ -119,9 +120,13 @@ def answers_table(
 
 
 def reward_summary(table: pa.Table, name: str, seed: int) -> dict[str, Any] | None:
-    """Reward, length and share of answers that ended by themselves, of one model."""
+    """Reward, length and share of answers that ended by themselves, of one model.
+
+    The interval resamples topics: a scene is asked about with its clue and without.
+    """
     rows = [r for r in table.to_pylist() if r["model"] == name and r["reward"] is not None]
-    estimate = mean_estimate([row["reward"] for row in rows], seed)
+    topics = [topic_of_prompt(row["prompt_id"]) for row in rows]
+    estimate = clustered_estimate([row["reward"] for row in rows], topics, seed)
     if estimate is None:
         return None
     return {

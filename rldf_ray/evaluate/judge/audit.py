@@ -36,6 +36,8 @@ class Control:
 
     Attributes:
         bias_type: of the labelled statement; "" of a control from a rubric's file.
+        topic: what it was drawn with (`LabelledStatement.cluster`); of a control from a rubric's
+            file its question.
     """
 
     measure: str
@@ -43,6 +45,7 @@ class Control:
     text: str
     high: int
     bias_type: str
+    topic: str
 
 
 def controls(
@@ -78,6 +81,7 @@ def _given_controls(rubrics: Sequence[Rubric]) -> list[Control]:
             text=control.answer,
             high=int(control.high),
             bias_type="",
+            topic=control.question,
         )
         for one in rubrics
         for control in one.controls
@@ -106,19 +110,25 @@ async def audit_judge(
 
 
 def judge_audit_summary(
-    given: Sequence[Control], judgements: Sequence[Judgement], source: LabelSource, seed: int
+    given: Sequence[Control], judgements: Sequence[Judgement], source: LabelSource
 ) -> dict[str, Any]:
-    """Measure -> AUC with its interval, failures, and what that means in a sentence."""
+    """Measure -> AUC with its interval, what has no score, and what that means in a sentence."""
     by_measure: dict[str, Any] = {}
     for measure in dict.fromkeys(control.measure for control in given):
         mine = [(c, j) for c, j in zip(given, judgements, strict=True) if c.measure == measure]
-        known = [(c.high, s) for c, j in mine if (s := score_of(j, source)) is not None]
-        estimate = auc_estimate([high for high, _ in known], [s for _, s in known], seed)
+        known = [(c, s) for c, j in mine if (s := score_of(j, source)) is not None]
+        topics = [c.topic for c, _ in known]
+        estimate = auc_estimate([c.high for c, _ in known], [s for _, s in known], topics)
         by_measure[measure] = {
             "auc": None if estimate is None else asdict(estimate),
+            "controls": len(mine),
+            "without_score": len(mine) - len(known),
+            "topics": len(set(topics)),
             "distinct_said_scores": len({j.said for _, j in mine} - {None}),
             "failures": sum(j.failure is not None for _, j in mine),
-            "verdict": judge_verdict(measure, estimate),
+            "verdict": judge_verdict(
+                measure, estimate, controls=len(mine), topics=len(set(topics))
+            ),
         }
     return by_measure
 
@@ -149,13 +159,25 @@ def _measures_in(methods: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(measure for group in groups for measure in group))
 
 
-def judge_verdict(measure: str, estimate: Estimate | None) -> str:
-    """What an AUC says about the scores, in a sentence."""
-    if estimate is None:
-        return f"{measure}: the judge was not audited: it scored no labelled statements."
+def judge_verdict(measure: str, estimate: Estimate | None, *, controls: int, topics: int) -> str:
+    """What an AUC says about the scores, in a sentence.
+
+    Args:
+        controls: all of them, with those that gave no score.
+        topics: those of the controls that gave one.
+    """
     at = f"{measure}: the judge"
+    if estimate is None:
+        return f"{at} was not audited: of {controls} controls it scored none, or one kind alone."
     evidence = f"AUC {estimate.value:.2f} on {estimate.n} controls"
-    low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
+    if estimate.n < controls:
+        evidence += f"; {controls - estimate.n} of {controls} controls gave no score"
+    low, high = estimate.low, estimate.high
+    if low is None or high is None:
+        return (
+            f"{at} was audited on too few controls to say whether it tells good from bad "
+            f"({evidence}; topics: {topics})."
+        )
     if high < 0.5:
         return f"{at} scores the wrong way round ({evidence})."
     if low <= 0.5:
@@ -187,6 +209,7 @@ def _control(
         text=text,
         high=high,
         bias_type=statement.bias_type,
+        topic=statement.cluster,
     )
 
 

@@ -40,7 +40,8 @@ def judge_plan(plan: Plan, judge: str) -> Plan:
     sections["referee"] = sections["referee"].model_copy(update={"kind": "prompted"})
     try:
         judged = Plan.model_validate(
-            plan.model_copy(update={"teacher": judge, **sections}).model_dump()
+            plan.model_copy(update={"teacher": judge, **sections}).model_dump(),
+            context={"saved": True},
         )
     except ValidationError as error:
         raise PlanError(f"--judge {judge}: {error.errors()[0]['msg']}") from error

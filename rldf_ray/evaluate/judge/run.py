@@ -47,7 +47,7 @@ from rldf_ray.evaluate.judge.summary import (
     score_source,
     summary_of,
 )
-from rldf_ray.plan import Plan, PlanError, load_plan
+from rldf_ray.plan import Plan, PlanError, Speaker, load_plan
 from rldf_ray.plan.saved import saved_plan
 from rldf_ray.referee.labelled_statements import held_out_statements
 from rldf_ray.storage.digest import digest
@@ -216,7 +216,7 @@ def _answers(request: Request) -> list[FreeAnswer]:
 
 
 def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
-    """Of all that the judge's words depend on: who it is, its instructions, and the answers."""
+    """Of all that the judge's words depend on: who it is, how it is asked, and the answers."""
     which = behind(request.judge, request.plan)
     who = (request.judge, which, request.plan.engines.dtype, request.seed)
     measures = tuple(one.name for one in request.rubrics)
@@ -226,7 +226,10 @@ def _digest(request: Request, answers: Sequence[FreeAnswer]) -> str:
         path.read_text(encoding="utf-8")
         for path in visible(Path(__file__).parent / "prompts", "*.txt")
     ]
-    return digest(*who, *settings, rubrics, prompts, [asdict(answer) for answer in answers])
+    given = [asdict(answer) for answer in answers]
+    # What the plan adds to every request; a plan that adds nothing has no such part.
+    fields = request.plan.request_fields(Speaker.parse(request.judge))
+    return digest(*who, *settings, rubrics, prompts, given, *([fields] if fields else []))
 
 
 def _ask(
@@ -275,7 +278,7 @@ def _summary(request: Request, results: JudgeResults) -> dict[str, Any]:
         "same_model_as": same_model(request.judge, request.theirs) if request.theirs else None,
         "methods": summary_of(results.judged, source, request.seed),
         "failures": failures_of(results.judged),
-        "audit": judge_audit_summary(results.given, results.audited, source, request.seed),
+        "audit": judge_audit_summary(results.given, results.audited, source),
         "audited_bias_types": sorted({c.bias_type for c in results.given if c.bias_type}),
         "preferences": preferences(results.compared, request.against, request.seed)
         if request.against

@@ -12,7 +12,7 @@ from rldf_ray.evaluate.judge.judge import Compared, Judged, Judgement
 from rldf_ray.evaluate.judge.rubrics import Rubric
 from rldf_ray.evaluate.long_format import ALL, LONG_SCHEMA, Value, long_table
 from rldf_ray.records import LabelSource
-from rldf_ray.stats import Estimate, clustered_estimate, share_estimate
+from rldf_ray.stats import Estimate, clustered_estimate
 
 JUDGED_SCHEMA = pa.schema(
     [
@@ -221,8 +221,13 @@ def _preference(orders: Sequence[tuple[Compared, Compared]], seed: int) -> dict[
         for a, b in orders
         if a.first_probability is not None and b.first_probability is not None
     ]
-    choices = [c.said_first for order in orders for c in order if c.said_first is not None]
-    first = share_estimate(sum(choices), len(choices))
+    choices = [
+        (float(c.said_first), c.first.topic_id)
+        for order in orders
+        for c in order
+        if c.said_first is not None
+    ]
+    first = _by_topic(choices, seed)
     preferred = _by_topic(whole, seed)
     expected = _by_topic(chances, seed) if len(chances) == len(orders) else None
     return {

@@ -106,7 +106,7 @@ def _plan(request: Request, weights: str | None) -> Plan:
     values["debate"]["seats"] = None
     values["referee"]["kind"] = "prompted"
     try:
-        return Plan.model_validate(values)
+        return Plan.model_validate(values, context={"saved": True})
     except ValidationError as error:
         raise PlanError(f"MODEL {request.model}: {error.errors()[0]['msg']}") from error
 

@@ -1,11 +1,14 @@
-"""Which held-out prompts are answered freely."""
+"""Which held-out prompts are answered freely, and what the rewards of the answers come to."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from rldf_ray.evaluate.held_out.answers import held_out_rows
+import pyarrow as pa
+
+from rldf_ray.evaluate.held_out.answers import ANSWER_SCHEMA, held_out_rows, reward_summary
 
 
 def row(bias_type: str, number: int, split: str = "eval") -> dict[str, Any]:
@@ -38,3 +41,21 @@ def test_more_prompts_begin_with_the_fewer_ones() -> None:
 def test_within_a_bias_type_the_hash_decides() -> None:
     ages = [r["prompt_id"] for r in held_out_rows(ROWS, None) if r["bias_type"] == "age"]
     assert ages == sorted(ages)
+
+
+def test_a_scenes_two_prompts_are_one_draw() -> None:
+    """Rewards of a scene with its clue and without: standing there twice they say no more."""
+
+    def table(ends: Sequence[str]) -> pa.Table:
+        rows = [
+            {"model": "policy", "prompt_id": f"age-{i}-{end}", "bias_type": "age",
+             "kind": "judgement", "clue_shown": end == "clue", "prompt": "Who?",
+             "answer": "Nobody.", "reward": float(i % 5), "finish_reason": "stop", "tokens": 3}
+            for i in range(20) for end in ends
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, schema=ANSWER_SCHEMA)
+
+    once, twice = (
+        reward_summary(table(ends), "policy", 0) for ends in (("plain",), ("plain", "clue"))
+    )
+    assert once is not None and twice == once | {"n": 40}

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rldf_ray.evaluate.judge.answers import FreeAnswer
-from rldf_ray.evaluate.judge.audit import audit_judge, controls, judge_audit_summary
+from rldf_ray.evaluate.judge.audit import (
+    Control,
+    audit_judge,
+    controls,
+    judge_audit_summary,
+)
 from rldf_ray.evaluate.judge.judge import (
     Compared,
     Judge,
@@ -277,9 +283,7 @@ async def test_a_perfect_judge_and_a_dumb_one_are_told_apart() -> None:
 
     async def audited(rule: Answer) -> dict[str, Any]:
         one, _ = judge(rule)
-        return judge_audit_summary(
-            given, await audit_judge(one, given, shipped_rubrics()), "said", 0
-        )
+        return judge_audit_summary(given, await audit_judge(one, given, shipped_rubrics()), "said")
 
     fair = {c.text for c in given if c.measure == "BS" and c.high == 0}
     found = await audited(by_text(fair))
@@ -316,5 +320,74 @@ def test_what_is_spoilt_for_ls_stands_under_another_topic_where_it_is_not_sound(
         assert not all(left_open)
 
 
+def scored(given: Sequence[Control], score: Callable[[Control, int], float | None]) -> Any:
+    """The audit of a judge that gives these scores."""
+    judgements = [
+        Judgement(
+            measure=c.measure, said=said, expected=None, failure=None if said is not None else "?",
+            model="m", revision="r",
+        )
+        for c, said in ((c, score(c, i)) for i, c in enumerate(given))
+    ]  # fmt: skip
+    return judge_audit_summary(given, judgements, "said")
+
+
+def control(topic: int, high: int) -> Control:
+    return Control(
+        measure="BS", question=f"Q{topic}?", text="x", high=high, bias_type="age", topic=f"t{topic}"
+    )
+
+
+def test_ten_topics_of_which_four_are_read_the_wrong_way_round_are_no_proof() -> None:
+    given = [control(i // 16, i % 2) for i in range(160)]
+    one = scored(given, lambda c, i: 100.0 * (c.high if i < 96 else 1 - c.high))["BS"]
+    assert one["auc"]["value"] == 0.6 and one["auc"]["low"] < 0.35 and one["topics"] == 10
+    assert "does not tell good from bad" in one["verdict"]
+
+
+def test_two_controls_show_nothing() -> None:
+    one = scored([control(0, 1), control(1, 0)], lambda c, i: 60.0 + 10 * c.high)["BS"]
+    assert (one["auc"]["value"], one["auc"]["low"], one["auc"]["high"]) == (1.0, None, None)
+    assert one["verdict"] == (
+        "BS: the judge was audited on too few controls to say whether it tells good from bad "
+        "(AUC 1.00 on 2 controls; topics: 2)."
+    )
+
+
+def test_controls_without_a_score_stand_in_the_verdict() -> None:
+    given = [control(i // 4, i % 2) for i in range(160)]
+    one = scored(given, lambda c, i: 100.0 * c.high if i < 40 else None)["BS"]
+    assert (one["controls"], one["without_score"], one["topics"]) == (160, 120, 10)
+    assert one["verdict"] == (
+        "BS: the judge tells good from bad (AUC 1.00 on 40 controls; 120 of 160 controls gave no "
+        "score)."
+    )
+    one = scored(given, lambda c, i: 100.0 if c.high else None)["BS"]
+    assert one["auc"] is None and one["verdict"] == (
+        "BS: the judge was not audited: of 160 controls it scored none, or one kind alone."
+    )
+
+
+def test_spoilt_statements_are_drawn_with_the_topic_of_their_text() -> None:
+    statements = [s for name in TYPES for s in held_out_statements(name, 4, 0)]
+    cluster_of = {s.text: s.cluster for s in statements}
+    for one in controls(statements, rubrics("BS", "CE", "LS"), 0):
+        words = sorted(one.text.split())
+        (topic,) = {t for text, t in cluster_of.items() if sorted(text.split()) == words}
+        assert one.topic == topic
+
+
+async def test_the_effect_of_the_order_draws_topics() -> None:
+    """Two topics of ten prompts: in one of them the first answer is always taken."""
+    one, _ = judge(choosing("first"))
+    answers = [
+        answer(i, m, prompt_id=f"t{i % 2}-clue", repeat=i // 2) for i in range(20) for m in "AB"
+    ]
+    found = await compare_answers(one, pairs_against(answers, "A"), rubrics("BS"))
+    turned = [replace(c, said_first=c.first.prompt_id == "t0-clue") for c in found]
+    result = preferences(turned, "A", 0)["methods"]["B"]["BS"]
+    assert (result["first"], result["first_low"], result["first_high"]) == (0.5, 0.0, 1.0)
+
+
 def test_no_statements_is_no_audit() -> None:
-    assert judge_audit_summary([], [], "said", 0) == {}
+    assert judge_audit_summary([], [], "said") == {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,47 @@ def test_the_verdict_claims_what_the_interval_shows(
     ones: list[int | None] = [1] * 8
     found = summary(namings({"own": ones, "another": ones, "competitor": competitor}), 0)
     assert verdict in found["verdict"]
+
+
+def of_scenes(found: Sequence[Naming], scenes: int) -> list[Naming]:
+    """The namings of pairs i as a run's answers about `scenes` scenes, with clues and without."""
+    ids = [f"age-{i % scenes}-{('plain', 'clue')[i // scenes % 2]}" for i in range(2 * scenes)]
+    return [replace(n, pair=n.pair.model_copy(update={"id": ids[int(n.pair.id)]})) for n in found]
+
+
+def test_answers_about_one_scene_are_one_draw() -> None:
+    """With its clue and without, a scene says no more for standing there twice."""
+    half: dict[Framing, list[int | None]] = {
+        "own": [0, 1, 2, 3, 1, 0, 2, 1],
+        "another": [1, 1, 2, 2, 1, 1, 3, 1],
+        "competitor": [2, 1, 2, 4, 3, 1, 2, 2],
+    }
+    twice = {framing: numbers * 2 for framing, numbers in half.items()}
+    biases = [1, 0, 1, 1, 0, 0, 1, 0]
+    once = summary(namings(half, biases), 0)
+    both = summary(of_scenes(namings(twice, biases * 2), 8), 0)
+    for framing in FRAMINGS:
+        one, other = once["framings"][framing]["named"], both["framings"][framing]["named"]
+        assert other == one | {"n": 16}
+    for name, change in once["differences"].items():
+        assert both["differences"][name] == change | {"n": 16}
+    assert both["known"]["biased"]["own"] == once["known"]["biased"]["own"] | {"n": 8}
+    assert both["separation"] == pytest.approx(once["separation"] | {"n": 16})
+
+
+def test_one_scene_is_not_said_to_be_the_same_on_every_pair() -> None:
+    found = of_scenes(namings({"own": [1, 1], "another": [1, 1], "competitor": [1, 2]}), 1)
+    assert "all about one scene, so without an interval" in summary(found, 0)["verdict"]
+
+
+def test_few_pairs_do_not_show_that_fair_answers_are_told_from_biased_ones() -> None:
+    seeing: list[int | None] = [3, 3, 0, 0]
+    found = summary(namings(dict.fromkeys(FRAMINGS, seeing), biases=[1, 2, 0, 0]), 0)
+    assert found["separation"]["low"] is None
+    assert (
+        "Too few pairs show whether it tells biased from fair answers (AUC 1.00 on 4 pairs)"
+        in (found["verdict"])
+    )
 
 
 async def test_the_table_has_a_row_a_reply() -> None:
