@@ -6,9 +6,9 @@ is the same in every repeat.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,18 +16,19 @@ import pyarrow as pa
 
 from rldf_ray.cluster.placement import Placement, place
 from rldf_ray.cluster.ray_cluster import ray_cluster, remote
-from rldf_ray.comparison.method import Method
-from rldf_ray.comparison.thinking import Scene, Thinker, Thought, prompt_after
+from rldf_ray.comparison.method_run import MethodRun
+from rldf_ray.comparison.thinking import Scene, prompt_after
+from rldf_ray.comparison.thoughts import CutOffs, Stopwatch, think_all
 from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.summary import Answer, Evaluation
 from rldf_ray.evaluate.ranking.scores import best_option
 from rldf_ray.loops import complete
-from rldf_ray.models.base import ChatModel, Usage
+from rldf_ray.models.base import Usage
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Plan, Speaker
-from rldf_ray.sets.bbq.items import BBQSet, Key
+from rldf_ray.sets.bbq.items import BBQError, BBQSet, Key
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
@@ -41,58 +42,6 @@ class PromptedItem:
     reasoning: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MethodRun:
-    """One method in one repeat: the model that answers, and the seed.
-
-    Attributes:
-        folder: the model that answers, as `resolve_model` takes it.
-        weights: what stands for its weights in the hash: a model's name, or a run's stage and
-            when it finished.
-        seed: of the repeat.
-    """
-
-    method: Method
-    repeat: int
-    seed: int
-    folder: str
-    weights: str
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """Method and repeat."""
-        return self.method.name, self.repeat
-
-    def key(self, plan: Plan, items: BBQSet, mode: Mode) -> str:
-        """The address of the answers: runs with equal keys have equal answers."""
-        # Only letters show the options, in an order that the seed draws.
-        drawn = self.seed if mode == "letter" else None
-        questions = [asdict(item) for item in items.items]
-        thinking = self.thinking(plan)
-        asked = (self.weights, thinking, mode, drawn, plan.engines.dtype, questions)
-        given = self.instructions(plan, items)
-        rest = filter(None, [plan.chat_template_kwargs, given, self.method.looks_up])
-        return digest(*asked, *rest)
-
-    def instructions(self, plan: Plan, items: BBQSet) -> list[str]:
-        """What each item's question follows; empty where it follows nothing."""
-        instruct = self.method.instruct
-        if instruct is None:
-            return []
-        scenes = [Scene.of_item(item, ask(item, "rank")) for item in items.items]
-        return [instruct(plan, self.seed, scene).content for scene in scenes]
-
-    def thinking(self, plan: Plan) -> tuple[object, ...] | None:
-        """What its reasoning about a scene depends on; None where it does not reason first."""
-        section = plan.debate
-        return self.method.think and (
-            self.method.name,
-            self.seed,
-            *(section.max_tokens, section.temperature, section.top_p, section.debaters),
-            section.unknown,
-        )
-
-
 def answer_all(
     plan: Plan,
     method_runs: Sequence[MethodRun],
@@ -104,6 +53,9 @@ def answer_all(
     """Have every method answer every item; (method, repeat) -> key of its answers in `out`.
 
     What `out` has is not computed again; what a model reasoned before answering is in the journal.
+
+    Raises:
+        BBQError: a model ranks nothing; the message names the method, its repeat and its folder.
     """
     keys = {a.place: a.key(plan, items, mode) for a in method_runs}
     first = {keys[a.place]: a for a in reversed(method_runs)}
@@ -118,9 +70,10 @@ def answer_all(
         prompted, facts = _prompted_items(plan, todo, items, mode, placement, out, progress)
         with progress.bar("items answered", len(items.items) * len(todo)) as bar:
             for key, method_run in todo.items():
-                answers, seconds = _ranked(
-                    plan, method_run.folder, items, prompted[key], mode, placement, bar.advance
-                )
+                with _naming(method_run):
+                    answers, seconds = _ranked(
+                        plan, method_run.folder, items, prompted[key], mode, placement, bar.advance
+                    )
                 evaluation = Evaluation(
                     model=method_run.method.title,
                     mode=mode,
@@ -132,6 +85,17 @@ def answer_all(
                 out.write_table(f"answers/{key}.parquet", evaluation.table())
                 out.write_json(f"answers/{key}.json", facts[key] | {"answer_seconds": seconds})
     return keys
+
+
+@contextmanager
+def _naming(method_run: MethodRun) -> Iterator[None]:
+    """An error about a model says whose it is."""
+    try:
+        yield
+    except BBQError as error:
+        # What a worker raised comes with its traceback, and with the error itself as the cause.
+        said = getattr(error, "cause", None) or error
+        raise BBQError(f"{method_run.described()}: {said}") from error
 
 
 def has_answers(out: RunFolder, key: str) -> bool:
@@ -153,7 +117,7 @@ def _prompted_items(
     out: RunFolder,
     progress: Progress,
 ) -> tuple[dict[str, list[PromptedItem]], dict[str, dict[str, Any]]]:
-    """Every item as each method is prompted with it, after its reasoning; tokens and seconds."""
+    """Every item as each method is prompted with it, after its reasoning; and what that took."""
     prompted = {
         key: [PromptedItem(prompt) for prompt in _as_asked(plan, items, mode, method_run)]
         for key, method_run in todo.items()
@@ -180,74 +144,42 @@ def _prompted_items(
                 ]
                 # Modes that show a scene in the same way have it thought about once.
                 about = digest(
-                    method_run.weights, method_run.thinking(plan), list(map(asdict, scenes))
+                    method_run.weights,
+                    method_run.thinking(plan, scenes),
+                    list(map(asdict, scenes)),
                 )
                 fields = plan.request_fields(Speaker("vllm", plan.model))
-                model = JournaledModel(pool, journal, request_fields=fields)
+                model = JournaledModel(
+                    pool, journal, address=method_run.revision, request_fields=fields
+                )
+                counted = CutOffs(model)
                 watch = Stopwatch(journal, about)
 
                 def on_thought(watch: Stopwatch = watch) -> None:
                     watch.write()
                     bar.advance()
 
-                thoughts = complete(think_all(method_run, model, plan, scenes, on_thought))
+                thoughts = complete(think_all(method_run, counted, plan, scenes, on_thought))
                 prompted[key] = [
                     PromptedItem(prompt_after(one.prompt, thought), thought.text)
                     for one, thought in zip(prompted[key], thoughts, strict=True)
                 ]
-                facts[key] = {"tokens": model.usage.numbers(), "think_seconds": watch.seconds}
+                facts[key] = {
+                    "tokens": model.usage.numbers(),
+                    "think_seconds": watch.seconds,
+                    "thoughts": counted.numbers(),
+                }
     finally:
         journal.close()
     return prompted, facts
-
-
-class Stopwatch:
-    """Seconds that something has taken in all its starts, as the journal knows them.
-
-    Args:
-        name: of what is timed; one address in the journal.
-    """
-
-    def __init__(self, journal: Journal, name: str) -> None:
-        self._journal, self._address = journal, f"{name}/seconds"
-        written = journal.get(self._address)
-        self._before: float = 0.0 if written is None else written["seconds"]
-        self._began = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        return round(self._before + time.monotonic() - self._began, 1)
-
-    def write(self) -> None:
-        """What has passed until now is not lost with the process."""
-        self._journal.append(self._address, {"seconds": self.seconds})
-
-
-async def think_all(
-    method_run: MethodRun,
-    model: ChatModel,
-    plan: Plan,
-    scenes: Sequence[Scene],
-    on_thought: Callable[[], None] = lambda: None,
-) -> list[Thought]:
-    """A method's reasoning about every scene, in the order of the scenes."""
-    think = method_run.method.think
-    assert think is not None
-    thinker = Thinker(model, plan, f"{method_run.method.name}-{method_run.repeat}", method_run.seed)
-
-    async def one(scene: Scene) -> Thought:
-        thought = await think(thinker, scene)
-        on_thought()
-        return thought
-
-    return list(await asyncio.gather(*map(one, scenes)))
 
 
 def _as_asked(plan: Plan, items: BBQSet, mode: Mode, method_run: MethodRun) -> list[ItemPrompt]:
     """Ranked options are not shown, so their order is as published."""
     permute = mode == "letter"
     shown = [ask(item, mode, order_of(item, permute, method_run.seed)) for item in items.items]
-    instructions = method_run.instructions(plan, items)
+    scenes = [Scene.of_item(item, ask(item, "rank")) for item in items.items]
+    instructions = method_run.instructions(plan, scenes)
     if not instructions:
         return shown
     return [

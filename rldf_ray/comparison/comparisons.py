@@ -4,6 +4,9 @@ An item's figure is the share of repeats that got it right, a prompt's the mean 
 answers. Items of a question template say the same with other names, so templates are resampled.
 They are drawn from all categories at once: a small sample has two or three templates of a category,
 and drawn within it a difference in all of them would never vary and pass for certain.
+
+All of that is of the models that were trained. Whether others would differ likewise is another
+question, which the repeats answer (`seeds.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from statistics import fmean
 from typing import Any
 
 from rldf_ray.comparison.results import MULTIROLE
+from rldf_ray.comparison.seeds import over_seeds
 from rldf_ray.comparison.tables import BETTER
 from rldf_ray.stats import interval, resampled_means
 
@@ -43,12 +47,14 @@ class Comparison:
 
     Attributes:
         condition: of the items; of free answers the measure (BS, CE, LS).
-        mode: how the items were answered; "" of free answers and of queries.
-        low, high: 95 % interval (percentile).
+        mode: how the items were answered; "" of free answers.
+        low, high: 95 % interval (percentile) of these trained models.
         p: two-sided, of the same resamples; at least what so few templates can show.
         n, templates: items, and the question templates they are of; of free answers the prompts,
             and their topics.
         p_holm: adjusted over the comparisons of one family; None before that.
+        repeats: of both methods.
+        seed_low, seed_high: 95 % interval (Student's t) over the repeats; None of a single one.
     """
 
     method: str
@@ -62,25 +68,32 @@ class Comparison:
     templates: int
     p_holm: float | None = None
     mode: str = ""
+    repeats: int = 1
+    seed_low: float | None = None
+    seed_high: float | None = None
 
     @property
     def verdict(self) -> str:
-        """ "not separable" where the interval includes 0; else it says if Holm's p disagrees.
+        """ "not separable" where the interval includes 0; else it says what does not bear it out.
 
-        "too few templates" where no difference could have been shown.
+        That is Holm's p, or the interval over seeds. "too few templates" where no difference could
+        have been shown.
         """
         if self.templates < LEAST_TEMPLATES:
             return "too few templates"
         if not self._separable:
             return "not separable"
-        return self._way if self._after_holm else f"{self._way}, but not after Holm"
+        if self._over_seeds:
+            return self._way if self._after_holm else f"{self._way}, but not after Holm"
+        said = f"{self._way} for these models, not shown over seeds"
+        return said if self._after_holm else f"{said}, and not after Holm"
 
     @property
     def short_verdict(self) -> str:
-        """The same for a narrow table: `n.s.`, and in parentheses what Holm's p disagrees with."""
+        """The same for a narrow table: `n.s.`, and in parentheses what is not borne out."""
         if not self._separable:
             return "n.s."
-        return self._way if self._after_holm else f"({self._way})"
+        return self._way if self._after_holm and self._over_seeds else f"({self._way})"
 
     @property
     def _separable(self) -> bool:
@@ -93,6 +106,13 @@ class Comparison:
     @property
     def _after_holm(self) -> bool:
         return self.p_holm is None or self.p_holm < LEVEL
+
+    @property
+    def _over_seeds(self) -> bool:
+        """Whether the interval over seeds excludes 0, or there is a single repeat and so none."""
+        if self.seed_low is None or self.seed_high is None:
+            return True
+        return not self.seed_low <= 0 <= self.seed_high
 
 
 def compare_all(
@@ -170,6 +190,7 @@ def compare(
     low, high = interval(drawn)
     templates = len({cluster_of[item] for item in items})
     tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
+    seeds = over_seeds(kept, method, against, figure)
     return Comparison(
         method=method,
         against=against,
@@ -180,6 +201,9 @@ def compare(
         p=min(1.0, max(float(2 * (tail + 1) / (len(drawn) + 1)), 2.0 ** (1 - templates))),
         n=len(differences),
         templates=templates,
+        repeats=seeds.repeats,
+        seed_low=seeds.low,
+        seed_high=seeds.high,
     )
 
 

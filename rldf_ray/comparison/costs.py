@@ -1,16 +1,22 @@
-"""What a row was given and what it cost: every row in full, whatever it shares with others."""
+"""What a row was given and what it cost, whatever it shares with others.
+
+Tokens are of all starts of a stage; seconds are of the last, in which it finished.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rldf_ray.comparison.method import Method, Training
 from rldf_ray.comparison.plans import policy_as_speaker
 from rldf_ray.comparison.runs import DEBATED, LEARNING, debate_run_name, pairs_of, training_run_name
-from rldf_ray.plan import Speaker
+from rldf_ray.evaluate.bbq.prompt import Mode
+from rldf_ray.plan import Plan, Speaker
+from rldf_ray.records import TopicKind
 from rldf_ray.report.notes import is_unproven
 from rldf_ray.storage.results import (
     DebatesResult,
@@ -21,6 +27,7 @@ from rldf_ray.storage.results import (
     stage_result,
 )
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.topics.writer import wanted_by_kind
 
 ITSELF = "its judge is the model itself"
 TEACHER = "teacher and referee are one model"
@@ -33,17 +40,33 @@ class Answering:
     Attributes:
         thought_tokens: generated before the answer.
         seconds: of wall time, of thinking and of answering; loading a model is not in it.
+        cut_off: share of what it said before answers that a limit of tokens ended; None where it
+            said nothing, or an earlier version counted none.
     """
 
     thought_tokens: float = 0.0
     seconds: float = 0.0
+    cut_off: float | None = None
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], items: int) -> Answering:
         """From what is kept beside a method's answers to `items` items."""
+        thoughts = facts.get("thoughts") or {"replies": 0, "cut_off": 0}
+        replies = thoughts["replies"]
         return cls(
             thought_tokens=facts["tokens"]["generated"] / items,
             seconds=(facts["think_seconds"] + facts["answer_seconds"]) / items,
+            cut_off=thoughts["cut_off"] / replies if replies else None,
+        )
+
+    @classmethod
+    def mean(cls, repeats: Sequence[Answering]) -> Answering:
+        """Of the repeats."""
+        known = [one.cut_off for one in repeats if one.cut_off is not None]
+        return cls(
+            thought_tokens=fmean(one.thought_tokens for one in repeats),
+            seconds=fmean(one.seconds for one in repeats),
+            cut_off=fmean(known) if known else None,
         )
 
 
@@ -56,11 +79,12 @@ class Cost:
         sft_steps: of the optimizer; 0 where it was not trained.
         episodes: answers that PPO rewarded; 0 without PPO.
         generated_tokens: of topics, statements, referee and PPO's rollouts, to train it.
-        seconds: of the stages that made it.
+        seconds: of the stages that made it, each from its last start on.
         paid_tokens: prompt and generated tokens an endpoint charges for.
         usd: what they cost; None where something was charged and no price is known.
-        answering: what its answers took.
-        referee_auc: the referee (or judge) on labelled statements; None without one.
+        answering: what its answers took, by the way of asking.
+        auc_opinions, auc_scenes: of the referee (or judge) on labelled statements on the kinds of
+            topics that are debated; None where a kind is not, or it was not audited.
         reward_accuracy: of the reward model on held-out pairs; None without one.
         remarks: who judges whom, where that is one model twice; rewards that may be noise.
     """
@@ -75,8 +99,9 @@ class Cost:
     seconds: float = 0.0
     paid_tokens: int = 0
     usd: float | None = 0.0
-    answering: Answering = Answering()
-    referee_auc: float | None = None
+    answering: Mapping[Mode, Answering] = field(default_factory=dict)
+    auc_opinions: float | None = None
+    auc_scenes: float | None = None
     reward_accuracy: float | None = None
     remarks: tuple[str, ...] = ()
 
@@ -86,7 +111,7 @@ class Cost:
 
 
 def cost_of(
-    method: Method, repeat: int, pairs: int | None, answering: Answering, out: Path
+    method: Method, repeat: int, pairs: int | None, answering: Mapping[Mode, Answering], out: Path
 ) -> Cost:
     """From the manifests of the method's runs, and what its answers took."""
     training = method.training
@@ -101,7 +126,7 @@ def cost_of(
     report = learnt.read_object("report.json", ("referee", "training"))
     paid = [stage.paid_tokens for stage in finishes if stage.paid_tokens]
     prompt, generated = (sum(p[kind] for p in paid) for kind in ("prompt", "generated"))
-    auc = (report["referee"] or {}).get("held_out")
+    auc = _auc_by_kind(report["referee"] or {}, training.source)
     reward = report["training"]["reward"] if training.last == "ppo" else None
     return Cost(
         topics=made.table_metadata("data/topics.parquet").num_rows,
@@ -115,10 +140,43 @@ def cost_of(
         paid_tokens=prompt + generated,
         usd=training.source.endpoint.usd(prompt, generated),
         answering=answering,
-        referee_auc=auc and auc["auc"],
+        auc_opinions=auc["opinion"],
+        auc_scenes=auc["judgement"],
         reward_accuracy=reward and reward["accuracy"],
         remarks=(*remarks_on(training), *_remarks_on_reward(reward, training.source.seed + repeat)),
     )
+
+
+def mean_cost(repeats: Sequence[Cost]) -> Cost:
+    """Of the repeats; what is the same in all of them stays as it is."""
+    first = repeats[0]
+    known = [cost.reward_accuracy for cost in repeats if cost.reward_accuracy is not None]
+    return replace(
+        first,
+        sft_steps=round(fmean(cost.sft_steps for cost in repeats)),
+        generated_tokens=round(fmean(cost.generated_tokens for cost in repeats)),
+        seconds=fmean(cost.seconds for cost in repeats),
+        answering={
+            mode: Answering.mean([cost.answering[mode] for cost in repeats])
+            for mode in first.answering
+        },
+        reward_accuracy=fmean(known) if known else None,
+        remarks=tuple(dict.fromkeys(remark for cost in repeats for remark in cost.remarks)),
+    )
+
+
+def _auc_by_kind(referee: Mapping[str, Any], plan: Plan) -> dict[TopicKind, float | None]:
+    """The audit's AUC on each kind of topic that the plan debates; None on another kind.
+
+    Args:
+        referee: of report.json; one of before the kinds were told apart has none of them.
+    """
+    wanted = wanted_by_kind(plan.topics.per_bias_type, plan.topics.judgement_share)
+    measured = referee.get("by_kind") or {}
+    return {
+        kind: measured[kind]["auc"] if number and measured.get(kind) else None
+        for kind, number in wanted.items()
+    }
 
 
 def remarks_on(training: Training) -> tuple[str, ...]:

@@ -101,7 +101,8 @@ def _log(
         {**row, "category": row["group"], "example_id": int(row["item_id"].rpartition("/")[2])}
         for row in rows
     ]
-    check_same(items, keyed, item_set.source)
+    digests = "queries_digest" if set_ == MULTIROLE else "items_digest"
+    check_same(items, keyed, item_set.source, summary.get(digests))
     answers = [_answered(row, items, mode, seed) for row in keyed]
     of_bbq = set_ != MULTIROLE
     values = sample_values if of_bbq else _kinds

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.comparison.answers import MethodRun, think_all
 from rldf_ray.comparison.method import Method
+from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.runs import data_runs
 from rldf_ray.comparison.thinking import Scene
+from rldf_ray.comparison.thoughts import think_all
 from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.held_out.answers import answer_prompts, held_out_rows
@@ -26,7 +27,6 @@ from rldf_ray.loops import complete
 from rldf_ray.models.base import ChatModel
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Plan, Speaker
-from rldf_ray.storage.digest import digest
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -67,7 +67,9 @@ def answer_freely(
     progress: Progress,
 ) -> None:
     """Have every method answer every prompt; answers that `out` has are kept."""
-    keys = {method_run.place: _key(plan, method_run, prompts) for method_run in method_runs}
+    scenes = [_scene(row) for row in prompts]
+    asked = [(row["prompt_id"], row["prompt"]) for row in prompts]
+    keys = {one.place: one.free_key(plan, scenes, asked) for one in method_runs}
     # The model as it is comes first: engines start with it, and are then sent the others' weights.
     todo = [a for a in method_runs if not (out.root / f"free/{keys[a.place]}.parquet").exists()]
     todo.sort(key=lambda method_run: method_run.method.training is not None)
@@ -90,7 +92,9 @@ def answer_freely(
                     if method_run.method.training is not None:
                         pool.sync_weights(method_run.folder, key)
                     fields = plan.request_fields(Speaker("vllm", plan.model))
-                    model = JournaledModel(pool, journal, request_fields=fields)
+                    model = JournaledModel(
+                        pool, journal, address=method_run.revision, request_fields=fields
+                    )
                     answered = complete(
                         _answers(plan, method_run, key, model, prompts, bar.advance)
                     )
@@ -163,17 +167,3 @@ def _scene(row: dict[str, Any]) -> Scene:
         question=question,
         is_opinion=row["kind"] == "opinion",
     )
-
-
-def _key(plan: Plan, method_run: MethodRun, prompts: Prompts) -> str:
-    """Of everything the answers depend on."""
-    section = plan.debate
-    thinking = (section.max_tokens, section.temperature, section.top_p, section.debaters)
-    how = (*thinking, section.unknown) if method_run.method.think else None
-    instruct = method_run.method.instruct
-    given = instruct and [instruct(plan, method_run.seed, _scene(row)).content for row in prompts]
-    ids = [(row["prompt_id"], row["prompt"]) for row in prompts]
-    most = plan.evaluate.max_tokens
-    name = method_run.method.name, method_run.seed
-    rest = filter(None, [plan.chat_template_kwargs, given, method_run.method.looks_up])
-    return digest("free", *name, method_run.weights, how, most, plan.engines.dtype, ids, *rest)

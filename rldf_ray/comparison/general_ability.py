@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.comparison.answers import MethodRun
+from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.results import ALL, BBQ, Rows
 from rldf_ray.console import Progress
 from rldf_ray.plan import Plan

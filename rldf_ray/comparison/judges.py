@@ -4,7 +4,7 @@ whether its scores separate methods."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rldf_ray.dataset.preference_data import topic_of_prompt
 from rldf_ray.evaluate.judge.audit import JUDGE_SUMMARY, audit_remarks
 from rldf_ray.evaluate.judge.rubrics import MEASURES
 from rldf_ray.evaluate.judge.run import JUDGED, LONG_SCORES
+from rldf_ray.evaluate.long_format import ALL
 from rldf_ray.plan import Speaker
 from rldf_ray.storage.parquet import given_table
 
@@ -29,6 +30,9 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
         summary = json.loads(path.read_text(encoding="utf-8"))
         judge = summary["judge"]
         notes.append(f"The judge of tables 3 to 5 is {judge}. {' '.join(audit_remarks(summary))}")
+        unscored = [part for method in methods for part in _without_score(summary, method)]
+        if unscored:
+            notes.append(f"Answers that it gave no score are in no mean: {'; '.join(unscored)}.")
         rows = [
             method.title for method in methods if Speaker.parse(judge).weights in _speakers(method)
         ]
@@ -38,6 +42,18 @@ def judge_notes(figures: Sequence[str], methods: Sequence[Method], policy: str) 
         if Speaker.parse(judge).weights == Speaker.parse(policy).weights:
             notes.append("The judge is the model that every row begins with: it judges its own.")
     return notes
+
+
+def _without_score(summary: Mapping[str, Any], method: Method) -> Iterator[str]:
+    """'SFT 3 of 40 (BS), 1 of 40 (CE)', where a method has answers without a score."""
+    measures = summary.get("methods", {}).get(method.name, {}).get(ALL, {})
+    counts = [
+        f"{one['without_score']} of {one['n'] + one['without_score']} ({measure})"
+        for measure, one in measures.items()
+        if measure in MEASURES and one["without_score"]
+    ]
+    if counts:
+        yield f"{method.title} {', '.join(counts)}"
 
 
 def compare_scores(figures: Sequence[str], methods: Sequence[str], seed: int) -> list[Comparison]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from rldf_ray.comparison import methods as folder
-from rldf_ray.comparison.thinking import Scene, Think
+from rldf_ray.comparison.thinking import Depends, Scene, Think, as_said
 from rldf_ray.models.base import Message
 from rldf_ray.plan import Plan, PlanError
 from rldf_ray.plan.speaker import Backend
@@ -51,6 +51,7 @@ class Method:
         think: what it says before it answers; None if nothing.
         instruct: the message that every question follows; None if it is asked without one.
         looks_up: the digest of the texts that it searches; None if it searches none.
+        depends: what its thoughts depend on, besides the model, its name, the seed and the scenes.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Method:
     think: Think | None = None
     instruct: Instruct | None = None
     looks_up: str | None = None
+    depends: Depends = as_said
 
 
 Rows = Callable[[Plan, Sequence[str]], list[Method]]

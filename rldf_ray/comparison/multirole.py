@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rldf_ray.comparison.answers import MethodRun, answer_all, read_answers
+from rldf_ray.comparison.answers import answer_all, read_answers
+from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.results import MULTIROLE, Rows, item_rows
 from rldf_ray.comparison.settings import Settings
 from rldf_ray.console import Progress
@@ -15,7 +16,7 @@ from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.multirole.data import MultiroleSet, load_multirole
 from rldf_ray.evaluate.multirole.summary import MultiroleEvaluation
 from rldf_ray.plan import Plan
-from rldf_ray.sets.bbq.items import BBQItem, BBQSet
+from rldf_ray.sets.bbq.items import BBQItem, BBQSet, Key
 from rldf_ray.storage.run_folder import RunFolder
 
 
@@ -32,15 +33,19 @@ class MultiroleRows:
     sets: Mapping[str, Sequence[BBQItem]]
 
 
-def queries_of(plan: Plan, settings: Settings) -> MultiroleSet | None:
+def queries_of(plan: Plan, settings: Settings, without: Container[Key] = ()) -> MultiroleSet | None:
     """The set's sample, None where the plan has none.
+
+    Args:
+        without: queries that are left out before the sample is drawn.
 
     Raises:
         MultiroleError: the file is not there, or not as published.
     """
     if plan.evaluate.multirole is None:
         return None
-    return load_multirole(plan.evaluate.multirole, settings.queries, plan.seed)
+    source = plan.evaluate.multirole
+    return load_multirole(source, settings.queries, plan.seed, without=without)
 
 
 def multirole_rows(

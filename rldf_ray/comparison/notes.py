@@ -35,7 +35,7 @@ def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -
     notes = [
         f"{set_name(plan)}: {len(items.items)} items, the same for all methods and repeats; {how}.",
         _repeats(plan, number),
-        _intervals(items),
+        *_intervals(items, number),
     ]
     has_default = settings.methods is None or "default" in settings.methods
     if has_default and settings.mode in RANKED and number > 1:
@@ -92,6 +92,21 @@ def unequal_notes(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> Itera
             yield f"{titles[name]} differs from {titles[reference]} in size, too: {', '.join(off)}."
 
 
+def cut_off_notes(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> Iterator[str]:
+    """Whose thoughts were cut off: an answer after half a thought is another method's."""
+    for name, cost in costs.items():
+        shares = [
+            f"{100 * answering.cut_off:.0f} % ({mode})"
+            for mode, answering in cost.answering.items()
+            if answering.cut_off
+        ]
+        if shares:
+            yield (
+                f"{titles[name]}: of what it said before it answered, a limit of tokens cut off "
+                f"{' and '.join(shares)}."
+            )
+
+
 def overlap_notes(
     topics: Sequence[Topic],
     completions: Mapping[str, Collection[str]],
@@ -116,19 +131,27 @@ def overlap_notes(
         yield overlap_sentence({"topics": len(trained_on), **repeated}, "the held-out topics")
 
 
-def _intervals(items: BBQSet) -> str:
+def _intervals(items: BBQSet, repeats: int) -> Iterator[str]:
     templates = len({(item.category, item.question_index) for item in items.items})
-    return (
+    yield (
         f"Intervals and p-values: paired bootstrap over the items' {templates} question templates "
         "of each item's share of right repeats (where scores are compared, over topics of each "
         "prompt's mean score); Holm's adjustment over all comparisons of one kind of items or "
-        "measure."
+        "measure. They are of the models that were trained, whose seeds they hold fixed."
     )
+    if repeats > 1:
+        yield (
+            f"Over seeds: Student's t-interval of the {repeats} repeats' differences, paired by "
+            "repeat and not adjusted; a verdict says where it includes 0."
+        )
 
 
 def _repeats(plan: Plan, number: int) -> str:
     if number == 1:
-        return f"One repeat, seed {plan.seed}: no deviation is known."
+        return (
+            f"One repeat, seed {plan.seed}: one trained model of each row is compared, and how "
+            "much another seed's would differ is not known."
+        )
     return (
         f"{number} repeats, seeds {plan.seed} to {plan.seed + number - 1}; debates are held once "
         "and shared by all seeds, so the deviation is that of training and sampling."

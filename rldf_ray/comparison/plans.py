@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rldf_ray.plan import After, Plan, Speaker
+from rldf_ray.plan.evaluating import EvaluateSection
 from rldf_ray.plan.refereeing import RefereeSection
 from rldf_ray.storage.stages import POLICIES
 
@@ -68,10 +69,28 @@ def debating(plan: Plan, teacher: str | None) -> Plan:
     )
 
 
-def titled(title: str, plan: Plan) -> str:
-    """A row's title, with the source of its data where that is another protocol's than RLDF's."""
+def titled(title: str, plan: Plan, elsewhere: str | None = None) -> str:
+    """A row's title, with the source of its data where that is another protocol's than RLDF's.
+
+    Args:
+        elsewhere: the title without RLDF's name, where `title` says that the data are RLDF's.
+    """
     source = plan.debate.protocol
-    return title if source == "multirole" else f"{title}, data from {source}"
+    return title if source == "multirole" else f"{elsewhere or title}, data from {source}"
+
+
+def unspoken(plan: Plan) -> Plan:
+    """A plan without its name, who debates and who referees; who writes the topics stays."""
+    debate = {"model": None, "seats": None, "protocol": "multirole", "settings": None}
+    return plan.model_copy(
+        update={
+            "name": "",
+            "teacher": None,
+            "topics": _same_writer(plan),
+            "debate": plan.debate.model_copy(update=debate),
+            "referee": RefereeSection(),
+        }
+    )
 
 
 def sampling(plan: Plan) -> Plan:
@@ -146,10 +165,15 @@ def _without(plan: Plan, *sections: str) -> Plan:
         "reward": step,
         "ppo": step | {"rollout_batch": plan.train.workers, "episodes": plan.train.workers},
     }
-    defaults = {
+    defaults: dict[str, object] = {
         name: type(getattr(plan, name)).model_validate(batches.get(name, {})) for name in sections
     }
-    return Plan.model_validate(plan.model_copy(update=defaults).model_dump())
+    # What methods say before they answer is no part of any run.
+    thoughts = {"thought_tokens": EvaluateSection().thought_tokens}
+    defaults["evaluate"] = plan.evaluate.model_copy(update=thoughts)
+    # Defaults of a stage that is not done need not go with the rest.
+    values = plan.model_copy(update=defaults).model_dump()
+    return Plan.model_validate(values, context={"saved": True})
 
 
 def _own_referee(plan: Plan) -> RefereeSection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,23 @@ from typing import Any
 import pyarrow as pa
 
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.comparison.answers import MethodRun, read_answers
+from rldf_ray.comparison.answers import read_answers
 from rldf_ray.comparison.comparisons import Comparison, compare_all
-from rldf_ray.comparison.costs import Answering, Cost, cost_of
+from rldf_ray.comparison.costs import Answering, Cost, cost_of, mean_cost
+from rldf_ray.comparison.earlier import every_topic, topics_digest, topics_note
 from rldf_ray.comparison.general_ability import perplexity_rows
 from rldf_ray.comparison.judges import compare_scores, judge_notes
 from rldf_ray.comparison.latex import latex
 from rldf_ray.comparison.method import Method
+from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.multirole import MultiroleRows
-from rldf_ray.comparison.notes import always_unknown_note, notes_of, overlap_notes, unequal_notes
+from rldf_ray.comparison.notes import (
+    always_unknown_note,
+    cut_off_notes,
+    notes_of,
+    overlap_notes,
+    unequal_notes,
+)
 from rldf_ray.comparison.option_order import Positions, order_notes, order_table, positions_of
 from rldf_ray.comparison.plans import policy_as_speaker
 from rldf_ray.comparison.results import (
@@ -36,20 +44,21 @@ from rldf_ray.comparison.results import (
     result_rows,
     set_of,
 )
-from rldf_ray.comparison.runs import data_run_name
-from rldf_ray.comparison.selection import Selection
+from rldf_ray.comparison.runs import data_run_name, debate_run_name
+from rldf_ray.comparison.selection import Selection, short_note
 from rldf_ray.comparison.settings import Settings
 from rldf_ray.comparison.tables import MEANS, Table, all_tables
 from rldf_ray.comparison.writing import costs_csv, csv_text, differences_csv, markdown
 from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.run_models import set_name
+from rldf_ray.evaluate.bbq.summary import items_digest
 from rldf_ray.evaluate.contamination import completions_of
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.report.abstention import Methods, answered_of
 from rldf_ray.sets.bbq.items import BBQSet
 from rldf_ray.sets.bbq.score import score
-from rldf_ray.storage.digest import digest, file_digest
+from rldf_ray.storage.digest import file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
 
@@ -77,7 +86,7 @@ def build_result(
     items: BBQSet,
     multirole: MultiroleRows,
     pairs: int | None,
-    topics: Sequence[Topic],
+    topics: Mapping[str, Sequence[Topic]],
     selection: Selection,
     out: Path,
 ) -> ComparisonResult:
@@ -85,7 +94,7 @@ def build_result(
 
     Args:
         keys: way of asking -> (method, repeat) -> key of its answers.
-        topics: trained on, or held out for free answers.
+        topics: trained on, or held out for free answers, by the run that debates them.
         selection: what settings were chosen on.
     """
     kept = RunFolder(out / "compare")
@@ -94,6 +103,7 @@ def build_result(
     places: dict[str, list[Positions]] = {}
     costs: dict[str, list[Cost]] = {method.name: [] for method in methods}
     for method_run in method_runs:
+        took: dict[Mode, Answering] = {}
         for mode in settings.modes:
             key, set_ = keys[mode][method_run.place], set_of(mode, settings)
             answers = read_answers(kept, key)
@@ -102,9 +112,8 @@ def build_result(
             if mode == "letter":
                 name = method_run.method.name
                 places.setdefault(name, []).append(positions_of(items.items, answers))
+            took[mode] = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
         results += perplexity_rows(plan, method_run, kept)
-        key = keys[settings.mode][method_run.place]
-        took = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
         costs[method_run.method.name].append(
             cost_of(method_run.method, method_run.repeat, pairs, took, out)
         )
@@ -119,21 +128,29 @@ def build_result(
             for mode, rows in answered.items()
             for comparison in compare_all(rows, list(titles), plan.seed, mode=mode)
         ),
-        *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,)),
+        *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,), mode=settings.mode),
         *compare_scores(settings.figures, list(titles), plan.seed),
     ]
     silent = _always_unknown(items)
     accuracy = silent[ALL]["accuracy"]
     assert accuracy is not None, "a set without items is refused when it is read"
-    tables = all_tables(results, titles, Path(plan.model).name, silent, settings)
-    means = {name: _mean(repeats) for name, repeats in costs.items()}
-    item_sets = {set_name(plan): items.items, **multirole.sets}
+    model, set_of_items = Path(plan.model).name, set_name(plan)
+    tables = all_tables(results, titles, model, set_of_items, silent, settings)
+    means = {name: mean_cost(repeats) for name, repeats in costs.items()}
+    trained_on = {
+        method.title: debate_run_name(method.training) for method in methods if method.training
+    }
+    item_sets = {set_of_items: items.items, **multirole.sets}
+    queries = [*chain.from_iterable(multirole.sets.values())]
     notes = [
         *notes_of(plan, settings, items, pairs),
+        *short_note(plan, items.items),
         selection.note(items.items),
         always_unknown_note(results, titles, accuracy),
+        *topics_note(trained_on, topics),
         *unequal_notes(means, titles),
-        *overlap_notes(topics, _completions(methods, out), item_sets),
+        *cut_off_notes(means, titles),
+        *overlap_notes(every_topic(topics), _completions(methods, out), item_sets),
         *order_notes(places, titles),
         *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
     ]
@@ -143,10 +160,12 @@ def build_result(
         "settings": asdict(settings),
         "seeds": [plan.seed + repeat for repeat in range(settings.repeats)],
         "pairs": pairs,
-        "set": set_name(plan),
+        "set": set_of_items,
         "items": len(items.items),
         "selection": selection.as_dict(items.items),
-        "items_digest": digest([asdict(item) for item in items.items]),
+        "items_digest": items_digest(items.items),
+        "queries_digest": items_digest(queries) if queries else None,
+        "topics": {name: topics_digest(of_run) for name, of_run in topics.items()},
         "files": {name: file_digest(kept.root / name) for name in (ITEMS, RESULTS)},
         "methods": [
             _about(method, method_runs, keys[settings.mode], means[method.name])
@@ -210,24 +229,6 @@ def _completions(methods: Sequence[Method], out: Path) -> dict[str, frozenset[st
         for method in methods
         if method.training is not None
     }
-
-
-def _mean(costs: Sequence[Cost]) -> Cost:
-    """Of the repeats; what is the same in all of them stays as it is."""
-    n = len(costs)
-    known = [cost.reward_accuracy for cost in costs if cost.reward_accuracy is not None]
-    return replace(
-        costs[0],
-        sft_steps=round(sum(cost.sft_steps for cost in costs) / n),
-        generated_tokens=round(sum(cost.generated_tokens for cost in costs) / n),
-        seconds=sum(cost.seconds for cost in costs) / n,
-        answering=Answering(
-            thought_tokens=sum(cost.answering.thought_tokens for cost in costs) / n,
-            seconds=sum(cost.answering.seconds for cost in costs) / n,
-        ),
-        reward_accuracy=sum(known) / len(known) if known else None,
-        remarks=tuple(dict.fromkeys(remark for cost in costs for remark in cost.remarks)),
-    )
 
 
 def write_files(result: ComparisonResult, kept: RunFolder) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rldf_ray.comparison.answers import MethodRun
+from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.settings import Settings
 from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.unknown import abstention_auroc, accuracy_curve_area

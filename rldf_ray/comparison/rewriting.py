@@ -5,10 +5,12 @@ One model plays all roles. What it answers by are the best steps (`protocols/mab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
-from rldf_ray.comparison.thinking import Scene, Think, Thinker, Thought, render
+from rldf_ray.comparison.thinking import Scene, Think, Thinker, Thought, render, sampling_of
 from rldf_ray.models.base import Message
+from rldf_ray.plan import Plan
 from rldf_ray.protocols.mabrf.agents import Agents
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.loop import Solved, rewrite
@@ -17,6 +19,7 @@ from rldf_ray.protocols.seats import Seats
 from rldf_ray.search.backend import SearchBackend, opened
 
 ARM = "loop"
+PROMPTS = "protocols/mabrf/"
 
 
 def thinking(corpus: str | None) -> Think:
@@ -46,6 +49,16 @@ def thinking(corpus: str | None) -> Think:
         return Thought(best, (question, Message("assistant", best), again))
 
     return think
+
+
+def depends(plan: Plan, seed: int, scenes: Sequence[Scene]) -> tuple[object, ...]:
+    """The plan's own prompts for MABRF, where it has some.
+
+    Steps have limits of their own: `debate.max_tokens` only keeps the hash of finished answers.
+    """
+    texts = (plan.prompts or {}).items()
+    own = sorted((name, text) for name, text in texts if name.startswith(PROMPTS))
+    return (*sampling_of(plan, plan.debate.max_tokens), *([own] if own else []))
 
 
 def corpus_digest(corpus: str) -> str:

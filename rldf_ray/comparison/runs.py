@@ -21,6 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rldf_ray import pipeline
+from rldf_ray.comparison.earlier import (
+    DEBATES,
+    Shared,
+    earlier_run,
+    referee_shared,
+    topics_shared,
+)
 from rldf_ray.comparison.method import Last, Method, Training
 from rldf_ray.comparison.plans import Learning, debated, gathered, trained
 from rldf_ray.console import Progress
@@ -68,14 +75,18 @@ def debate_runs(methods: Sequence[Method], out: Path) -> list[PlannedRun]:
     """A run for every distinct source of debates, in the order of the methods.
 
     One writes the topics, and one fits and audits a referee, for all others: who has done it
-    already in OUT, or else the first.
+    already in OUT, in an earlier comparison of this plan, too, or else the first.
     """
     trainings = {debate_run_name(training): training for training in _trainings(methods)}
-    runs_of: dict[Speaker, list[str]] = {}  # referee -> the runs that it scores
-    for name, training in trainings.items():
-        runs_of.setdefault(training.source.speaker_of("referee"), []).append(name)
-    writer = _first_with("topics", list(trainings), out)
-    auditor = {referee: _first_with("audit", names, out) for referee, names in runs_of.items()}
+    sources = {name: training.source for name, training in trainings.items()}
+    refereed: dict[Speaker, dict[str, Plan]] = {}  # referee -> the runs that it scores
+    for name, source in sources.items():
+        refereed.setdefault(source.speaker_of("referee"), {})[name] = source
+    writer = _first_with("topics", sources, out, topics_shared)
+    auditor = {
+        referee: _first_with("audit", plans, out, referee_shared)
+        for referee, plans in refereed.items()
+    }
     planned = []
     for name, training in trainings.items():
         audited = auditor[training.source.speaker_of("referee")]
@@ -109,10 +120,17 @@ def data_runs(methods: Sequence[Method]) -> list[PlannedRun]:
     return list(planned.values())
 
 
-def _first_with(stage: str, names: Sequence[str], out: Path) -> str:
-    """The first of the runs that has finished the stage, or the first of all."""
-    done = (n for n in names if RunFolder(out / "runs" / n).manifest(stage) is not None)
-    return next(done, names[0]) if names else ""
+def _first_with(stage: str, sources: Mapping[str, Plan], out: Path, shared: Shared) -> str:
+    """The first of the runs that has finished the stage, else an earlier one that they can share.
+
+    Else the first of all.
+    """
+    for name in sources:
+        if RunFolder(out / "runs" / name).manifest(stage) is not None:
+            return name
+    for name, source in sources.items():
+        return earlier_run(stage, shared, source, out) or name
+    return ""
 
 
 def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) -> list[PlannedRun]:
@@ -137,7 +155,7 @@ def training_runs(methods: Sequence[Method], repeats: int, pairs: int | None) ->
 
 def debate_run_name(training: Training) -> str:
     """The folder of a source's debates."""
-    return f"debates/{_slug(debated(training.source))}"
+    return f"{DEBATES}/{_slug(debated(training.source))}"
 
 
 def data_run_name(training: Training) -> str:

@@ -1,6 +1,6 @@
 """Tables 1 to 5 as data: rows of cells with mean and standard deviation over the repeats.
 
-1  accuracy on BBQ, methods x categories            results of the set "bbq"
+1  accuracy, methods x categories                   results of the set "bbq"
 2  self-reflection and teacher-student, by people   set "people", measures BS, CE, LS
 3  bias score, methods x bias types                 set "answers", measure BS
 4  self-reflection and teacher-student              set "answers", measures BS, CE, LS
@@ -106,6 +106,7 @@ def all_tables(
     results: Rows,
     titles: Mapping[str, str],
     model: str,
+    items: str,
     always_unknown: Mapping[str, Mapping[str, float | None]],
     settings: Settings,
 ) -> list[Table]:
@@ -113,39 +114,44 @@ def all_tables(
 
     Args:
         titles: method -> what its rows are called, in the order of the rows.
+        items: what the set "bbq" is: BBQ, or the scenes shipped here.
         always_unknown: group -> figures of a model that always says that it cannot be known.
     """
     teachers = {m: t for m, t in titles.items() if m.startswith("rldf_teacher")}
     modes = {m: t for m, t in titles.items() if m in {"rldf_self", *teachers}}
     both = "Self-reflection and teacher-student"
+    about = f"{items}; {model}, {HOW[settings.mode]}"
     tables = [
-        accuracy_table(results, titles, f"{model}, {HOW[settings.mode]}", always_unknown),
+        accuracy_table(results, titles, about, always_unknown),
         _modes(2, f"{both}, scored by people ({model})", results, modes, PEOPLE),
         _bias(3, f"Bias score by method ({model}), lower is better", results, titles, "method"),
         _modes(4, f"{both}, scored by a judge ({model})", results, modes, JUDGE),
         _bias(5, f"Bias score by teacher ({model}), lower is better", results, teachers, "teacher"),
     ]
     if groups := _groups(results, MULTIROLE):
-        tables.append(_impartial(results, titles, model, groups))
-    tables.append(
-        _unknown(results, titles, f"{model}, {HOW[settings.mode]}", always_unknown, 7, BBQ)
-    )
+        how = f"{model}, {HOW[settings.mode]}"
+        tables.append(_impartial(results, titles, how, groups))
+    tables.append(_unknown(results, titles, about, always_unknown, 7, BBQ))
     for mode in settings.modes[1:]:
-        set_, how = set_of(mode, settings), f"{model}, {HOW[mode]}"
-        tables.append(accuracy_table(results, titles, how, always_unknown, 8, set_))
-        tables.append(_unknown(results, titles, how, always_unknown, 9, set_))
+        set_, again = set_of(mode, settings), f"{items}; {model}, {HOW[mode]}"
+        tables.append(accuracy_table(results, titles, again, always_unknown, 8, set_))
+        tables.append(_unknown(results, titles, again, always_unknown, 9, set_))
     return tables
 
 
 def accuracy_table(
     results: Rows,
     titles: Mapping[str, str],
-    model: str,
+    about: str,
     always_unknown: Mapping[str, Mapping[str, float | None]],
     number: int = 1,
     set_: str = BBQ,
 ) -> Table:
-    """Accuracy by category, overall (weighted by items), and what the overall figure is made of."""
+    """Accuracy by category, overall (weighted by items), and what the overall figure is made of.
+
+    Args:
+        about: the items, the model and how it was asked.
+    """
     categories = sorted({r["group"] for r in results if r["set"] == set_} - {ALL, MEANS})
     places = [(group, "accuracy") for group in (*categories, ALL, MEANS)]
     places += [(ALL, m) for m in ("accuracy_amb", "accuracy_dis", "s_amb", "s_dis")]
@@ -154,7 +160,7 @@ def accuracy_table(
     columns = {
         place: NAMES.get(place[0 if place[1] == "accuracy" else 1], place[0]) for place in places
     }
-    title = f"Accuracy on BBQ's categories ({model})"
+    title = f"Accuracy by category: {about}"
     return _on_bbq(number, title, results, titles, columns, always_unknown, set_)
 
 
@@ -187,7 +193,7 @@ def _on_bbq(
 
 
 def _impartial(
-    results: Rows, titles: Mapping[str, str], model: str, groups: tuple[str, ...]
+    results: Rows, titles: Mapping[str, str], about: str, groups: tuple[str, ...]
 ) -> Table:
     """Share of impartial answers on the multi-role debate set; a guess has a third."""
     places = (*groups, ALL)
@@ -196,7 +202,7 @@ def _impartial(
         for m, title in titles.items()
     )
     names = tuple(NAMES.get(group, group) for group in places)
-    title = f"Impartial answers on the multi-role debate set ({model})"
+    title = f"Impartial answers on the multi-role debate set ({about})"
     return Table(
         number=6,
         title=title,
@@ -210,7 +216,7 @@ def _impartial(
 def _unknown(
     results: Rows,
     titles: Mapping[str, str],
-    model: str,
+    about: str,
     always_unknown: Mapping[str, Mapping[str, float | None]],
     number: int,
     set_: str,
@@ -223,7 +229,7 @@ def _unknown(
         (ALL, "unknown_auc"): "AUC of unknown",
         (ALL, "both_right"): "Both right at some abstention threshold",
     }
-    title = f"When it is said that something is not known ({model})"
+    title = f"When it is said that something is not known: {about}"
     return _on_bbq(number, title, results, titles, columns, always_unknown, set_)
 
 

@@ -60,7 +60,7 @@ class Scene:
 class Thinker:
     """The model as it is, saying things about scenes.
 
-    It says them at the length and temperature of debate statements.
+    It says them at the temperature of debate statements, at most `evaluate.thought_tokens` long.
 
     Attributes:
         scope: method and repeat, the beginning of every address.
@@ -72,14 +72,20 @@ class Thinker:
     scope: str
     seed: int
 
-    async def say(self, messages: Sequence[Message], scene: Scene, part: str) -> str:
-        """One sampled answer, without a torn last sentence."""
+    async def say(
+        self, messages: Sequence[Message], scene: Scene, part: str, max_tokens: int | None = None
+    ) -> str:
+        """One sampled answer, without a torn last sentence.
+
+        Args:
+            max_tokens: where it is to be shorter than `evaluate.thought_tokens`.
+        """
         address = f"{self.scope}/{scene.group}/{scene.name}/{part}"
         section = self.plan.debate
         completion = await Agent(model=self.model, seed=self.seed).say(
             messages,
             address,
-            max_tokens=section.max_tokens,
+            max_tokens=max_tokens or self.plan.evaluate.thought_tokens,
             temperature=section.temperature,
             top_p=section.top_p,
             affinity=f"{scene.group}/{scene.family}",
@@ -96,6 +102,20 @@ class Thought:
 
 
 Think = Callable[[Thinker, Scene], Awaitable[Thought]]
+Depends = Callable[[Plan, int, Sequence[Scene]], tuple[object, ...]]
+"""Of the plan, the seed of the repeat and the scenes: what shapes thoughts, for the hash of answers
+that follow them. Values are of JSON."""
+
+
+def sampling_of(plan: Plan, max_tokens: int) -> tuple[object, ...]:
+    """What of the plan every method's thoughts are kept under."""
+    section = plan.debate
+    return (max_tokens, section.temperature, section.top_p, section.debaters, section.unknown)
+
+
+def as_said(plan: Plan, seed: int, scenes: Sequence[Scene]) -> tuple[object, ...]:
+    """What thoughts depend on that `Thinker.say` alone says."""
+    return sampling_of(plan, plan.evaluate.thought_tokens)
 
 
 def prompt_after(prompt: ItemPrompt, thought: Thought) -> ItemPrompt:

@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from rldf_ray.cluster.ray_cluster import reported_resources
-from rldf_ray.comparison.answers import MethodRun, answer_all
+from rldf_ray.comparison.answers import answer_all
+from rldf_ray.comparison.earlier import read_topics
 from rldf_ray.comparison.free_answers import FILE as FREE_ANSWERS
 from rldf_ray.comparison.free_answers import answer_freely, held_out_prompts
 from rldf_ray.comparison.general_ability import measure_perplexities
 from rldf_ray.comparison.method import Method, methods_of
+from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.multirole import multirole_rows, queries_of
 from rldf_ray.comparison.result import ComparisonResult, build_result, write_files
 from rldf_ray.comparison.results import given_rows
@@ -28,6 +30,7 @@ from rldf_ray.comparison.runs import (
 from rldf_ray.comparison.selection import Selection
 from rldf_ray.comparison.settings import Settings
 from rldf_ray.comparison.tables import JUDGE
+from rldf_ray.comparison.weights import other_revision
 from rldf_ray.console import Progress
 from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.judge.judging_model import judge_plan
@@ -43,12 +46,11 @@ from rldf_ray.plan import Plan, PlanError
 from rldf_ray.preflight.checks import (
     check_inputs,
     check_policy_memory,
-    check_room,
     check_shared_memory,
-    kept_gib,
-    passing_gib,
 )
-from rldf_ray.records import TOPIC_SCHEMA, Topic, topics_of
+from rldf_ray.preflight.disk import check_room, kept_gib, passing_gib
+from rldf_ray.prompts import own_prompts
+from rldf_ray.records import Topic
 from rldf_ray.report.comparison import write_figures
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import POLICIES
@@ -61,17 +63,25 @@ def compare(plan: Plan, settings: Settings, out: Path, progress: Progress) -> Co
         PlanError, PreflightError, StageError and the like: as a run; what finished is kept.
         ModelError: no reply of the judge is a score; everything else is written.
     """
+    # Rows without a debate are told what debaters are, in the plan's own words where it has some.
+    with own_prompts(plan.prompts):
+        return _compare(plan, settings, RunFolder(out.resolve()), progress)
+
+
+def _compare(
+    plan: Plan, settings: Settings, folder: RunFolder, progress: Progress
+) -> ComparisonResult:
     methods = methods_of(plan, settings.methods, settings.teachers, settings.controls)
     _check_scores(plan, methods, settings)
-    _check_runs(plan, methods, settings.repeats, out.resolve())
-    selection = Selection.of(settings.dev_items)
-    folder = RunFolder(out.resolve())
+    _check_thoughts(plan, methods)
+    _check_runs(plan, methods, settings.repeats, folder.root)
+    selection = Selection.of(settings.dev_items, plan)
     with folder.locked():
         items = load_items(plan, without=selection.items)
-        queries = queries_of(plan, settings)
+        queries = queries_of(plan, settings, selection.queries)
         pairs = _train(methods, settings, folder.root, progress)
-        method_runs = _method_runs(plan, methods, settings, pairs, folder.root)
         kept = RunFolder(folder.root / "compare")
+        method_runs = _method_runs(plan, methods, settings, pairs, folder.root)
         keys = {
             mode: answer_all(plan, method_runs, items, mode, kept, progress)
             for mode in settings.modes
@@ -140,6 +150,17 @@ def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) 
         check_room(out, kept + max(passing_gib(run.plan, run.stages) for run in left))
 
 
+def _check_thoughts(plan: Plan, methods: Sequence[Method]) -> None:
+    """What is said before an answer leaves room for the question before it."""
+    longest, room = plan.evaluate.thought_tokens, plan.engines.max_model_len
+    if any(method.think for method in methods) and 2 * longest > room:
+        raise PlanError(
+            f"evaluate.thought_tokens={longest} with engines.max_model_len={room}: allowed is half "
+            "of what an engine reads at most, as the question stands before it; lower the first "
+            "or raise the second"
+        )
+
+
 def _check_scores(plan: Plan, methods: Sequence[Method], settings: Settings) -> None:
     """Scores that are given can be taken in, and those that are requested can be had."""
     given = given_rows(plan, settings, [method.name for method in methods])
@@ -183,27 +204,28 @@ def _train(
     return pairs
 
 
-def _topics(methods: Sequence[Method], out: Path) -> list[Topic]:
-    """What is trained on: one list of topics, whoever debates them."""
-    for method in methods:
-        if method.training is not None:
-            run = RunFolder(out / "runs" / debate_run_name(method.training))
-            return topics_of(run.read_table("data/topics.parquet", TOPIC_SCHEMA))
-    return []
+def _topics(methods: Sequence[Method], out: Path) -> dict[str, list[Topic]]:
+    """The topics of each run of debates, by its name; in the order of the methods."""
+    trainings = [method.training for method in methods if method.training is not None]
+    names = dict.fromkeys(debate_run_name(training) for training in trainings)
+    return {name: read_topics(RunFolder(out / "runs" / name)) for name in names}
 
 
 def _method_runs(
     plan: Plan, methods: Sequence[Method], settings: Settings, pairs: int | None, out: Path
 ) -> list[MethodRun]:
     method_runs = []
+    other = other_revision(plan.model, RunFolder(out / "compare"))
+    named = plan.model if other is None else f"{plan.model} {other}"
     for method in methods:
         for repeat in range(settings.repeats):
-            folder, weights = plan.model, plan.model
+            folder, weights, revision = plan.model, named, other
             if method.training is not None:
                 last = method.training.last
                 name = training_run_name(method.training, last, repeat, pairs)
                 run = RunFolder(out / "runs" / name)
                 folder, manifest = str(run.root / last / "model"), run.manifest(last)
+                revision = None
                 assert manifest is not None
                 # A stage that was redone has other weights in the same place.
                 weights = f"{name}/{last} of {manifest['finished_at']}"
@@ -214,6 +236,7 @@ def _method_runs(
                     seed=plan.seed + repeat,
                     folder=folder,
                     weights=weights,
+                    revision=revision,
                 )
             )
     return method_runs

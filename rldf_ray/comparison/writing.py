@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from rldf_ray.comparison.comparisons import Comparison
-from rldf_ray.comparison.costs import Cost
+from rldf_ray.comparison.costs import Answering, Cost
 from rldf_ray.comparison.results import MULTIROLE
 from rldf_ray.comparison.tables import Cell, Table
 from rldf_ray.figures.pipes import pipes
@@ -17,7 +17,8 @@ from rldf_ray.storage.csv_cells import text_cell
 
 DIGITS = 3
 DIFFERENCES = "Paired differences on the same items"
-COSTS = "What every row was given, and its cost in full"
+COSTS = "What every row was given and cost, whatever it shares with others"
+SECONDS = "seconds (of each stage's last start)"
 ITEMS = {
     "all": "all",
     "ambig": "ambiguous",
@@ -28,6 +29,14 @@ ITEMS = {
     "LS": "LS of free answers",
 }
 """What differences are of."""
+AN_ITEM = ("thought tokens an item", "thoughts cut off", "seconds an item")
+"""What an item takes to answer, in one way of asking."""
+AN_ITEM_FIELDS = {
+    "thought_tokens_an_item": "thought_tokens",
+    "thoughts_cut_off": "cut_off",
+    "seconds_an_item": "seconds",
+}
+"""The same in costs.csv: name, and field of `Answering`."""
 
 
 def markdown(
@@ -55,19 +64,23 @@ def difference_rows(
 ) -> list[list[str]]:
     """Paired differences, in points of accuracy or of a score; the first row is the head."""
     head = ["method", "against", "items", "points", "95 % interval", "p (Holm)", "verdict"]
-    rows = [
-        [
-            titles[c.method],
-            titles[c.against],
-            ", ".join(filter(None, (f"{ITEMS[c.condition]} ({c.n})", c.mode))),
-            f"{100 * c.value:+.1f}",
-            f"{100 * c.low:+.1f} to {100 * c.high:+.1f}",
-            "" if c.p_holm is None else _p(c.p_holm),
-            c.verdict,
-        ]
-        for c in comparisons
-    ]
+    # A single repeat has no interval over seeds.
+    repeated = any(c.seed_low is not None for c in comparisons)
+    if repeated:
+        head.insert(5, "95 % over seeds")
+    rows = []
+    for c in comparisons:
+        items = ", ".join(filter(None, (f"{ITEMS[c.condition]} ({c.n})", c.mode)))
+        row = [titles[c.method], titles[c.against], items]
+        row += [f"{100 * c.value:+.1f}", _between(c.low, c.high)]
+        row += [_between(c.seed_low, c.seed_high)] if repeated else []
+        rows.append([*row, "" if c.p_holm is None else _p(c.p_holm), c.verdict])
     return [head, *rows]
+
+
+def _between(low: float | None, high: float | None) -> str:
+    """An interval in points; nothing where there is none."""
+    return "" if low is None or high is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
 
 
 def _p(value: float) -> str:
@@ -77,15 +90,10 @@ def _p(value: float) -> str:
 def cost_rows(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> list[list[str]]:
     """What every row was given and cost, mean of its repeats; the first row is the head."""
     head = ["method", "topics", "statements", "SFT rows", "SFT steps", "pairs", "episodes"]
-    head += [
-        "generated tokens",
-        "seconds",
-        "paid tokens",
-        "USD",
-        "thought tokens an item",
-        "seconds an item",
-    ]
-    head += ["referee AUC", "reward accuracy", ""]
+    modes = list(dict.fromkeys(mode for cost in costs.values() for mode in cost.answering))
+    head += ["generated tokens", SECONDS, "paid tokens", "USD"]
+    head += [f"{what} ({mode})" for mode in modes for what in AN_ITEM]
+    head += ["referee AUC, opinions", "referee AUC, scenes", "reward accuracy", ""]
     rows = [
         [
             titles[method],
@@ -94,10 +102,8 @@ def cost_rows(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> list[list
             f"{cost.seconds:.0f}",
             str(cost.paid_tokens),
             "unknown" if cost.usd is None else f"{cost.usd:.2f}",
-            f"{cost.answering.thought_tokens:.0f}",
-            f"{cost.answering.seconds:.2f}",
-            _known(cost.referee_auc),
-            _known(cost.reward_accuracy),
+            *(cell for mode in modes for cell in _an_item(cost.answering.get(mode))),
+            *map(_known, (cost.auc_opinions, cost.auc_scenes, cost.reward_accuracy)),
             "; ".join(cost.remarks),
         ]
         for method, cost in costs.items()
@@ -105,15 +111,23 @@ def cost_rows(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> list[list
     return [head, *rows]
 
 
+def _an_item(answering: Answering | None) -> tuple[str, str, str]:
+    """Cells of AN_ITEM."""
+    if answering is None:
+        return ("", "", "")
+    tokens, seconds = f"{answering.thought_tokens:.0f}", f"{answering.seconds:.2f}"
+    return (tokens, _known(answering.cut_off), seconds)
+
+
 def csv_text(tables: Sequence[Table]) -> str:
     """The whole of tables.csv: one line a cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["table", "row", "column", "mean", "sd", "n", "best"])
+    writer.writerow(["table", "row", "column", "mean", "sd", "n", "best", "title"])
     for table in tables:
         for row in table.rows:
             for column, cell in zip(table.columns, row.cells, strict=True):
-                values = [cell.mean, cell.sd, cell.n, int(cell.best)]
+                values = [cell.mean, cell.sd, cell.n, int(cell.best), text_cell(table.title)]
                 writer.writerow([table.number, text_cell(row.name), text_cell(column), *values])
     return text.getvalue()
 
@@ -129,9 +143,10 @@ def costs_csv(costs: Mapping[str, Cost]) -> str:
     rows = []
     for method, cost in costs.items():
         row = {"method": method, **cost.as_dict(), "remarks": "; ".join(cost.remarks)}
-        answering = row.pop("answering")
-        rows.append({**row, **{f"{name}_an_item": value for name, value in answering.items()}})
-    return _lines(list(rows[0]), rows)
+        for mode, answering in row.pop("answering").items():
+            row |= {f"{name}_{mode}": answering[field] for name, field in AN_ITEM_FIELDS.items()}
+        rows.append(row)
+    return _lines(list(dict.fromkeys(name for row in rows for name in row)), rows)
 
 
 def _lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:

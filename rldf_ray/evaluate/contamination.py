@@ -76,17 +76,30 @@ def completions_of(run: RunFolder) -> frozenset[str]:
 def answer_overlap(completions: Iterable[str], items: Sequence[BBQItem]) -> dict[str, int]:
     """How many different completions begin with an answer option of the items.
 
-    The beginning of a completion goes to its first punctuation mark; words are compared without
-    case.
+    A completion does where its words up to one of its punctuation marks, or to its end, are those
+    of the option; words are compared without case, and an option may have marks inside.
     """
     options = {tuple(words(option)) for item in items for option in item.options}
     unknown = {tuple(words(item.options[item.unknown])) for item in items}
-    beginnings = [tuple(words(_PART.split(text.strip(), 1)[0])) for text in set(completions)]
+    longest = max(map(len, options), default=0)
+    beginnings = [_beginnings(text, longest) for text in set(completions)]
     return {
         "completions": len(beginnings),
-        "begin_with_option": sum(beginning in options for beginning in beginnings),
-        "begin_with_unknown": sum(beginning in unknown for beginning in beginnings),
+        "begin_with_option": sum(not options.isdisjoint(some) for some in beginnings),
+        "begin_with_unknown": sum(not unknown.isdisjoint(some) for some in beginnings),
     }
+
+
+def _beginnings(text: str, longest: int) -> set[tuple[str, ...]]:
+    """The words of a text up to each of its marks, as far as they are at most `longest`."""
+    said: list[str] = []
+    found = set()
+    for part in _PART.split(text):
+        said += words(part)
+        if len(said) > longest:
+            break
+        found.add(tuple(said))
+    return found - {()}
 
 
 def overlap_sentence(overlap: Mapping[str, int], name: str) -> str:

@@ -31,7 +31,10 @@ from tests.fakes import RecordingModel, judgement, opinion, plan_with
 TOPICS = [opinion(1, split="eval"), judgement(2, split="eval"), opinion(3, split="ppo")]
 TOKENS = {"prompt": 10, "cached": 0, "generated": 100}
 REPORT = {
-    "referee": {"held_out": {"auc": 0.6}},
+    "referee": {
+        "held_out": {"auc": 0.6},
+        "by_kind": {"opinion": {"auc": 0.7}, "judgement": {"auc": 0.5}},
+    },
     "training": {"reward": {"accuracy": 0.5, "accuracy_low": 0.3, "held_out_pairs": 20}},
 }
 
@@ -61,6 +64,7 @@ class Machine:
                     folder.write_table("data/sft.parquet", SFT_SCHEMA.empty_table())
                     folder.write_table("data/pairs.parquet", PAIR_SCHEMA.empty_table())
                 folder.finish(stage, plan.digest(), facts)
+        folder.write_text("plan.yaml", plan.to_yaml())
         folder.write_json("report.json", REPORT)
 
     def rank(

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rldf_ray.comparison.comparisons import Comparison, compare, compare_all, holm
+from rldf_ray.comparison.seeds import over_seeds
 
 Row = dict[str, Any]
 
@@ -108,6 +110,83 @@ def test_a_verdict_says_where_the_adjusted_p_disagrees(
         ).verdict
         == verdict
     )
+
+
+def shares(method: str, of_repeat: list[float], items: int = 480) -> list[Row]:
+    """Answers of which so many are right in each repeat, spread over 48 templates."""
+    right = {
+        i: [(i * 7 % items) < round(share * items) for share in of_repeat] for i in range(items)
+    }
+    return rows(method, right, 48)
+
+
+def test_a_difference_that_other_seeds_may_turn_is_one_of_these_models_alone() -> None:
+    default, trained = [0.5, 0.5, 0.5], [0.43, 0.52, 0.75]
+    both = [*shares("default", default), *shares("rldf_self", trained)]
+    found = compare(both, "rldf_self", "default", "all", 0)
+    assert found is not None and found.low > 0 and found.repeats == 3
+    # R: t.test(c(.43, .52, .75), c(.5, .5, .5), paired=TRUE)
+    low, high = stats.t.interval(0.95, 2, np.mean(trained) - 0.5, stats.sem(trained))
+    assert (found.seed_low, found.seed_high) == pytest.approx((low, high), abs=0.005)
+    assert found.verdict == "better for these models, not shown over seeds"
+    assert found.short_verdict == "(better)"
+    after_holm = replace(found, p_holm=0.2)
+    assert after_holm.verdict == (
+        "better for these models, not shown over seeds, and not after Holm"
+    )
+    other = compare(both, "default", "rldf_self", "all", 0)
+    assert other is not None
+    assert other.verdict == "worse for these models, not shown over seeds"
+
+
+def test_a_difference_of_all_seeds_alike_is_shown_over_them() -> None:
+    both = [*shares("default", [0.4, 0.5, 0.6]), *shares("sft", [0.61, 0.7, 0.79])]
+    found = compare(both, "sft", "default", "all", 0)
+    assert found is not None and found.seed_low is not None and found.seed_high is not None
+    # Paired: the rows go up and down together.
+    assert 0.1 < found.seed_low < 0.2 < found.seed_high < 0.3
+    assert found.verdict == found.short_verdict == "better"
+
+
+def test_rows_that_draw_nothing_are_the_same_over_all_seeds() -> None:
+    both = [*shares("default", [0.4] * 3), *shares("instructed", [0.6] * 3)]
+    found = compare(both, "instructed", "default", "all", 0)
+    assert found is not None and found.verdict == "better"
+    assert (found.seed_low, found.seed_high) == pytest.approx((found.value, found.value))
+
+
+def test_one_repeat_has_no_interval_over_seeds() -> None:
+    both = [*shares("default", [0.4]), *shares("sft", [0.6])]
+    found = compare(both, "sft", "default", "all", 0)
+    assert found is not None
+    assert (found.repeats, found.seed_low, found.seed_high) == (1, None, None)
+    assert found.verdict == "better"
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 5), st.booleans(), st.booleans()), max_size=40
+    )
+)
+def test_repeats_are_paired_on_the_items_that_both_have(
+    answers: list[tuple[int, int, bool, bool]],
+) -> None:
+    """Whatever is missing: judges leave out answers that they gave no score."""
+    judged = [
+        {"method": "ba"[mine], "repeat": repeat, "item_id": f"p{item}", "score": float(right)}
+        for repeat, item, right, mine in answers
+    ]
+    found = over_seeds(judged, "a", "b", "score")
+    items = {
+        name: {(row["repeat"], row["item_id"]) for row in judged if row["method"] == name}
+        for name in "ab"
+    }
+    assert found.repeats == len({repeat for repeat, _ in items["a"] & items["b"]})
+    assert (found.low is None) == (found.repeats < 2)
+    turned = over_seeds(judged, "b", "a", "score")
+    if found.low is not None and found.high is not None:
+        assert found.low <= found.high
+        assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
 
 
 def test_items_of_one_template_are_no_independent_draws() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from rldf_ray.comparison.answers import MethodRun, _as_asked
+from rldf_ray.comparison.answers import _as_asked
 from rldf_ray.comparison.method import Method, known_methods, methods_of
+from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.methods.gold_sft import answered_rows
 from rldf_ray.comparison.methods.rlaif import SampledAnswers, answerers_of
 from rldf_ray.comparison.methods.rlaif_instructed import instructed_answerers_of

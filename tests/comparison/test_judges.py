@@ -50,6 +50,21 @@ def test_a_judge_without_a_part_or_an_audit(tmp_path: Path) -> None:
     )
 
 
+def test_answers_without_a_score_are_counted_for_each_row(tmp_path: Path) -> None:
+    methods = methods_of(plan_with(), ["default", "sft"], ())
+    figures = Path(told(tmp_path / "c", "openai:z", None))
+    scored = {"BS": {"n": 37, "without_score": 3}, "CE": {"n": 40, "without_score": 0}}
+    worse = scored | {"LS": {"n": 0, "without_score": 40}, "own": {"n": 1, "without_score": 9}}
+    summary = json.loads(figures.with_name("judge.json").read_text(encoding="utf-8"))
+    summary["methods"] = {"default": {"all": scored}, "sft": {"all": worse}, "else": {"all": worse}}
+    figures.with_name("judge.json").write_text(json.dumps(summary), encoding="utf-8")
+    _, note = judge_notes([str(figures)], methods, "vllm:m")
+    assert note == (
+        f"Answers that it gave no score are in no mean: {methods[0].title} 3 of 40 (BS); "
+        "SFT 3 of 40 (BS), 40 of 40 (LS)."
+    )
+
+
 def test_peoples_figures_have_no_judge(tmp_path: Path) -> None:
     methods = methods_of(plan_with(), None, ())
     judged = Path(told(tmp_path / "e", "openai:z", None))

@@ -82,7 +82,7 @@ def test_a_wide_table_is_turned() -> None:
 def test_costs_have_methods_across_and_remarks_below() -> None:
     text = latex([], [DIFFERENCE], COSTS, TITLES)
     assert r"& \rotatebox{90}{RLDF self-reflection} \\" in text
-    assert r"in full. RLDF self-reflection: its judge is the model itself.}" in text
+    assert r"with others. RLDF self-reflection: its judge is the model itself.}" in text
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")

@@ -80,6 +80,27 @@ def test_a_teacher_that_a_run_trained_is_known_by_its_run() -> None:
     ]
 
 
+def titles(*overrides: str) -> dict[str, str]:
+    found = methods_of(plan_with(*overrides), ["gold_sft", "dpo", "kto", "rldf_teacher"], ())
+    return {method.name.partition("-")[0]: method.title for method in found}
+
+
+def test_rows_whose_data_are_another_protocols_say_so() -> None:
+    seats = "debate.seats=[openai:a, openai:b, openai:c]"
+    assert titles(seats) == {
+        "gold_sft": "SFT on right answers",
+        "dpo": "DPO on RLDF's pairs",
+        "kto": "KTO on RLDF's pairs",
+        "rldf_teacher": "RLDF, a model for each seat",
+    }
+    assert titles(seats, "debate.protocol=evince") == {
+        "gold_sft": "SFT on right answers, data from evince",
+        "dpo": "DPO on its pairs, data from evince",
+        "kto": "KTO on its pairs, data from evince",
+        "rldf_teacher": "RLDF, a model for each seat, data from evince",
+    }
+
+
 @pytest.mark.parametrize("other", ["openai:x-y", "openai:x:y", "openai:x/y/"])
 def test_teachers_whom_files_would_not_tell_apart_are_refused(other: str) -> None:
     with pytest.raises(PlanError, match=rf"openai:x/y and {other}: .* both openai-x-y"):

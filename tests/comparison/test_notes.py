@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from rldf_ray.comparison.costs import Cost
-from rldf_ray.comparison.notes import overlap_notes, unequal_notes
+from rldf_ray.comparison.costs import Answering, Cost
+from rldf_ray.comparison.earlier import every_topic, topics_note
+from rldf_ray.comparison.notes import cut_off_notes, notes_of, overlap_notes, unequal_notes
+from rldf_ray.comparison.settings import Settings
+from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.records import Split, Topic
+from tests.fakes import plan_with
 
 
 def topic(text: str, split: Split, question: str | None = None) -> Topic:
@@ -51,3 +55,45 @@ def test_rows_that_were_given_more_or_less_are_said() -> None:
         "RLAIF differs from RLDF in size, too: 60 SFT rows (+20 %).",
     ]
     assert list(unequal_notes({"default": Cost()}, titles)) == []
+
+
+def test_whose_thoughts_were_cut_off_is_said_for_each_way_of_asking() -> None:
+    cut = {"rank": Answering(200, 1, 0.25), "letter": Answering(210, 1, 0.5)}
+    costs = {
+        "default": Cost(answering={"rank": Answering()}),
+        "cot": Cost(answering=cut),
+        "fair_thinking": Cost(answering={"rank": Answering(9, 1, 0.0)}),
+    }
+    titles = {"default": "Default", "cot": "CoT", "fair_thinking": "FairThinking"}
+    (note,) = cut_off_notes(costs, titles)
+    assert note.startswith("CoT: ") and note.endswith("cut off 25 % (rank) and 50 % (letter).")
+
+
+def test_thoughts_that_an_earlier_version_did_not_count_are_not_known() -> None:
+    facts = {"tokens": {"generated": 80}, "think_seconds": 3.0, "answer_seconds": 1.0}
+    assert Answering.of(facts, 8).cut_off is None
+    counted = facts | {"thoughts": {"replies": 8, "cut_off": 2}}
+    assert Answering.of(counted, 8).cut_off == 0.25
+    assert Answering.mean([Answering.of(facts, 8), Answering.of(counted, 8)]).cut_off == 0.25
+
+
+def test_rows_on_different_topics_are_said_and_on_the_same_are_not() -> None:
+    one, other = [topic("A queue.", "debate")], [topic("A bus.", "debate")]
+    titles = {"SFT": "debates/a", "RLDF": "debates/a", "RLAIF": "debates/b"}
+    (note,) = topics_note(titles, {"debates/a": one, "debates/b": other})
+    assert note.startswith("Rows are trained on different topics") and ": SFT, RLDF; RLAIF." in note
+    assert topics_note(titles, {"debates/a": one, "debates/b": list(one)}) == []
+    assert every_topic({"debates/a": one, "debates/b": other}) == [*one, *other]
+    assert every_topic({"debates/a": one, "debates/b": list(one)}) == one
+    assert every_topic({}) == topics_note({}, {}) == []
+
+
+def test_whether_other_seeds_are_spoken_of_is_said() -> None:
+    plan = plan_with()
+    items = load_items(plan)
+    once, thrice = (
+        " ".join(notes_of(plan, Settings(repeats=repeats), items, None)) for repeats in (1, 3)
+    )
+    assert "one trained model of each row is compared" in once and "Over seeds" not in once
+    assert "t-interval of the 3 repeats' differences" in thrice
+    assert "whose seeds they hold fixed" in once and "whose seeds they hold fixed" in thrice

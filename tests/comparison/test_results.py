@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rldf_ray.comparison.answers import MethodRun
 from rldf_ray.comparison.method import Method
+from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.results import (
     ALL,
     ITEM_SCHEMA,

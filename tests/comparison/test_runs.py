@@ -45,6 +45,7 @@ class Pipeline:
             folder.finish(stage, plan.digest(), {"pairs": pairs, "seconds": 1.0})
         if self.die_at == f"{out.parent.name}/report":
             raise KeyboardInterrupt
+        folder.write_text("plan.yaml", plan.to_yaml())
         folder.write_json("report.json", {})
 
 
@@ -106,6 +107,55 @@ def test_topics_are_written_and_a_referee_audited_once_whichever_method_came_fir
     everything(methods_of(plan, later, ()), tmp_path)
     assert Counter(stage for _, stage in pipeline.done)["topics"] == 1
     assert Counter(stage for _, stage in pipeline.done)["audit"] == 1
+
+
+@pytest.mark.parametrize("first", ["rldf_self", "rlaif", "rldf_teacher"])
+def test_methods_that_are_given_one_after_another_have_the_topics_of_the_first(
+    first: str, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    others = [name for name in ("rldf_self", "rlaif", "rldf_teacher") if name != first]
+    for name in (first, *others):
+        everything(
+            methods_of(plan_with(), [name], ("openai:a",) * (name == "rldf_teacher")), tmp_path
+        )
+    # The teacher referees its own debates; the other two have the same referee.
+    stages = Counter(stage for _, stage in pipeline.done)
+    assert (stages["topics"], stages["audit"], stages["debates"]) == (1, 2, 3)
+    texts = {
+        path.read_text(encoding="utf-8")
+        for path in (tmp_path / "runs/debates").glob("*/data/topics.parquet")
+    }
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "changed", ["topics.per_bias_type=4", "seed=3", "bias_types=[age, nationality]"]
+)
+def test_topics_of_another_plan_are_not_taken(
+    changed: str, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    everything(methods_of(plan_with(), ["rldf_self"], ()), tmp_path)
+    everything(methods_of(plan_with(changed), ["rlaif"], ()), tmp_path)
+    assert Counter(stage for _, stage in pipeline.done)["topics"] == 2
+
+
+def test_a_plan_of_other_debates_has_the_topics_and_audits_for_itself(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    for changed in ("debate.rounds=2", "debate.rounds=3"):
+        everything(methods_of(plan_with(changed), ["rldf_self"], ()), tmp_path)
+    stages = Counter(stage for _, stage in pipeline.done)
+    assert (stages["topics"], stages["audit"], stages["debates"]) == (1, 2, 2)
+
+
+def test_a_folder_whose_plan_cannot_be_read_gives_no_topics(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    everything(methods_of(plan_with(), ["rldf_self"], ()), tmp_path)
+    for path in (tmp_path / "runs/debates").glob("*/plan.yaml"):
+        path.write_text("[", encoding="utf-8")
+    everything(methods_of(plan_with(), ["rlaif"], ()), tmp_path)
+    assert Counter(stage for _, stage in pipeline.done)["topics"] == 2
 
 
 @pytest.mark.parametrize(

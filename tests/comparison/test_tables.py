@@ -30,7 +30,7 @@ SILENT = {
 
 # ruff: noqa: E501 - tables are as wide as they are
 GOLDEN = """\
-**Table 1. Accuracy on BBQ's categories (m_1, options ranked by their tokens' mean log-likelihood)**
+**Table 1. Accuracy by category: the scenes; m_1, options ranked by their tokens' mean log-likelihood**
 
 | method | Age | Overall | Mean of columns | Ambiguous | Disambiguated | s_AMB | s_DIS | Perplexity |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -41,16 +41,16 @@ GOLDEN = """\
 
 **Paired differences on the same items**
 
-| method | against | items | points | 95 % interval | p (Holm) | verdict |
-| --- | --- | --- | --- | --- | --- | --- |
-| RLDF self-reflection | Default | all (8) | +20.0 | -1.0 to +40.0 | 0.120 | not separable |
+| method | against | items | points | 95 % interval | 95 % over seeds | p (Holm) | verdict |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| RLDF self-reflection | Default | all (8) | +20.0 | -1.0 to +40.0 | -60.0 to +100.0 | 0.120 | not separable |
 
-**What every row was given, and its cost in full**
+**What every row was given and cost, whatever it shares with others**
 
-| method | topics | statements | SFT rows | SFT steps | pairs | episodes | generated tokens | seconds | paid tokens | USD | thought tokens an item | seconds an item | referee AUC | reward accuracy |  |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| Default | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 | 0 | 0.00 |  |  |  |
-| RLDF self-reflection | 14 | 36 | 18 | 6 | 9 | 32 | 1200 | 61 | 0 | 0.00 | 12 | 0.25 | 0.49 | 0.60 | its judge is the model itself |
+| method | topics | statements | SFT rows | SFT steps | pairs | episodes | generated tokens | seconds (of each stage's last start) | paid tokens | USD | thought tokens an item (rank) | thoughts cut off (rank) | seconds an item (rank) | referee AUC, opinions | referee AUC, scenes | reward accuracy |  |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Default | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 |  |  |  |  |  |  |  |
+| RLDF self-reflection | 14 | 36 | 18 | 6 | 9 | 32 | 1200 | 61 | 0 | 0.00 | 12 | 0.50 | 0.25 |  | 0.49 | 0.60 | its judge is the model itself |
 
 More.
 
@@ -82,7 +82,9 @@ def results() -> list[Any]:
 
 
 def tables(more: list[Any] = []) -> list[Any]:  # noqa: B006
-    return all_tables([*results(), *more], TITLES, "m_1", SILENT, Settings(modes=("rank",)))
+    return all_tables(
+        [*results(), *more], TITLES, "m_1", "the scenes", SILENT, Settings(modes=("rank",))
+    )
 
 
 def test_a_cell_is_mean_and_sample_deviation_over_the_repeats() -> None:
@@ -148,7 +150,7 @@ def test_csv_has_a_line_a_cell() -> None:
     first = lines[0]
     assert first == {
         "table": "1", "row": "Default", "column": "Age", "mean": "0.2", "sd": "0.0", "n": "2",
-        "best": "0",
+        "best": "0", "title": find(tables(), 1).title,
     }  # fmt: skip
 
 
@@ -164,6 +166,9 @@ def test_markdown_golden() -> None:
         n=8,
         templates=8,
         p_holm=0.12,
+        repeats=2,
+        seed_low=-0.6,
+        seed_high=1.0,
     )
     cost = Cost(
         topics=14,
@@ -176,8 +181,8 @@ def test_markdown_golden() -> None:
         seconds=61.4,
         paid_tokens=0,
         usd=0.0,
-        answering=Answering(12, 0.25),
-        referee_auc=0.49,
+        answering={"rank": Answering(12, 0.25, 0.5)},
+        auc_scenes=0.49,
         reward_accuracy=0.6,
         remarks=("its judge is the model itself",),
     )
@@ -235,12 +240,14 @@ def test_differences_and_costs_have_a_line_each_in_csv() -> None:
     assert line == {
         "method": "sft", "against": "default", "condition": "ambig", "value": "0.25", "low": "0.1",
         "high": "0.4", "p": "0.01", "n": "8", "templates": "8", "p_holm": "0.02",
-        "mode": "", "verdict": "better",
+        "mode": "", "repeats": "1", "seed_low": "", "seed_high": "", "verdict": "better",
     }  # fmt: skip
-    cost = Cost(pairs=9, answering=Answering(12, 0.25), remarks=("one", "two"))
+    took = {"rank": Answering(12, 0.25), "letter": Answering(14, 0.5, 0.125)}
+    cost = Cost(pairs=9, answering=took, remarks=("one", "two"))
     first, second = csv.DictReader(io.StringIO(costs_csv({"default": Cost(), "sft": cost})))
     assert (first["method"], first["pairs"], first["remarks"]) == ("default", "0", "")
-    assert (second["pairs"], second["seconds_an_item"], second["remarks"]) == (
-        "9", "0.25", "one; two",
-    )  # fmt: skip
+    assert (second["pairs"], second["remarks"]) == ("9", "one; two")
+    an_item = ("thought_tokens_an_item", "thoughts_cut_off", "seconds_an_item")
+    asked = [[second[f"{name}_{mode}"] for name in an_item] for mode in took]
+    assert asked == [["12", "", "0.25"], ["14", "0.125", "0.5"]]
     assert differences_csv([]).startswith("method,against,condition,value,")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rldf_ray.comparison.answers import MethodRun, think_all
 from rldf_ray.comparison.method import methods_of
-from rldf_ray.comparison.methods.fair_thinking import jurors
+from rldf_ray.comparison.method_run import MethodRun
+from rldf_ray.comparison.methods.fair_thinking import jurors, statement_tokens
 from rldf_ray.comparison.thinking import Scene, Thought, prompt_after
+from rldf_ray.comparison.thoughts import CutOffs, think_all
 from rldf_ray.evaluate.bbq.prompt import LETTERS, ItemPrompt, Mode, ask, order_of
 from rldf_ray.evaluate.bbq.run_models import SCENES
-from rldf_ray.models.base import ChatModel
+from rldf_ray.models.base import ChatModel, ChatRequest, Completion
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQItem
@@ -34,6 +36,15 @@ def method_run(name: str, repeat: int = 0) -> MethodRun:
 
 def shown(mode: Mode, seed: int = 0) -> list[ItemPrompt]:
     return [ask(item, mode, order_of(item, mode == "letter", seed)) for item in ITEMS]
+
+
+class Cut(RecordingModel):
+    """Cuts every juror off who speaks last."""
+
+    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        samples = await super().complete(request)
+        cut = request.address.endswith("juror/2")
+        return tuple(replace(s, finish_reason="length") if cut else s for s in samples)
 
 
 def thoughts(
@@ -74,6 +85,28 @@ def test_options_are_shown_where_a_letter_is_asked_for_and_nowhere_else(name: st
         after = [prompt_after(a, thought) for a, thought in zip(before, found, strict=True)]
         assert {a.answers == LETTERS for a in after} == {mode == "letter"}
         assert [a.order for a in after] == [a.order for a in before]
+
+
+@pytest.mark.parametrize("name", ["cot", "fair_thinking", "cot_instructed"])
+def test_thoughts_have_a_length_of_their_own(name: str) -> None:
+    model = RecordingModel()
+    thoughts(name, model)
+    longest = statement_tokens(PLAN) if name == "fair_thinking" else PLAN.evaluate.thought_tokens
+    assert {request.max_tokens for request in model.requests} == {longest}
+    assert PLAN.debate.max_tokens < PLAN.evaluate.thought_tokens
+
+
+def test_a_jury_finds_room_in_what_an_engine_reads() -> None:
+    assert statement_tokens(plan_with()) == 1024 // 6
+    assert statement_tokens(plan_with("engines.max_model_len=4096")) == 256
+    assert statement_tokens(plan_with("evaluate.thought_tokens=32")) == 32
+
+
+def test_thoughts_that_a_limit_cut_off_are_counted() -> None:
+    model = CutOffs(Cut())
+    thoughts("fair_thinking", model)
+    # Every third juror is cut off.
+    assert model.numbers() == {"replies": 3 * len(ITEMS), "cut_off": len(ITEMS)}
 
 
 def test_jurors_hear_those_before_them_and_the_answer_hears_all() -> None:

@@ -211,7 +211,8 @@ def test_the_multirole_set_is_asked_as_well(machine: Machine, tmp_path: Path) ->
         if (c.condition, c.method, c.against) == ("multirole", "rldf_self", "default")
     ]
     assert (mine.value, mine.n) == (1 - shares["default", "all", "impartial"], len(rows))
-    assert f"| multi-role set ({len(rows)}) |" in (out / "compare/tables.md").read_text(
+    assert mine.mode == "rank"
+    assert f"| multi-role set ({len(rows)}), rank |" in (out / "compare/tables.md").read_text(
         encoding="utf-8"
     )
 
@@ -251,9 +252,9 @@ def test_what_a_row_cost_is_told_in_full(machine: Machine, tmp_path: Path) -> No
     assert costs["sft"].seconds == 10.0 and costs["rldf_self"].seconds == 14.0
     assert costs["sft"].pairs == 0 and costs["rlaif"].pairs == 9
     assert costs["rldf_self"].statements == 36 and costs["rldf_self"].reward_accuracy == 0.5
-    assert costs["cot"].answering.thought_tokens > 0
-    assert costs["rldf_self"].answering.thought_tokens == 0
-    assert costs["rlaif"].referee_auc == 0.6
+    assert costs["cot"].answering["rank"].thought_tokens > 0
+    assert costs["rldf_self"].answering["rank"].thought_tokens == 0
+    assert (costs["rlaif"].auc_opinions, costs["rlaif"].auc_scenes) == (0.7, 0.5)
 
 
 def test_a_row_says_where_its_rewards_may_be_noise(machine: Machine, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import rldf_ray as rldf
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from tests.eval_logs.conftest import FIRST_IS_BETTER, ITEMS, SORRY
+from tests.fakes import multirole_set
 
 Log = Mapping[str, Any]
 
@@ -152,3 +154,40 @@ def test_items_that_moved_are_given_and_others_are_refused(
     )
     with pytest.raises(rldf.UserError, match="condition of Age 0 is 'disambig', and was 'ambig'"):
         rldf.export(bbq, tmp_path / "more", to="inspect", bbq=other)
+
+
+def test_items_whose_texts_are_others_are_refused(bbq: Path, tmp_path: Path) -> None:
+    """Only a folder of before digests were written takes them, as it cannot tell."""
+    other = tmp_path / "other"
+    other.mkdir()
+    text = (SCENES / "Age.jsonl").read_text("utf-8")
+    question = json.loads(text.split("\n", 1)[0])["question"]
+    (other / "Age.jsonl").write_text(text.replace(question, "Who was it?"), encoding="utf-8")
+    for path in SCENES.glob("target_loc*.csv"):
+        (other / path.name).write_text(path.read_text("utf-8"), encoding="utf-8")
+    with pytest.raises(rldf.UserError, match=r"other texts, stereotyped answers .* --bbq DIR"):
+        rldf.export(bbq, tmp_path / "more", to="inspect", bbq=other)
+    summary = json.loads((bbq / "eval/bbq.json").read_text("utf-8"))
+    del summary["set"]["digest"]
+    (bbq / "eval/bbq.json").write_text(json.dumps(summary), encoding="utf-8")
+    assert rldf.export(bbq, tmp_path / "more", to="inspect", bbq=other)
+
+
+def test_other_items_or_queries_of_a_comparison_are_refused(
+    comparison: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(SCENES, other)
+    for path in other.glob("*.jsonl"):
+        text = path.read_text("utf-8")
+        path.write_text(text.replace("who", "which", 1), encoding="utf-8")
+    with pytest.raises(rldf.UserError, match=r"other: the items have the numbers and labels"):
+        rldf.export(comparison, tmp_path / "logs", to="inspect", bbq=other)
+    multirole_set(tmp_path / "multirole", [{"context": f"{n} is not BLANK"} for n in "ab"])
+    with pytest.raises(rldf.UserError, match=r"multirole: the items have the numbers and labels"):
+        rldf.export(comparison, tmp_path / "logs", to="inspect")
+    file = comparison / "compare/compare.json"
+    summary = json.loads(file.read_text("utf-8"))
+    del summary["queries_digest"], summary["items_digest"]
+    file.write_text(json.dumps(summary), encoding="utf-8")
+    assert rldf.export(comparison, tmp_path / "logs", to="inspect", bbq=other)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rldf_ray.evaluate.bbq.run_models import SCENES, load_items
 from rldf_ray.evaluate.contamination import (
@@ -98,6 +100,41 @@ def test_an_option_inside_a_completion_or_with_more_words_is_no_beginning() -> N
     name = ITEMS[0].options[ITEMS[0].unknown]
     said = [f"I think {name}.", f"{name} to anybody here.", ""]
     assert answer_overlap(said, ITEMS)["begin_with_option"] == 0
+
+
+OPTIONS = ["Mrs. Stone", "the U.S. citizen, of course", "Cannot be determined"]
+PUNCTUATED = [replace(ITEMS[0], options=tuple(OPTIONS), unknown=2)]
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("Mrs. Stone.", True),
+        ("mrs Stone, as it says.", True),
+        ("The U.S. citizen, of course: it was seen.", True),
+        ("the US citizen, of course", False),
+        ("Mrs. Stone broke it.", False),
+        ("Mrs.", False),
+        ("The U.S. citizen.", False),
+        ("\n- Mrs. Stone\nThat is all.", True),
+    ],
+)
+def test_an_option_may_have_marks_inside(said: str, begins: bool) -> None:
+    found = answer_overlap([said], PUNCTUATED)
+    assert (found["begin_with_option"], found["begin_with_unknown"]) == (begins, 0)
+
+
+@given(
+    st.sampled_from(OPTIONS),
+    st.sampled_from([".", "!", "?", ",", ";", ":", "\n", ""]),
+    st.text(st.characters(codec="utf-8"), max_size=30),
+)
+def test_an_option_and_a_mark_begin_a_completion_whatever_follows(
+    option: str, mark: str, rest: str
+) -> None:
+    found = answer_overlap([option.upper() + mark + (rest if mark else "")], PUNCTUATED)
+    unknown = option == OPTIONS[2]
+    assert found == {"completions": 1, "begin_with_option": 1, "begin_with_unknown": unknown}
 
 
 def _table(**columns: list[str]) -> pa.Table:

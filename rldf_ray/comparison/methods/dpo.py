@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rldf_ray.comparison.method import Method, Training
-from rldf_ray.comparison.plans import as_planned
+from rldf_ray.comparison.plans import as_planned, titled
 from rldf_ray.plan import Plan
 
 PLACE = 12
@@ -14,4 +14,5 @@ ON_REQUEST = True
 
 def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     """One row."""
-    return [Method("dpo", "DPO on RLDF's pairs", Training(as_planned(plan), "dpo"))]
+    title = titled("DPO on RLDF's pairs", plan, "DPO on its pairs")
+    return [Method("dpo", title, Training(as_planned(plan), "dpo"))]

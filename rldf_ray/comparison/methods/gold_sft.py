@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from rldf_ray.comparison.method import Method, Training
-from rldf_ray.comparison.plans import as_planned
+from rldf_ray.comparison.plans import as_planned, titled
 from rldf_ray.plan import Plan
 from rldf_ray.records import SFT_SCHEMA, TOPIC_SCHEMA, Topic, topics_of
 from rldf_ray.stages.data import data
@@ -33,8 +33,8 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     if plan.topics.judgement_share == 0:
         return []
     made = dict(STAGES) | {"data": right_answers}
-    source = as_planned(plan)
-    return [Method("gold_sft", "SFT on right answers", Training(source, "sft", made, "gold"))]
+    title = titled("SFT on right answers", plan)
+    return [Method("gold_sft", title, Training(as_planned(plan), "sft", made, "gold"))]
 
 
 def right_answers(run: Run) -> DataResult:

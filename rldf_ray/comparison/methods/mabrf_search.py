@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rldf_ray.comparison.method import Method
-from rldf_ray.comparison.rewriting import corpus_digest, thinking
+from rldf_ray.comparison.rewriting import corpus_digest, depends, thinking
 from rldf_ray.plan import Plan
 
 PLACE = 6
@@ -24,5 +24,6 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
             "MABRF, search",
             think=thinking(corpus),
             looks_up=corpus_digest(corpus),
+            depends=depends,
         )
     ]

@@ -22,7 +22,8 @@ def rows(plan: Plan, teachers: Sequence[str]) -> list[Method]:
     """A row for every teacher, the plan's own where none is named; none without any."""
     if plan.debate.seats is not None and not teachers:
         source = Training(as_planned(plan), "ppo")
-        return [Method(f"rldf_teacher-{SEATS}", "RLDF, a model for each seat", source)]
+        title = titled("RLDF, a model for each seat", plan)
+        return [Method(f"rldf_teacher-{SEATS}", title, source)]
     own = own_teacher(plan)
     named = tuple(dict.fromkeys(teachers)) or (() if own is None else (own,))
     _check_slugs(named)

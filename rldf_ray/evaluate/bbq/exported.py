@@ -15,7 +15,7 @@ from typing import Any, cast
 from rldf_ray.eval_logs.records import LETTERS, EvalLog, ExportError, Figure, Sample
 from rldf_ray.evaluate.bbq.harness_figures import harness_figures, harness_notes, sample_values
 from rldf_ray.evaluate.bbq.prompt import PUBLISHED, Mode, Order, ask
-from rldf_ray.evaluate.bbq.summary import ANSWER_SCHEMA, PREDICTIONS
+from rldf_ray.evaluate.bbq.summary import ANSWER_SCHEMA, PREDICTIONS, items_digest
 from rldf_ray.evaluate.bbq.variants import Variant
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQItem, Key
@@ -102,7 +102,7 @@ def bbq_logs(folder: RunFolder, bbq: Path | None) -> list[EvalLog]:
         for row in rows
     ]
     items = bbq_items(source)
-    check_same(items, rows, source)
+    check_same(items, rows, source, summary["set"].get("digest"))
     arguments = {name: summary[name] for name in ("mode", "variant", "seed")}
     return [
         EvalLog(
@@ -145,12 +145,18 @@ def placed(items: Sequence[BBQItem]) -> dict[Key, tuple[int, BBQItem]]:
 
 
 def check_same(
-    items: Mapping[Key, tuple[int, BBQItem]], rows: Sequence[Mapping[str, Any]], source: Path
+    items: Mapping[Key, tuple[int, BBQItem]],
+    rows: Sequence[Mapping[str, Any]],
+    source: Path,
+    answered: str | None,
 ) -> None:
     """Refuse items that are not those that were answered.
 
     Args:
-        rows: with category, example_id, condition, polarity, label and unknown of each.
+        rows: with category, example_id, condition, polarity, label and unknown of each, in the
+            order of the items.
+        answered: `items_digest` of the items that were answered; None where an earlier version
+            wrote none, so that only the rows tell.
 
     Raises:
         ExportError: one is missing or differs.
@@ -166,6 +172,14 @@ def check_same(
                     f"{source}: {name} of {key[0]} {key[1]} is {getattr(item, name)!r}, and was "
                     f"{row[name]!r} when it was answered; {ELSE}"
                 )
+    if answered is None:
+        return
+    chosen = [items[row["category"], row["example_id"]][1] for row in rows]
+    if items_digest(chosen) != answered:
+        raise ExportError(
+            f"{source}: the items have the numbers and labels of those that were answered, and "
+            f"other texts, stereotyped answers or templates; {ELSE}"
+        )
 
 
 _INPUT = {

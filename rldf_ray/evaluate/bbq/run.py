@@ -27,6 +27,7 @@ from rldf_ray.evaluate.bbq.variants import Variant
 from rldf_ray.evaluate.contamination import overlap_with
 from rldf_ray.loops import complete
 from rldf_ray.models.embedded import short_name
+from rldf_ray.models.journaled import settled
 from rldf_ray.plan import TREE_TOKENS, Endpoint, PlanError
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQError, BBQSet, Key
@@ -155,9 +156,8 @@ def _from_endpoint(
 ) -> Mapping[Key, Answer]:
 
     with remembering(request.model, request.endpoint, out, progress) as model:
-        return complete(
-            ask_endpoint(model, items.items, prompts, request.mode, request.seed, on_answers)
-        )
+        asked = ask_endpoint(model, items.items, prompts, request.mode, request.seed, on_answers)
+        return complete(settled(asked, (model,)))
 
 
 def default_out(model: str, mode: str) -> Path:

@@ -108,11 +108,17 @@ def summarise(items: BBQSet, scores: OptionScores, seed: int) -> dict[str, Any]:
 def difference(
     items: BBQSet, before: OptionScores, after: OptionScores, seed: int
 ) -> dict[str, Any] | None:
-    """Change of accuracy from one model to another on the same items; templates are resampled."""
+    """Change of accuracy from one model to another on the same items; templates are resampled.
+
+    Returns:
+        The estimate, and `templates`, how many there are; None of no items.
+    """
     changes = [b - a for a, b in zip(_right(items, before), _right(items, after), strict=True)]
     templates = [(item.category, item.question_index) for item in items.items]
     estimate = clustered_estimate(changes, templates, seed)
-    return None if estimate is None else asdict(estimate)
+    if estimate is None:
+        return None
+    return {**asdict(estimate), "templates": len(set(templates))}
 
 
 def _right(items: BBQSet, scores: OptionScores) -> list[float]:

@@ -6,7 +6,7 @@ answers (prediction, text, scores a item) --> summary (JSON) and items table (pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from rldf_ray.evaluate.bbq.variants import FIGURES, Variant, score_figures
 from rldf_ray.sets.bbq.items import BBQItem, BBQSet, Key
 from rldf_ray.sets.bbq.score import BBQScores, Prediction, Score, score
 from rldf_ray.stats import share_estimate
+from rldf_ray.storage.digest import digest
 
 PREDICTIONS = "predictions"
 """The mode of answers that were made elsewhere: what was shown is not known."""
@@ -108,6 +109,7 @@ class Evaluation:
                 "templates": bounds.templates,
                 "why_no_bias_scores": self.items.why_no_bias_scores,
                 "contradictory_targets": len(self.items.contradictory),
+                "digest": items_digest(items),
             },
             **as_dict(scores, bounds, self.variant),
             **self._unanswered(),
@@ -165,6 +167,11 @@ class Evaluation:
             name: _figures(score(items, predictions).overall, self.variant)
             for name, predictions in (("always_unknown", unknown), ("always_first", first))
         }
+
+
+def items_digest(items: Sequence[BBQItem]) -> str:
+    """A hash of all that items say, texts included, in their order."""
+    return digest([asdict(item) for item in items])
 
 
 def as_dict(scores: BBQScores, bounds: Intervals, variant: Variant) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import csv
 import io
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -108,6 +108,7 @@ def load_multirole(
     per_bias_type: int | None = PER_BIAS_TYPE,
     seed: int = 0,
     bias_types: Sequence[str] | None = None,
+    without: Container[Key] = (),
 ) -> MultiroleSet:
     """Read the published file, and draw a sample that is balanced over the file's own strata.
 
@@ -117,10 +118,12 @@ def load_multirole(
             polarity and gender; None takes all. A bias type with fewer is taken whole.
         seed: of the sample; a bias type's sample does not depend on which others are read.
         bias_types: the project's names; None is all five.
+        without: queries that are left out before the sample is drawn.
 
     Raises:
         MultiroleError: the file is not there, not as published or without a bias type that is
-            asked for; the message names the row and the column, or says where users get the file.
+            asked for, or no query about one is left; the message names the row and the column, or
+            says where users get the file.
         TextError: the file is no text.
     """
     path = _file(Path(directory))
@@ -147,6 +150,14 @@ def load_multirole(
         raise MultiroleError(
             f"{path}: no row about {', '.join(lacking)}, which is asked for; leave it out"
         )
+    for name, group in groups.items():
+        groups[name] = [query for query in group if query.item.key not in without]
+        if not groups[name]:
+            raise MultiroleError(
+                f"{path}: no query about {name} is left of {len(group)}, as all were declared as "
+                "those that settings were chosen on (--dev-items); ask fewer of them there "
+                "(--queries), or leave this set out here"
+            )
     drawn = (_sample(groups[name], per_bias_type, f"{seed}/{name}") for name in sorted(groups))
     return MultiroleSet(
         queries=tuple(query for queries in drawn for query in queries),

@@ -26,6 +26,7 @@ from rldf_ray.evaluate.multirole.predictions import (
 )
 from rldf_ray.evaluate.multirole.summary import OUTCOMES, MultiroleEvaluation
 from rldf_ray.loops import complete
+from rldf_ray.models.journaled import settled
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.run_folder import RunFolder
@@ -91,16 +92,15 @@ def evaluate(request: Request, data: Path, number: int, out: RunFolder) -> Multi
                 on_answers=bar.advance,
             )
         with remembering(request.model, request.endpoint, out, progress) as model:
-            return complete(
-                evaluate_model(
-                    model,
-                    queries,
-                    mode=request.mode,
-                    seed=request.seed,
-                    permute=request.permute,
-                    on_answers=bar.advance,
-                )
+            evaluated = evaluate_model(
+                model,
+                queries,
+                mode=request.mode,
+                seed=request.seed,
+                permute=request.permute,
+                on_answers=bar.advance,
             )
+            return complete(settled(evaluated, (model,)))
 
 
 def default_out(model: str, mode: str) -> Path:

@@ -77,14 +77,11 @@ def load_bbq(
     targets, contradictory = _read_targets(sources)
     items: list[BBQItem] = []
     for category, path in sorted(files.items()):
-        given = [item for item in _read_items(path, category) if item.key not in without]
+        published = _read_items(path, category)
+        given = [item for item in published if item.key not in without]
         rows = balanced_sample(given, limit_per_category, seed)
         if not rows:
-            raise BBQError(
-                f"{path}: no balanced sample of {limit_per_category} items can be drawn, as no "
-                "question has both polarities, each without and with the sentence that settles "
-                "it; leave the limit out, or the category"
-            )
+            raise BBQError(f"{path}: {_why_no_sample(published, given, limit_per_category)}")
         items += [replace(item, target_loc=targets.get(item.key)) for item in rows]
     return BBQSet(
         items=tuple(items),
@@ -230,6 +227,27 @@ def _item(line: str, where: str) -> BBQItem:
         label=row.label,
         unknown=groups.index("unknown"),
     )
+
+
+def _why_no_sample(
+    published: Sequence[BBQItem], given: Sequence[BBQItem], limit: int | None
+) -> str:
+    """Why a category has no items, and what to do."""
+    left_out = len(published) - len(given)
+    if not given:
+        return (
+            f"none of its {left_out} items is left, as all were left out beforehand (--dev-items "
+            "of a comparison); leave fewer out, or the category"
+        )
+    why = (
+        "no question has both polarities, each without and with the sentence that settles it"
+        if not left_out
+        else f"of the {len(given)} items left no question has both polarities, each without and "
+        f"with the sentence that settles it: {left_out} of {len(published)} were left out "
+        "beforehand (--dev-items of a comparison)"
+    )
+    leave = "leave the limit out, or the category" if not left_out else "leave fewer out"
+    return f"no balanced sample of {limit} items can be drawn, as {why}; {leave}"
 
 
 # ---- the stereotyped answer
