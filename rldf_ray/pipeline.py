@@ -10,7 +10,7 @@ goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,18 +25,27 @@ from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.journaled import EarlierCalls
 from rldf_ray.plan import Plan
 from rldf_ray.plan.saved import settle_plan
-from rldf_ray.plan.speaking import speaks_here
-from rldf_ray.preflight.checks import check_inputs, check_policy_memory, check_shared_memory
+from rldf_ray.preflight.checks import (
+    check_inputs,
+    check_policy_memory,
+    check_shared_memory,
+    computes_here,
+)
 from rldf_ray.prompts import own_prompts
+from rldf_ray.referee.labelled_statements import given_statements
 from rldf_ray.report.build import write_report
 from rldf_ray.report.model_card import export_model
 from rldf_ray.report.notes import stage_notes
-from rldf_ray.stages.order import check_order, forget, with_referee
+from rldf_ray.stages.order import check_order, forget, freed_gib, unfinished, with_referee
+from rldf_ray.stages.prompt_room import check_prompts
 from rldf_ray.stages.run import Run, StageFunction
 from rldf_ray.stages.table import STAGES as STAGES
 from rldf_ray.storage.results import as_manifest
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.storage.stages import PIPELINE, POLICIES, whole_run
+from rldf_ray.storage.stages import PIPELINE, POLICIES, depending_on, whole_run
+
+LEARNING = ("sft", "reward", *POLICIES)
+"""Stages that learn from the data."""
 
 
 def run(
@@ -73,17 +82,20 @@ def run(
             items = plan.evaluate.model_copy(update={"bbq": str(bbq)})
             plan = plan.model_copy(update={"evaluate": items})
         only = whole_run(plan.train.after) if only is None else only
-        if redo or bbq is not None or statements is not None:
-            forget(plan, folder, ["audit"] if statements is not None else only)
-        only = with_referee(plan, folder, only)
-        check_order(plan, folder, only)
-        todo = [name for name in only if folder.manifest(name) is None]
+        again: Sequence[str] = only if redo or bbq is not None else ()
+        if statements is not None:
+            given_statements(statements)
+            again = ["audit"]
+        anew = depending_on(again, plan.train.after)
+        only = with_referee(plan, folder, only, anew)
+        check_order(plan, folder, only, anew)
+        todo = unfinished(folder, only, anew)
         for name in only:
             if name not in todo:
                 progress.say(f"{name}: finished before")
         if todo:
-            check_inputs(plan, folder.root, todo)
-            _do(todo, plan, folder, progress, earlier, statements, stages_of)
+            check_inputs(plan, folder.root, todo, freed_gib(folder, anew))
+            _do(todo, anew, plan, folder, progress, earlier, statements, stages_of)
         if folder.manifest(plan.train.last):
             folder.fetched("model")
             folder.fetched(f"{plan.train.last}/model")
@@ -94,6 +106,7 @@ def run(
 
 def _do(
     todo: Sequence[str],
+    anew: Collection[str],
     plan: Plan,
     folder: RunFolder,
     progress: Progress,
@@ -101,16 +114,19 @@ def _do(
     statements: Path | None,
     stages_of: Mapping[str, StageFunction],
 ) -> None:
-    """The unfinished stages, on Ray where models compute, engines and trainers taking turns."""
+    """The unfinished stages, on Ray where models compute, engines and trainers taking turns.
+
+    What earlier ones left of the stages `anew` goes once nothing is known to be in the way.
+    """
     progress.say(f"run {plan.name}, plan {plan.digest()}, logs in {folder.root / 'logs'}")
-    computing = speaks_here(plan) or any(PIPELINE[name].computes for name in todo)
-    machines = ray_cluster if computing else this_machine
+    machines = ray_cluster if computes_here(plan, todo) else this_machine
     with machines(folder.root / "logs") as resources:
         placement = place(plan, resources)
         if {*POLICIES} & {*todo}:
             check_policy_memory(plan, resources)
         if "ppo" in todo:
             check_shared_memory(plan, resources)
+        forget(folder, anew)
         progress.say(f"placement: {placement.describe()}")
         clock = Clock()
         speakers = Speakers(
@@ -131,10 +147,13 @@ def _do(
             statements=statements,
             clock=clock,
         )
+        learning = next((name for name in todo if name in LEARNING), None)
         try:
             for name in todo:
                 if not PIPELINE[name].speaks:
                     speakers.end()
+                if name == learning:
+                    check_prompts(current, todo)
                 _stage(name, stages_of[name], current)
         finally:
             speakers.end()

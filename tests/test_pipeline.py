@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rldf_ray.stages.order import check_order, forget, with_referee
+from rldf_ray import pipeline as whole
+from rldf_ray.console import Progress
+from rldf_ray.engines.checks import PreflightError
+from rldf_ray.plan import Plan
+from rldf_ray.stages.order import check_order, forget, freed_gib, unfinished, with_referee
 from rldf_ray.stages.run import StageError
 from rldf_ray.stages.table import STAGES
 from rldf_ray.storage.run_folder import RunFolder
@@ -61,16 +65,76 @@ def test_later_stages_do_not_wait_for_audit_or_referee(tmp_path: Path) -> None:
 
 def test_another_audit_leaves_everything_else_as_it_is(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, *PPO)
-    forget(PROMPTED, folder, ["audit"])
+    forget(folder, depending_on(["audit"]))
     left = [name for name in PPO if folder.manifest(name) is not None]
     assert left == [name for name in PPO if name != "audit"]
 
 
 def test_a_stage_done_again_takes_what_depends_on_it_along(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, *PPO)
-    forget(PROMPTED, folder, ["data"])
+    forget(folder, depending_on(["data"]))
     left = [name for name in PPO if folder.manifest(name) is not None]
     assert left == ["referee", "topics", "audit", "debates"]
+
+
+def test_what_is_done_anew_has_not_finished(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, *PPO)
+    assert unfinished(folder, PPO) == []
+    anew = depending_on(["topics"])
+    assert unfinished(folder, PPO, anew) == anew
+    assert with_referee(TRAINED, folder, ("debates",), anew) == ["referee", "debates"]
+    assert with_referee(TRAINED, folder, ("debates",)) == ["debates"]
+    with pytest.raises(StageError, match="sft needs debates"):
+        check_order(PROMPTED, folder, ("topics", "sft"), anew)
+    check_order(PROMPTED, folder, ("topics", "sft"))
+
+
+def run_with(path: Path, plan: Plan) -> RunFolder:
+    """A run of the plan in which every stage has finished and every model has 2 MiB."""
+    folder = RunFolder(path)
+    for stage in whole_run(plan.train.after):
+        folder.finish(stage, plan.digest(), {})
+    folder.write_text("plan.yaml", plan.to_yaml())
+    for name in ("sft", "reward", "ppo"):
+        weights = folder.path(f"{name}/model/model.safetensors")
+        weights.parent.mkdir(parents=True, exist_ok=True)
+        weights.write_bytes(b"0" * 2**21)
+    return folder
+
+
+def left_of(folder: RunFolder) -> dict[str, bool]:
+    """Every stage and model of `run_with`, and whether it is still there."""
+    files = [f"{name}/model/model.safetensors" for name in ("sft", "reward", "ppo")]
+    return {name: folder.manifest(name) is not None for name in whole_run(("ppo",))} | {
+        name: (folder.root / name).exists() for name in files
+    }
+
+
+def test_what_cannot_be_done_again_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    plan = plan_with("teacher=openai:some-model")
+    folder = run_with(tmp_path / "run", plan)
+    with pytest.raises(PreflightError, match=r"evaluate\.bbq.*typo"):
+        whole.run(plan, folder.root, Progress(), only=("eval",), bbq=tmp_path / "typo")
+    with pytest.raises(PreflightError, match="OPENAI_API_KEY"):
+        whole.run(plan, folder.root, Progress(), redo=True)
+    with pytest.raises(StageError, match="dpo is no stage of this run"):
+        whole.run(plan, folder.root, Progress(), only=("data", "dpo"), redo=True)
+    with pytest.raises(StageError, match="sft needs debates"):
+        whole.run(plan, folder.root, Progress(), only=("topics", "sft"), redo=True)
+    with pytest.raises(OSError, match=r"none\.jsonl"):
+        whole.run(
+            plan, folder.root, Progress(), only=("audit",), statements=tmp_path / "none.jsonl"
+        )
+    assert all(left_of(folder).values())
+
+
+def test_room_that_models_done_again_give_back_is_counted(tmp_path: Path) -> None:
+    folder = run_with(tmp_path, PROMPTED)
+    assert freed_gib(folder, ["data", "sft", "ppo"]) == 2 * 2**21 / 2**30
+    assert freed_gib(folder, ["topics", "kto"]) == 0
 
 
 def test_every_stage_of_the_table_has_a_function_and_stands_after_what_it_needs() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rldf_ray import cli
-from rldf_ray.apps.serve.settings import settings_for
+from rldf_ray.apps.serve.settings_sources import settings_for
 from rldf_ray.commands.doctor import measured
 from rldf_ray.commands.publish import publish
 from rldf_ray.plan import Plan, load_plan

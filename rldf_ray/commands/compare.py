@@ -173,6 +173,7 @@ def compare(
 
 def show(result: ComparisonResult, console: Console) -> None:
     """Accuracy with differences, and what every row cost; both fit 80 columns."""
+    from rldf_ray.comparison.costs import Answering
     from rldf_ray.comparison.results import ALL, BBQ
     from rldf_ray.comparison.tables import cell_of
 
@@ -193,16 +194,18 @@ def show(result: ComparisonResult, console: Console) -> None:
     console.print(table)
     costs = Table("", "pairs", "tokens", "seconds", "USD", "thought", "s an item", "AUC", box=None)
     for name, cost in result.costs.items():
-        auc = "" if cost.referee_auc is None else f"{cost.referee_auc:.2f}"
+        # The lesser of opinions and scenes, as far as both are debated: tables.md has each.
+        known = [auc for auc in (cost.auc_opinions, cost.auc_scenes) if auc is not None]
+        took = next(iter(cost.answering.values()), Answering())
         costs.add_row(
             result.titles[name],
             str(cost.pairs or ""),
             str(cost.generated_tokens),
             f"{cost.seconds:.0f}",
             "unknown" if cost.usd is None else f"{cost.usd:.2f}",
-            f"{cost.answering.thought_tokens:.0f}",
-            f"{cost.answering.seconds:.2f}",
-            auc,
+            f"{took.thought_tokens:.0f}",
+            f"{took.seconds:.2f}",
+            f"{min(known):.2f}" if known else "",
         )
     console.print()
     console.print(costs)

@@ -82,6 +82,9 @@ def import_(
             f"{repeats.get('duplicate', 0)} rows repeat an earlier one, "
             f"{repeats.get('contradicting', 0)} say something else of the same text: all are kept"
         )
+    if imported.pairs_left_out:
+        limits = "data.min_gap, pairs_per_topic and max_pairs"
+        write(f"{imported.pairs_left_out} pairs are left out by the plan's {limits}")
     rows = f"{imported.topics} topics, {imported.statements} statements, {imported.pairs} pairs"
     write(f"{rows}; go on with")
     write(f"    {imported.next_command}")

@@ -106,12 +106,11 @@ def compare(
         )
     rows = [_row(name, loaded, RunFolder.at(out / name)) for name, loaded in plans.items()]
     check_same(rows)
-    seed = next(iter(plans.values())).seed
     folder = RunFolder.at(out)
-    facts = as_facts(rows, seed) | {"made_by": provenance()}
+    facts = as_facts(rows) | {"made_by": provenance()}
     folder.write_json("comparison.json", facts)
-    table = comparison_table(rows, seed)
-    folder.write_text("comparison.md", f"{pipes(table)}\n\n{recommendation(rows, seed)}\n")
+    table = comparison_table(rows)
+    folder.write_text("comparison.md", f"{pipes(table)}\n\n{recommendation(rows)}\n")
     if as_json:
         write(json_text(facts, indent=2))
         return
@@ -119,7 +118,7 @@ def compare(
     for cells in table[1:]:
         shown.add_row(*cells)
     table_console().print(shown)
-    write(recommendation(rows, seed))
+    write(recommendation(rows))
 
 
 def _named(referees: list[str]) -> dict[str, list[str]]:
@@ -141,18 +140,22 @@ def _named(referees: list[str]) -> dict[str, list[str]]:
 
 def _row(name: str, plan: Plan, folder: RunFolder) -> RefereeRow:
     from rldf_ray.referee.comparison import RefereeRow
+    from rldf_ray.referee.labelled_statements import LabelledStatement
     from rldf_ray.storage.results import finish
 
     field = "expected_score" if plan.referee.label_source == "expected" else "score"
     rows = folder.read_table("eval/referee.parquet").to_pylist()
     scored = [row for row in rows if row[field] is not None]
+    names = LabelledStatement.model_fields
+    statements = [LabelledStatement.model_validate({n: row[n] for n in names}) for row in rows]
     done = finish(folder, "audit")
     tokens = (done.tokens if done else None) or {}
     return RefereeRow(
         name=name,
         audit=folder.read_object("audit.json", ("auc", "biases")),
         scores={(row["context"], row["text"]): row[field] for row in scored},
-        labels={(row["context"], row["text"]): row["label"] for row in rows},
+        labels={(s.context, s.text): s.label for s in statements},
+        clusters={(s.context, s.text): s.cluster for s in statements},
         seconds=done.seconds if done else 0.0,
         tokens=tokens.get("prompt", 0) + tokens.get("generated", 0),
     )
@@ -179,10 +182,9 @@ def _in_words(summary: dict[str, Any]) -> list[str]:
     if words is not None:
         line = f"A bag of words, fitted to our other half: AUC {words['auc']:.2f}"
         if beyond is not None:
-            line += (
-                f"; the referee is {beyond['value']:+.2f} from it (95 % interval "
-                f"{beyond['low']:+.2f} to {beyond['high']:+.2f})"
-            )
+            line += f"; the referee is {beyond['value']:+.2f} from it"
+            if beyond["low"] is not None:
+                line += f" (95 % interval {beyond['low']:+.2f} to {beyond['high']:+.2f})"
         lines.append(line)
     seeds = summary.get("seeds")
     if seeds is not None:

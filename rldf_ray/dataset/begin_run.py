@@ -70,6 +70,7 @@ class Imported:
         overlaps_dropped: rows of the files that repeat an evaluation item or a held-out topic, by
             how they do.
         repeats: rows that repeat an earlier row or contradict it; they are kept.
+        pairs_left_out: those beyond the plan's `data.min_gap`, `pairs_per_topic`, `max_pairs`.
     """
 
     topics: int
@@ -78,6 +79,7 @@ class Imported:
     next_command: str
     overlaps_dropped: Mapping[Overlap, int]
     repeats: Mapping[Repeat, int]
+    pairs_left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,12 @@ def _begin_with_pairs(
     plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
 ) -> Imported:
     topics = without(_prompted(plan, listed, apart), [])
-    given = GivenPairs(apart.rows(path, PairRow, by_split(topics, "eval")), folder.root)
+    rows = apart.rows(path, PairRow, by_split(topics, "eval"))
+    given = GivenPairs(rows, folder.root, plan.data)
+    if not given.size:
+        raise DatasetError(
+            f"{path}: data.min_gap={plan.data.min_gap:g} leaves none of its {given.read} pairs"
+        )
     _check_prompts(topics, plan)
     quality = given.quality()
     with _new(folder):
@@ -246,6 +253,7 @@ def _begin_with_pairs(
         next_command=f"rldf train sft {folder.where}",
         overlaps_dropped=apart.dropped,
         repeats=given.repeats.counts(),
+        pairs_left_out=given.read - given.size,
     )
 
 

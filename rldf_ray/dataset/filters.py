@@ -105,8 +105,9 @@ def check_language(language: str) -> None:
 
 
 def without_near_duplicates(statements: Sequence[Judged], similarity: float) -> list[Judged]:
-    """Of statements on the same prompt that are nearly the same, the first.
+    """Of statements on the same prompt that are nearly the same, the first that has a label.
 
+    One without a label is no data, and would take its twins along; it stays where it has none.
     "Nothing tells who it was" is the right answer to many scenes, so texts are compared within a
     topic with its clue, or without, only. Two texts are near-duplicates where the Jaccard index
     of their three-word runs reaches `similarity`. MinHash finds the candidates, so that time
@@ -114,7 +115,8 @@ def without_near_duplicates(statements: Sequence[Judged], similarity: float) -> 
     candidate is then compared exactly.
     """
     by_prompt: dict[tuple[str, bool], list[int]] = {}
-    for place, statement in enumerate(statements):
+    for place in sorted(range(len(statements)), key=lambda i: statements[i].label is None):
+        statement = statements[place]
         by_prompt.setdefault((statement.topic_id, statement.clue_shown), []).append(place)
     # One prompt after another: the runs of its texts take ten times the room of the texts.
     kept = [

@@ -7,7 +7,7 @@ model, PPO and evaluation share. What was said, and what is preferred, is the pr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -59,14 +59,14 @@ def source_data(
     kept_sft, dropped = _passing(sft, ("completion",), section)
     kept_pairs, dropped_sides = _passing(pairs, ("chosen", "rejected"), of_sides)
     pairs_left = _of_each_topic(kept_pairs, section.pairs_per_topic)
-    chosen_pairs = _in_turn(pairs_left, section.max_pairs)
+    chosen_pairs = _pairs_in_turn(pairs_left, section.max_pairs)
     lengths = MeasuredPairs()
     measured = Measured([_judged(row, "completion", "low") for row in kept_sft])
     for row in chosen_pairs:
         lengths.add(_text(row, "chosen"), _text(row, "rejected"))
         one = _judged(row, "rejected", "high")
         measured.add(one.text, one.topic_id, one.bias_type, one.label, None)
-    chosen_sft = _in_turn(kept_sft, section.max_sft)
+    chosen_sft = _sft_in_turn(kept_sft, section.max_sft)
     return SourceData(
         sft=chosen_sft,
         pairs=chosen_pairs,
@@ -142,14 +142,38 @@ def _passing(
     return [row for row, passes in zip(rows, whole, strict=True) if passes], left.dropped
 
 
-def _in_turn(rows: Sequence[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
-    """The first rows: opinions, scenes, scenes with clue in turn; in their order without limit."""
+def _sft_in_turn(rows: Sequence[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    """The first rows: bias types in turn, in each opinions, scenes, scenes with clue in turn.
+
+    Without a limit all of them, in their order.
+    """
     if most is None:
         return list(rows)
-    columns: dict[str, list[dict[str, Any]]] = {}
+    columns = _columns(rows, lambda row: (row["bias_type"], about(row)))
+    return list(islice(interleave_longest(*columns), most))
+
+
+def _pairs_in_turn(rows: Sequence[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    """The first rows: opinions, scenes, scenes with clue in turn, in each topics in turn.
+
+    Without a limit all of them, in their order.
+    """
+    if most is None:
+        return list(rows)
+    kinds = _columns(rows, about)
+    topics = [_columns(kind, lambda row: row["topic_id"], by_name=False) for kind in kinds]
+    in_turn = [list(interleave_longest(*columns)) for columns in topics]
+    return list(islice(interleave_longest(*in_turn), most))
+
+
+def _columns(
+    rows: Sequence[dict[str, Any]], of: Callable[[Row], Any], by_name: bool = True
+) -> list[list[dict[str, Any]]]:
+    """Rows that are alike in `of` together; columns by name, or as their first row comes."""
+    columns: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
-        columns.setdefault(about(row), []).append(row)
-    return list(islice(interleave_longest(*(columns[name] for name in sorted(columns))), most))
+        columns.setdefault(of(row), []).append(row)
+    return [columns[name] for name in (sorted(columns) if by_name else columns)]
 
 
 def _of_each_topic(rows: Sequence[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:

@@ -26,6 +26,13 @@ class EvaluateSection(Section):
         256, "held-out prompts each model answers; null is all", ge=1
     )
     max_tokens: int = described(256, "longest answer to a held-out prompt", unit="tokens", ge=4)
+    thought_tokens: int = described(
+        256,
+        "longest thing that a method says before it answers an item or a prompt (chain of thought, "
+        "each juror), in `rldf eval compare`",
+        unit="tokens",
+        ge=1,
+    )
     corpus: str | None = described(
         None,
         "texts that the method mabrf_search looks evidence up in: a corpus or a folder of texts",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from rldf_ray.plan.agreement import check_answers, check_batches, check_ppo
 from rldf_ray.plan.debating import (
     DataSection,
     DebateSection,
@@ -54,6 +55,7 @@ ADDED_FIELDS: Mapping[str, object] = {
     "debate.protocol": "multirole",
     "debate.unknown": "bbq",
     "debate.answers": "written",
+    "evaluate.thought_tokens": 256,
     "sft.held_out_share": 0.0,
     "ppo.rewards": PPOSection().model_dump(mode="json")["rewards"],
     "dpo": DPOSection().model_dump(mode="json"),
@@ -150,41 +152,12 @@ class Plan(Section):
         return self
 
     @model_validator(mode="after")
-    def _batches_divide(self) -> Plan:
-        batches: dict[str, Any] = {"sft": self.sft, "reward": self.reward, "ppo": self.ppo}
-        batches |= {name: getattr(self, name) for name in self.train.after}
-        if self.referee.fitted:
-            batches["referee.fit"] = self.referee.fit
-        for name, section in batches.items():
-            step = section.micro_batch * self.train.workers
-            if section.batch_size % step:
-                raise ValueError(
-                    f"{name}.batch_size={section.batch_size} must be a multiple of "
-                    f"{name}.micro_batch={section.micro_batch} times "
-                    f"train.workers={self.train.workers}"
-                )
-        if self.engines.sleep and self.ppo.overlap:
-            raise ValueError(
-                "engines.sleep=true with ppo.overlap=true: engines that answer while the trainer "
-                "works cannot sleep meanwhile; set one of them to false"
-            )
-        if self.ppo.rollout_batch % self.ppo.batch_size:
-            raise ValueError(
-                f"ppo.rollout_batch={self.ppo.rollout_batch} must be a multiple of "
-                f"ppo.batch_size={self.ppo.batch_size}"
-            )
-        asked = self.ppo.answers_per_prompt * self.train.workers
-        if self.ppo.rollout_batch % asked:
-            raise ValueError(
-                f"ppo.rollout_batch={self.ppo.rollout_batch} must be a multiple of "
-                f"ppo.answers_per_prompt={self.ppo.answers_per_prompt} times "
-                f"train.workers={self.train.workers}"
-            )
-        if self.ppo.episodes % self.ppo.rollout_batch:
-            raise ValueError(
-                f"ppo.episodes={self.ppo.episodes} must be a multiple of "
-                f"ppo.rollout_batch={self.ppo.rollout_batch}"
-            )
+    def _sections_agree(self, info: ValidationInfo) -> Plan:
+        check_batches(self)
+        # A run is read whatever became of it.
+        if not (info.context or {}).get("saved"):
+            check_answers(self)
+            check_ppo(self)
         return self
 
     def prompt_scopes(self) -> tuple[str, ...]:

@@ -48,13 +48,15 @@ class KTOSection(Section):
     )
     desirable_weight: float | None = described(
         None,
-        "weight of desirable answers; null is 1, or what makes up for there being fewer of them",
+        "weight of desirable answers; null is 1, or where both weights are null what makes up for "
+        "there being fewer of them",
         source="Ethayarajh et al. 2024, eq. 8",
         gt=0,
     )
     undesirable_weight: float | None = described(
         None,
-        "weight of undesirable answers; null is 1, or what makes up for there being fewer of them",
+        "weight of undesirable answers; null is 1, or where both weights are null what makes up "
+        "for there being fewer of them",
         source="Ethayarajh et al. 2024, eq. 8",
         gt=0,
     )

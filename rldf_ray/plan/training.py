@@ -11,6 +11,9 @@ from rldf_ray.plan.debating import holds_secret
 from rldf_ray.plan.preference import After
 from rldf_ray.plan.section import Section, described
 
+KL_ERROR_CLIP = 0.2
+"""How far the KL's relative error may count in adaptive beta (Ziegler et al. 2019, 2.2)."""
+
 
 class SFTSection(Section):
     learning_rate: float = described(2e-5, "peak learning rate", gt=0)
@@ -73,7 +76,10 @@ class RewardSource(Section):
     timeout_s: float = described(60.0, "of a request to `http`", unit="s", gt=0)
     retries: int = described(4, "further tries of a request that failed in passing", ge=0)
     max_calls: int | None = described(
-        None, "requests to `http` in all, those of a resumed run included; null is no limit", ge=1
+        None,
+        "requests to `http` in all, further tries and those of a resumed run included, shared out "
+        "among the workers; null is no limit",
+        ge=1,
     )
 
     @model_validator(mode="after")
@@ -243,7 +249,8 @@ class PPOSection(Section):
 class LoraSection(Section):
     rank: int = described(
         0,
-        "rank of the adapters that SFT, reward model and PPO train; 0 trains all parameters",
+        "rank of the adapters that SFT, reward model, PPO, DPO and KTO train; 0 trains all "
+        "parameters",
         source="Hu et al. 2021",
         ge=0,
         le=512,
@@ -275,7 +282,7 @@ class TrainSection(Section):
     zero_stage: Literal[0, 1, 2, 3] = described(2, "DeepSpeed ZeRO stage")
     offload: bool = described(False, "keep optimizer state in CPU memory (ZeRO 2 and 3)")
     dtype: Literal["float32", "bfloat16"] = described(
-        "bfloat16", "precision of SFT and reward model training"
+        "bfloat16", "precision of all training but PPO's, which is `ppo.dtype`"
     )
     gradient_checkpointing: bool = described(False, "recompute activations in the backward pass")
     weight_decay: float = described(0.0, "AdamW weight decay", ge=0)
@@ -285,7 +292,7 @@ class TrainSection(Section):
         None,
         "steps between checkpoints, from which a job that was cut off goes on; null writes none "
         "and begins again",
-        unit="optimizer steps of SFT and reward model, rollout steps of PPO",
+        unit="optimizer steps, of PPO rollout steps",
         ge=1,
     )
     checkpoint_keep: int = described(

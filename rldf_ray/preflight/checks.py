@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,33 +22,39 @@ from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.multirole.data import load_multirole
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
+from rldf_ray.plan.agreement import check_answers, check_batches, check_ppo
 from rldf_ray.plan.speaking import speaks_here
+from rldf_ray.preflight.disk import check_disk
 from rldf_ray.preflight.models import check_templates, parameters_of
 from rldf_ray.protocols.known import ProtocolError, protocol_named, source_names
 from rldf_ray.protocols.source import SourceError, check_source
 from rldf_ray.referee.fit import fit_statements, judged_kinds
 from rldf_ray.referee.labelled_statements import LABELLED
 from rldf_ray.storage.folders import visible
-from rldf_ray.storage.stages import PIPELINE, TRAINING, whole_run
+from rldf_ray.storage.stages import PIPELINE, whole_run
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
 from rldf_ray.train.ppo.reward_functions import reward_texts
 
 
-def check_inputs(plan: Plan, out: Path, stages: Collection[str] | None = None) -> None:
+def check_inputs(
+    plan: Plan, out: Path, stages: Collection[str] | None = None, freed_gib: float = 0.0
+) -> None:
     """Everything a run will read, before it starts.
 
     Args:
         stages: those it will do, by default all of the plan's; what they write has to have room,
             and models are looked at where one is loaded in them: what endpoints answer needs none,
-            and no library for it.
+            and no library for it. An endpoint needs its key where a stage asks it.
+        freed_gib: what is going to be removed before they write, GiB.
 
     Raises:
         PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
         SessionFolderError: Ray could not start.
     """
     stages = whole_run(plan.train.after) if stages is None else stages
-    computing = speaks_here(plan) or any(PIPELINE[name].computes for name in stages)
+    speaking = any(PIPELINE[name].speaks for name in stages)
+    computing = computes_here(plan, stages)
     for check in (
         check_protocol,
         check_bias_types,
@@ -58,14 +62,20 @@ def check_inputs(plan: Plan, out: Path, stages: Collection[str] | None = None) -
         *((check_model, check_templates) if computing else ()),
         check_referee,
         check_items,
-        check_endpoint,
+        *((check_endpoint,) if speaking else ()),
         *((check_loggers,) if computing else ()),
-        *((check_rewards,) if "ppo" in stages else ()),
+        *((check_ppo_fields, check_rewards) if "ppo" in stages else ()),
     ):
         check(plan)
     if computing:
         check_session_folder()
-    check_disk(plan, out, stages)
+    check_disk(plan, out, stages, freed_gib)
+
+
+def computes_here(plan: Plan, stages: Collection[str]) -> bool:
+    """Whether machines of ours compute in these stages: models of the run, or speakers."""
+    steps = [PIPELINE[name] for name in stages]
+    return any(step.computes or (step.speaks and speaks_here(plan)) for step in steps)
 
 
 def check_protocol(plan: Plan) -> str:
@@ -145,6 +155,17 @@ def check_referee(plan: Plan) -> str:
     return f"fitted in the run to labelled statements on {len(topics)} topics"
 
 
+def check_ppo_fields(plan: Plan) -> str:
+    """PPO can do all of its steps, also by a plan that was made of another one."""
+    try:
+        check_batches(plan)
+        check_answers(plan)
+        check_ppo(plan)
+    except ValueError as error:
+        raise PreflightError(str(error)) from error
+    return f"{plan.ppo.episodes // plan.ppo.rollout_batch} rollout steps"
+
+
 def check_rewards(plan: Plan) -> str:
     """Functions that reward answers can be imported, and take what they are called with.
 
@@ -180,30 +201,6 @@ def check_items(plan: Plan) -> str:
     return f"{len(items.items)} items of {items.source}{why}"
 
 
-def check_disk(plan: Plan, out: Path, stages: Collection[str] | None = None) -> str:
-    """There is room for what these stages of the run write, by default all of the plan's."""
-    stages = whole_run(plan.train.after) if stages is None else stages
-    return check_room(out, kept_gib(plan, stages) + passing_gib(plan, stages))
-
-
-def check_room(out: Path, needed: float) -> str:
-    """`out` can be written and has `needed` GiB, and half of one for tables and logs."""
-    existing = next(p for p in [out, *out.parents] if p.exists())
-    if not os.access(existing, os.W_OK):
-        raise PreflightError(
-            f"{existing} cannot be written: give an --out in a folder of your own, or ask for the "
-            "right to write there"
-        )
-    free = shutil.disk_usage(existing).free / 2**30
-    needed += 0.5
-    if free < needed:
-        raise PreflightError(
-            f"{existing} has {free:.1f} GiB free, {needed:.1f} are written at most: make room or "
-            "give an --out on a larger disk"
-        )
-    return f"{free:.0f} GiB free, {needed:.1f} needed"
-
-
 def check_policy_memory(plan: Plan, resources: Resources) -> str:
     """What trains the policy fits in memory on CPU.
 
@@ -230,26 +227,3 @@ def check_shared_memory(plan: Plan, resources: Resources) -> str:
     place = place_for(round(size))
     slower = "" if place == SHARED else f", slower, as {SHARED} has too little room"
     return f"{size / 2**30:.2f} GiB of weights go to the engines through {place}{slower}"
-
-
-def kept_gib(plan: Plan, stages: Collection[str]) -> float:
-    """The models that these stages leave, GiB (at most)."""
-    return sum(_model_gib(plan, stage) for stage in TRAINING if stage in stages)
-
-
-def passing_gib(plan: Plan, stages: Collection[str]) -> float:
-    """What a policy needs beside its model: for the export, and PPO's to the engines, GiB."""
-    if "ppo" in stages:
-        return 2 * _model_gib(plan, "ppo")
-    return _model_gib(plan, plan.train.last) if plan.train.last in stages else 0.0
-
-
-def _model_gib(plan: Plan, stage: str) -> float:
-    """One trained whole is taken to be written in float32; one with adapters is as its base."""
-    dtype = plan.ppo.dtype if stage == "ppo" else plan.train.dtype
-    whole = stage == "referee" or plan.train.lora.rank == 0
-    if stage == "referee" and not plan.referee.fitted:
-        return 0.0
-    started_from = plan.speaker_of("referee").model if stage == "referee" else plan.model
-    size = BYTES["float32"] if whole else BYTES[dtype]
-    return parameters_of(resolve_model(started_from)) * size / 2**30

@@ -18,7 +18,6 @@ from rldf_ray.plan import Plan
 from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.preflight.checks import (
     check_bias_types,
-    check_disk,
     check_items,
     check_language,
     check_loggers,
@@ -28,6 +27,7 @@ from rldf_ray.preflight.checks import (
     check_rewards,
     check_shared_memory,
 )
+from rldf_ray.preflight.disk import check_disk
 from rldf_ray.preflight.models import check_templates
 
 IMPORTED = ("ray", "torch", "transformers", "trl", "deepspeed", "vllm", "datasets")

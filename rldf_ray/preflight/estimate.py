@@ -42,7 +42,9 @@ def estimate(
     if like is not None:
         earlier = {stage.name: stage for stage in _bounds(like[0])}
         stages = [
-            _corrected(s, earlier[s.name], like[1].get(s.name)) if s.name in earlier else s
+            _corrected(s, earlier[s.name], like[1].get(s.name), _same_work(plan, like[0], s.name))
+            if s.name in earlier
+            else s
             for s in stages
         ]
         if plan.evaluate != like[0].evaluate:
@@ -70,21 +72,15 @@ def _bounds(plan: Plan) -> list[StageEstimate]:
 
 def _stages(plan: Plan) -> list[StageEstimate]:
     statements = plan.debate.debates * plan.debate.debaters * plan.debate.rounds
-    pairs = plan.data.pairs_per_topic and plan.data.pairs_per_topic * plan.debate.debates
+    examples = min(statements, plan.data.max_sft or statements)
     return [
         *_referee(plan),
         _topics(plan),
         audit_estimate(plan),
         debates_estimate(plan),
         StageEstimate(name="data", calls=0, prompt=0, generated=0, work=statements),
-        StageEstimate(
-            name="sft",
-            calls=0,
-            prompt=0,
-            generated=0,
-            work=min(statements, plan.data.max_sft or statements),
-        ),
-        *_policy(plan, pairs),
+        StageEstimate(name="sft", calls=0, prompt=0, generated=0, work=examples * plan.sft.epochs),
+        *_policy(plan),
         _eval(plan),
     ]
 
@@ -145,15 +141,26 @@ def _topic_prompt(about: BiasType, kind: TopicKind, batch: int) -> int:
     return tokens_of(system, topic_prompt("judgement", example=example))
 
 
-def _policy(plan: Plan, pairs: int | None) -> list[StageEstimate]:
+def _policy(plan: Plan) -> list[StageEstimate]:
     """What trains the policy after SFT; all but PPO goes with the pairs that it passes over."""
     learning = ["reward", *plan.train.after] if "ppo" in plan.train.after else plan.train.after
-    return [
-        _ppo(plan)
-        if name == "ppo"
-        else StageEstimate(name=name, calls=0, prompt=0, generated=0, work=pairs)
-        for name in learning
-    ]
+    return [_ppo(plan) if name == "ppo" else _on_pairs(plan, name) for name in learning]
+
+
+def _on_pairs(plan: Plan, name: str) -> StageEstimate:
+    """How many pairs there will be is known where the plan limits them."""
+    limits = [plan.data.max_pairs]
+    if plan.data.pairs_per_topic is not None:
+        limits.append(plan.data.pairs_per_topic * plan.debate.debates)
+    pairs = min((limit for limit in limits if limit is not None), default=None)
+    work = None if pairs is None else pairs * getattr(plan, name).epochs
+    return StageEstimate(name=name, calls=0, prompt=0, generated=0, work=work)
+
+
+def _same_work(plan: Plan, earlier: Plan, stage: str) -> bool:
+    """Whether all that decides how many pairs a stage passes over is what it was."""
+    sections = ("bias_types", "topics", "debate", "referee", "data", stage)
+    return all(getattr(plan, s, None) == getattr(earlier, s, None) for s in sections)
 
 
 def _ppo(plan: Plan) -> StageEstimate:
@@ -187,16 +194,22 @@ def _held_out(plan: Plan) -> int:
 
 
 def _corrected(
-    stage: StageEstimate, earlier: StageEstimate, finish: Finish | None
+    stage: StageEstimate, earlier: StageEstimate, finish: Finish | None, same_work: bool
 ) -> StageEstimate:
-    """By the ratio of what the earlier run's stage took to what had been estimated of it."""
+    """By the ratio of what the earlier run's stage took to what had been estimated of it.
+
+    Args:
+        same_work: it is as much as the earlier run's, also where nobody knows how much.
+    """
     if finish is None:
         return stage
     took = finish.tokens or {}
     seconds = None
-    if stage.work == earlier.work:
+    if stage.work is None or earlier.work is None:
+        seconds = finish.seconds if same_work else None
+    elif stage.work == earlier.work:
         seconds = finish.seconds
-    elif stage.work is not None and earlier.work:
+    elif earlier.work:
         seconds = finish.seconds * stage.work / earlier.work
     return replace(
         stage,

@@ -51,7 +51,7 @@ def _audit(run: Run, statements: Sequence[LabelledStatement], biases: bool = Fal
     if audited:
         run.folder.write_table("eval/referee.parquet", _table(audited))
     section = plan.referee
-    summary = audit_summary(audited, judge.kind, section.label_source, plan.seed)
+    summary = audit_summary(audited, judge.kind, section.label_source)
     details = audit_details(
         audited, fit_statements(plan), section.label_source, section.threshold, plan.seed
     )

@@ -22,6 +22,7 @@ from rldf_ray.stages.run import Run, StageError
 from rldf_ray.stages.source import SOURCE, instances
 from rldf_ray.storage.results import DataResult, DebatesResult, if_recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.train.ppo.prompts import Prompts
 
 
 def data(run: Run) -> DataResult:
@@ -90,10 +91,20 @@ def _check_data(made: PreferenceData, plan: Plan) -> None:
 
 
 def _check_splits(prompts: pa.Table, plan: Plan) -> None:
-    """There are prompts for PPO, where the plan has it, and for evaluation."""
+    """There are prompts for PPO, where the plan has it, and for evaluation.
+
+    Raises:
+        StageError: there are none, or all of PPO's would be held out.
+    """
     splits = set(prompts["split"].to_pylist())
     for split in (*(("ppo",) if "ppo" in plan.train.after else ()), "eval"):
         if split not in splits:
             raise StageError(
                 f"no topic fell into the {split!r} split: raise topics.per_bias_type or its share"
             )
+    if "ppo" in plan.train.after:
+        columns = prompts.select(["topic_id", "split"]).to_pylist()
+        try:
+            Prompts.of(columns, plan.ppo.held_out_prompts)
+        except ValueError as error:
+            raise StageError(str(error)) from error

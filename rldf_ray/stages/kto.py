@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from rldf_ray.stages.run import Run
 from rldf_ray.stages.training import policy_start, train_in_folder
 from rldf_ray.storage.results import KTOResult
@@ -9,6 +11,7 @@ from rldf_ray.storage.results import KTOResult
 
 def kto(run: Run) -> KTOResult:
     """Desirable and undesirable answers -> kto/model, from pi_SFT or the policy before it."""
+    from rldf_ray.train.held_out import HELD_OUT, read_right
     from rldf_ray.train.kto import train_kto
     from rldf_ray.train.lengths import ROWS, rows_used
     from rldf_ray.train.preference_rows import weights_of
@@ -24,6 +27,7 @@ def kto(run: Run) -> KTOResult:
         too_long=rows.too_long,
         desirable=rows.desirable,
         undesirable=rows.undesirable,
+        right_by_topic=read_right(run.folder.fetched(f"kto/{HELD_OUT}")) or UNSET,
         desirable_weight=desirable,
         undesirable_weight=undesirable,
         history=history,

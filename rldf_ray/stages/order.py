@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rldf_ray.plan import Plan
 from rldf_ray.stages.run import StageError
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.storage.stages import PIPELINE, depending_on, needed_by, pipeline
+from rldf_ray.storage.stages import PIPELINE, needed_by, pipeline
 
 
-def with_referee(plan: Plan, folder: RunFolder, names: Sequence[str]) -> list[str]:
-    """The stages `names`, and the fit of a trained referee before the first that asks it."""
+def unfinished(folder: RunFolder, names: Sequence[str], anew: Collection[str] = ()) -> list[str]:
+    """Those of the stages `names` that have not finished, or are to be done `anew`."""
+    return [name for name in names if name in anew or folder.manifest(name) is None]
+
+
+def with_referee(
+    plan: Plan, folder: RunFolder, names: Sequence[str], anew: Collection[str] = ()
+) -> list[str]:
+    """The stages `names`, and the fit of a trained referee before the first that asks it.
+
+    Args:
+        anew: stages that are to be done again, whether or not they have finished.
+    """
     others = [name for name in names if name != "referee"]
-    asking = any(PIPELINE[n].asks_referee and folder.manifest(n) is None for n in others)
+    asking = any(PIPELINE[name].asks_referee for name in unfinished(folder, others, anew))
     fitted = plan.referee.fitted and (asking or "referee" in names)
     return ["referee", *others] if fitted else others
 
 
-def check_order(plan: Plan, folder: RunFolder, names: Sequence[str]) -> None:
+def check_order(
+    plan: Plan, folder: RunFolder, names: Sequence[str], anew: Collection[str] = ()
+) -> None:
     """The stages `names` are the plan's, and all that they need has finished or is among them.
+
+    Args:
+        anew: stages that are to be done again, whether or not they have finished.
 
     Raises:
         StageError: one is not, or something has not.
@@ -32,18 +48,25 @@ def check_order(plan: Plan, folder: RunFolder, names: Sequence[str]) -> None:
                 f"begin another with train.after=[{name}] (`rldf run PLAN --out DIR --set "
                 f"train.after=[{name}]`)"
             )
-        for earlier in needed_by(name, after):
-            if earlier not in names and folder.manifest(earlier) is None:
+        for earlier in unfinished(folder, needed_by(name, after), anew):
+            if earlier not in names:
                 raise StageError(
                     f"{name} needs {earlier}, which has not finished in {folder.where}: "
                     f"`rldf run` does all stages in order"
                 )
 
 
-def forget(plan: Plan, folder: RunFolder, names: Sequence[str]) -> None:
-    """Drop the manifests of the stages `names` and of all that depends on them."""
-    for name in depending_on(names, plan.train.after):
+def forget(folder: RunFolder, names: Collection[str]) -> None:
+    """Drop the manifests of the stages `names`, and the models that they trained."""
+    for name in names:
         folder.remove(f"stages/{name}.json")
         if PIPELINE[name].trains:
             # Its checkpoints are of what is now to be done anew.
             folder.fresh_folder(name)
+
+
+def freed_gib(folder: RunFolder, names: Collection[str]) -> float:
+    """What `forget` removes of the local disk, GiB."""
+    trained = [folder.root / name for name in names if PIPELINE[name].trains]
+    files = [path for stage in trained for path in stage.rglob("*") if path.is_file()]
+    return sum(path.lstat().st_size for path in files) / 2**30

@@ -14,6 +14,8 @@ from rldf_ray.storage.stages import begins_as
 
 REWARDS = "ppo/rewards.json"
 """Hashes of the functions' files, by what the plan says of them."""
+ASKED = "rewards-*.jsonl"
+"""What reward servers were asked; a PPO that begins again asks for none of it again."""
 
 
 def ppo(run: Run) -> PPOResult:
@@ -52,7 +54,7 @@ def ppo(run: Run) -> PPOResult:
         tempered_logprobs=run.plan.ppo.temperature != 1,
     ) as pool:
         history = train_in_folder(
-            run, "ppo", train_ppo, folders, {"pool": pool, "reward_texts": texts}
+            run, "ppo", train_ppo, folders, {"pool": pool, "reward_texts": texts}, kept=ASKED
         )
     tokens = {
         "prompt": int(sum(step["prompt_tokens"] for step in history)),

@@ -18,6 +18,7 @@ _TOPIC = pa.schema([PAIR_SCHEMA.field("topic_id")])
 
 def reward(run: Run) -> RewardResult:
     """Preference pairs -> reward/model, fitted from pi_SFT or from the plan's model."""
+    from rldf_ray.train.held_out import HELD_OUT, read_right
     from rldf_ray.train.lengths import ROWS, rows_used
     from rldf_ray.train.reward import held_out_topics, train_reward
 
@@ -30,6 +31,7 @@ def reward(run: Run) -> RewardResult:
         pairs=rows.used if rows else len(topics_of_pairs) - number,
         held_out_pairs=rows.held_out if rows else number,
         too_long=rows.too_long if rows else UNSET,
+        right_by_topic=read_right(run.folder.fetched(f"reward/{HELD_OUT}")) or UNSET,
         history=history,
         undebated=_asked_about_undebated_scenes(run),
     )

@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rldf_ray.models.embedded import located
-from rldf_ray.stages.run import Run, StageError
+from rldf_ray.stages.run import Run
 from rldf_ray.storage.results import History
 from rldf_ray.storage.stages import begins_as, pipeline
+from rldf_ray.train.diverged import check_finite
 from rldf_ray.train.loggers.logger import TrackedRun
 
 TRACKING = "tracking.json"
 """The id by which experiment trackers know the run folder; there where a tracker is used."""
-DIVERGED = ("loss", "train_loss", "reward", "kl")
-"""Figures that are finite numbers for as long as the weights are."""
 
 
 def train_in_folder(
@@ -25,14 +24,18 @@ def train_in_folder(
     train: Callable[..., list[dict[str, Any]]],
     folders: Mapping[str, str],
     extra: Mapping[str, Any] | None = None,
+    kept: str = "",
 ) -> History:
     """One training job into the stage's own folder, on "data" unless `folders` names another.
 
     A job that was cut off goes on from its last checkpoint, or begins again where it wrote none;
     one that had ended, in a stage that had not, is not done again.
 
+    Args:
+        kept: pattern of files that stay in the stage's folder when the job begins again.
+
     Raises:
-        StageError: the training diverged.
+        DivergedError: the training diverged.
     """
     from rldf_ray.train.worker import BEGAN, TrainJob
 
@@ -42,7 +45,7 @@ def train_in_folder(
         history: History = run.folder.read_object(ended, ("history",))["history"]
         return history
     if run.plan.train.checkpoint_every is None:
-        run.folder.fresh_folder(name)
+        run.folder.fresh_folder(name, kept)
     run.folder.path(f"{name}/model")
     job = TrainJob(
         run.plan,
@@ -62,7 +65,8 @@ def train_in_folder(
         history = train(job, on_progress=bar.update)
     if run.folder.fetched(begun).exists():
         run.clock.add_start(run.folder.read_object(begun, ("at",))["at"] - asked)
-    check_finite(name, history)
+    for entry in history:
+        check_finite(name, entry)
     for scrap in (BEGAN, "trainer", "ray_train"):
         run.folder.remove(f"{name}/{scrap}")
     run.folder.write_json(ended, {"history": history})
@@ -99,19 +103,3 @@ def tracked_run(run: Run, name: str) -> TrackedRun:
         id=run.folder.read_object(TRACKING, ("id",))["id"],
         rows_before=sum(len(manifest.get("history", ())) for manifest in manifests),
     )
-
-
-def check_finite(name: str, history: History) -> None:
-    """Nothing where every loss and reward is a number.
-
-    Raises:
-        StageError: one is NaN or infinite, which the progress file has as null.
-    """
-    for entry in history:
-        for figure in DIVERGED:
-            if figure in entry and entry[figure] is None:
-                raise StageError(
-                    f"{name}: {figure} is not a finite number at step {entry['step']}: training "
-                    f"diverged, and its model is of no use; give a lower learning rate in the plan "
-                    "and another --out"
-                )

@@ -8,7 +8,7 @@ from rldf_ray.cluster.placement import place_speaking
 from rldf_ray.cluster.ray_cluster import reported_resources
 from rldf_ray.cluster.session_folder import check_session_folder
 from rldf_ray.plan.speaking import speaks_here
-from rldf_ray.preflight.checks import check_room
+from rldf_ray.preflight.disk import check_room
 from rldf_ray.preflight.doctor import Check, checked, endpoint_answers, packages_of
 from rldf_ray.preflight.study import check_study, fits_together
 from rldf_ray.protocols.item_sets import left_out_of

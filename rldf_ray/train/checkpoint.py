@@ -1,7 +1,8 @@
 """PPO's checkpoints: everything a later process needs to go on as if nothing had happened.
 
     checkpoints/step-000004/
-        manifest.json       step, score, files with their sizes; there only when all else is
+        manifest.json       step, files with their sizes, and the policy's score once it has
+                            answered; there only when all else is
         actor/  critic/     weights and optimizer, by DeepSpeed, a shard a rank under ZeRO
         state-0.pt ...      of each rank: RNGs, KL coefficient, reward scale, rollouts in flight
         model/ or adapter/  the policy as transformers, vLLM and PEFT load it
@@ -39,11 +40,15 @@ class CheckpointError(UserError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A whole checkpoint. `score` tells the best one: a mean reward, higher is better."""
+    """A whole checkpoint.
+
+    Attributes:
+        score: the mean reward of its policy, higher is better; None until that has answered.
+    """
 
     folder: Path
     step: int
-    score: float
+    score: float | None
 
 
 def save_checkpoint(
@@ -54,9 +59,10 @@ def save_checkpoint(
     export: Callable[[Path], None],
     *,
     step: int,
-    score: float,
 ) -> None:
     """Write a checkpoint. A collective: every rank calls it with its own `state`.
+
+    It has no score before `set_score`: its policy answers in a later step.
 
     Args:
         engines: DeepSpeed engines by name.
@@ -64,7 +70,7 @@ def save_checkpoint(
             given.
         export: writes the policy's own folder into the one it is given; called on rank 0.
     """
-    final = Path(out) / FOLDER / f"step-{step:06d}"
+    final = _folder(out, step)
     # `whole_file` moves a file that one process wrote; every rank writes into this folder.
     scratch = final.with_name(f".{final.name}")
     if rank == 0:
@@ -77,7 +83,7 @@ def save_checkpoint(
     workers = len(gathered(rank))
     if rank == 0:
         export(scratch)
-        _finish(scratch, final, {"step": step, "score": score, "workers": workers})
+        _finish(scratch, final, {"step": step, "score": None, "workers": workers})
     barrier()
 
 
@@ -97,6 +103,20 @@ def _finish(scratch: Path, final: Path, facts: dict[str, Any]) -> None:
         os.fsync(manifest.fileno())
     shutil.rmtree(final, ignore_errors=True)
     scratch.rename(final)
+
+
+def set_score(out: str | Path, step: int, score: float) -> None:
+    """Record the mean reward of the policy of a step's checkpoint, if there is one (rank 0)."""
+    path = _folder(out, step) / MANIFEST
+    if path.exists():
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        with whole_file(path) as scratch:
+            text = exact_json({**manifest, "score": score}, str(path), indent=2)
+            scratch.write_text(text, encoding="utf-8")
+
+
+def _folder(out: str | Path, step: int) -> Path:
+    return Path(out) / FOLDER / f"step-{step:06d}"
 
 
 def checkpoints(out: str | Path) -> list[Checkpoint]:
@@ -153,11 +173,15 @@ def load_checkpoint(
 
 
 def remove_old(out: str | Path, keep: int) -> None:
-    """Leave the `keep` newest checkpoints, and the one with the best score whatever its age."""
+    """Leave the `keep` newest checkpoints, and the one with the best score whatever its age.
+
+    One that has no score yet may come to be the best.
+    """
     existing = checkpoints(out)
-    best = max(existing, key=lambda c: (c.score, c.step), default=None)
+    scores = {c.step: c.score for c in existing if c.score is not None}
+    best = max(scores, key=lambda step: (scores[step], step), default=None)
     for checkpoint in existing[: max(0, len(existing) - keep)]:
-        if checkpoint != best:
+        if checkpoint.step in scores and checkpoint.step != best:
             shutil.rmtree(checkpoint.folder)
 
 

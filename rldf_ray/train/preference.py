@@ -43,10 +43,11 @@ def learn(job: TrainJob, rank: int, objective: Objective) -> None:
 
     Topics are held out by hash, as for the reward model; at the end the share of their pairs whose
     chosen answer has become likelier than it was by more than the rejected one is logged as
-    `eval_accuracy`.
+    `eval_accuracy`, and how many of each topic have is left in the folder (`train/held_out.py`).
     """
     from transformers import AutoTokenizer
 
+    from rldf_ray.train.held_out import right_by_topic, write_right
     from rldf_ray.train.lengths import RowsUsed
     from rldf_ray.train.likelihoods import beginning, learning_from_rows, margins
     from rldf_ray.train.lora import save_trained
@@ -57,7 +58,8 @@ def learn(job: TrainJob, rank: int, objective: Objective) -> None:
     out = Path(job.folders["out"])
     tokenizer = AutoTokenizer.from_pretrained(job.folders["model"])
     template = ChatTemplate(tokenizer, job.folders["model"], job.plan.chat_template_kwargs)
-    train, test, too_long = _split(job, objective.name, section, template)
+    train, held_out, too_long = _split(job, objective.name, section, template)
+    test = held_out.remove_columns("topic_id")
     rows = objective.rows(train)
     # Made before the model: under ZeRO-3 it is what makes `from_pretrained` partition the weights.
     arguments = objective.configuration(
@@ -91,13 +93,15 @@ def learn(job: TrainJob, rank: int, objective: Objective) -> None:
         moved = [section.beta * (a - b) for a, b in zip(after, before, strict=True)]
         right = sum(margin > 0 for margin in moved)
         trainer.log({"eval_accuracy": right / len(moved), "eval_margin": sum(moved) / len(moved)})
+        if rank == 0:
+            write_right(out, right_by_topic(held_out["topic_id"], moved))
     save_trained(trainer, tokenizer, out)
 
 
 def _split(
     job: TrainJob, name: str, section: DPOSection | KTOSection, template: ChatTemplate
 ) -> tuple[Any, Any, int]:
-    """Encoded pairs to learn from, those held out, and the number of those that are too long."""
+    """Encoded pairs to learn from, those held out with their topics, and how many are too long."""
     from datasets import Dataset
 
     from rldf_ray.train.lengths import check_some_left, measured_once, that_differ
@@ -114,11 +118,7 @@ def _split(
     train = kept.filter(lambda row: row["topic_id"] not in held_out)
     test = measured_once(kept.filter(lambda row: row["topic_id"] in held_out))
     check_some_left(len(train), len(pairs), "pairs to train on", length, section.max_length)
-    return (
-        train.remove_columns("topic_id"),
-        test.remove_columns("topic_id"),
-        len(pairs) - len(kept),
-    )
+    return train.remove_columns("topic_id"), test, len(pairs) - len(kept)
 
 
 def _beginning_policy(job: TrainJob, longest: int) -> Any:

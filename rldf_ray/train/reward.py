@@ -18,8 +18,9 @@ def train_reward(job: TrainJob, on_progress: OnProgress) -> list[dict[str, Any]]
     It begins as `folders["model"]` with a new score head; where adapters are trained, the adapter
     begins as that of `folders["adapter"]`, if there is one.
 
-    Topics are held out by hash; the accuracy on their pairs is logged as `eval_accuracy`. The
-    plan's `reward` says how, or `extra["fit"]` in its place (`train/referee_fit.py`).
+    Topics are held out by hash; the accuracy on their pairs is logged as `eval_accuracy`, and how
+    many of each topic it is right on is left in the folder (`train/held_out.py`). The plan's
+    `reward` says how, or `extra["fit"]` in its place, for a trained referee.
 
     Raises:
         TrainingError: a worker failed.
@@ -43,6 +44,7 @@ def _loop(config: dict[str, Any]) -> None:
     from trl import RewardConfig, RewardTrainer
 
     from rldf_ray.models.reward_score import score_last_token
+    from rldf_ray.train.held_out import keeping_margins, right_by_topic, write_right
     from rldf_ray.train.layers import lower_layers
     from rldf_ray.train.lengths import RowsUsed, check_some_left, measured_once, that_differ
     from rldf_ray.train.lora import begin_as, lora_config, save_trained
@@ -93,7 +95,7 @@ def _loop(config: dict[str, Any]) -> None:
     if fit is not None:
         lower_layers(model, fit.layers, fit.trained_layers)
     read_prompts_once(model, chosen_and_rejected)
-    trainer = RewardTrainer(
+    trainer = keeping_margins(RewardTrainer)(
         model=model,
         args=arguments,
         train_dataset=train.remove_columns("topic_id"),
@@ -110,6 +112,8 @@ def _loop(config: dict[str, Any]) -> None:
     trainer.train(resume_from_checkpoint=last_checkpoint(job))
     if len(test):
         trainer.evaluate()
+        if rank == 0:
+            write_right(out, right_by_topic(test["topic_id"], trainer.margins))
     save_trained(trainer, tokenizer, out)
 
 

@@ -9,11 +9,15 @@ from transformers import TrainerCallback
 
 from rldf_ray.plan import TrainSection
 from rldf_ray.train.checkpoint import rewind
+from rldf_ray.train.diverged import check_finite
 from rldf_ray.train.worker import PROGRESS, log_step, note_begun, skip_reduction
 
 
 class LogProgress(TrainerCallback):
-    """Appends what a trainer logs to the job's progress file, from rank 0."""
+    """Appends what a trainer logs to the job's progress file, from rank 0.
+
+    Every rank ends the job at a step whose loss is no finite number, before it is saved.
+    """
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -25,10 +29,13 @@ class LogProgress(TrainerCallback):
             note_begun(self._out)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        if not state.is_world_process_zero or not logs:
+        if not logs:
             return
         figures = {k: v for k, v in logs.items() if isinstance(v, int | float)}
-        log_step(self._out, {"step": state.global_step, "steps": state.max_steps, **figures})
+        entry = {"step": state.global_step, "steps": state.max_steps, **figures}
+        if state.is_world_process_zero:
+            log_step(self._out, entry)
+        check_finite(Path(self._out).name, entry)
 
 
 class SkipReduction(TrainerCallback):

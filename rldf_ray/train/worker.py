@@ -230,6 +230,8 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
         "seed": job.plan.seed,
         "data_seed": job.plan.seed,
         "logging_steps": 1,
+        # A loss that is NaN would be logged as the mean of those before it.
+        "logging_nan_inf_filter": False,
         "save_strategy": "no" if train.checkpoint_every is None else "steps",
         "save_steps": train.checkpoint_every or 500,
         "save_total_limit": train.checkpoint_keep,
@@ -269,8 +271,13 @@ def note_begun(out: str | Path) -> None:
 
     What was said first stays: workers that were lost and started again had begun before.
     """
-    if not (Path(out) / BEGAN).exists():
+    if not has_begun(out):
         (Path(out) / BEGAN).write_text(json_text({"at": time.time()}), encoding="utf-8")
+
+
+def has_begun(out: str | Path) -> bool:
+    """Whether workers of this job have begun before: those that were lost, if these have not."""
+    return (Path(out) / BEGAN).exists()
 
 
 def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:

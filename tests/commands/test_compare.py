@@ -36,8 +36,9 @@ def found() -> ComparisonResult:
         seconds=90_000.0,
         paid_tokens=5,
         usd=None,
-        answering=took,
-        referee_auc=0.93,
+        answering={"rank": took},
+        auc_opinions=0.97,
+        auc_scenes=0.93,
     )
     costs = dict.fromkeys(titles, trained)
     costs["default"] = Cost()
@@ -104,6 +105,7 @@ def test_tables_are_readable_at_80_columns() -> None:
     assert any("SFT" in line and "+5.0 (better)" in line for line in lines)
     assert any("always unknown" in line and "0.500" in line for line in lines)
     assert "- SFT: its judge is the model itself." in lines
+    assert any("0.42" in line and line.rstrip().endswith("0.93") for line in lines)
     assert any("0.410 ±0.010" in line for line in lines)
 
 

@@ -88,7 +88,7 @@ def test_answers_are_judged_audited_compared_and_not_asked_again(
     everything = summary["methods"]["RLDF"]["all"]["BS"]
     # What it says is on a scale on which more is better.
     assert everything["mean"] == 60 and everything["n"] == 2 and everything["without_score"] == 1
-    assert "noise" in summary["audit"]["BS"]["verdict"]
+    assert "too few controls" in summary["audit"]["BS"]["verdict"]
     preferred = summary["preferences"]["methods"]["RLDF"]["BS"]
     assert preferred["preferred"] == 0.5 and preferred["first"] == 1 and preferred["failures"] == 1
     folder = tmp_path / "runs/judge/answers/eval"

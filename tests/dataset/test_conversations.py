@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from rldf_ray.dataset.given_pairs import GivenPairs
 from rldf_ray.dataset.imported import PairRow, TranscriptRow
+from rldf_ray.plan import DataSection
 
 ASKED = {"role": "user", "content": "Who is late?"}
 GOOD = {"role": "assistant", "content": "Nobody knows."}
@@ -40,7 +41,7 @@ def pair(prompt: Any, chosen: Any, rejected: Any) -> dict[str, Any]:
 def test_the_last_turn_is_the_answer_and_the_rest_the_prompt(
     given: Any, asked: Any, tmp_path: Path
 ) -> None:
-    pairs = GivenPairs([PairRow.model_validate(given)], tmp_path / "run")
+    pairs = GivenPairs([PairRow.model_validate(given)], tmp_path / "run", DataSection())
     (row,) = next(pairs.pairs()).to_pylist()
     assert (row["prompt"], row["chosen"], row["rejected"]) == (asked, [GOOD], [BAD])
     (example,) = next(pairs.examples(None)).to_pylist()

@@ -143,6 +143,27 @@ def texts(statements: list[Statement]) -> list[str]:
     return [s.text for s in statements]
 
 
+def test_a_statement_without_a_label_does_not_take_its_labelled_twins_along() -> None:
+    unlabelled = statement(PLAIN, None, None, topic=opinion(0))
+    other = statement("Nobody says so.", None, None, topic=opinion(0))
+    low, twin = say(PLAIN), say(PLAIN)
+    assert without_near_duplicates([unlabelled, low, other, twin], 0.7) == [low, other]
+    assert without_near_duplicates([low, unlabelled, twin], 0.7) == [low]
+    assert without_near_duplicates([unlabelled, unlabelled], 0.7) == [unlabelled]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), max_size=12))
+def test_what_has_no_label_changes_nothing_of_what_has_one(given: list[tuple[bool, str]]) -> None:
+    rows = [
+        say(text * 9) if labelled else statement(text * 9, None, None, topic=opinion(0))
+        for labelled, text in given
+    ]
+    kept = without_near_duplicates(rows, 0.7)
+    labelled = [row for row in rows if row.label is not None]
+    assert [r for r in kept if r.label is not None] == without_near_duplicates(labelled, 0.7)
+
+
 def test_of_near_duplicates_on_one_prompt_the_first_stays() -> None:
     changed = PLAIN.replace("useful", "new")
     other = "Pensions should rise with wages, or the old grow poorer every year."

@@ -19,7 +19,7 @@ from rldf_ray.dataset.given_files import read_rows
 from rldf_ray.dataset.given_pairs import GivenPairs
 from rldf_ray.dataset.given_transcripts import GivenTranscripts
 from rldf_ray.dataset.imported import PairRow, TopicRow, TranscriptRow, topics_from
-from rldf_ray.plan import Plan
+from rldf_ray.plan import DataSection, Plan
 from rldf_ray.records import Statement, topic_id
 from rldf_ray.storage.parquet import ParquetError
 from tests.fakes import judgement, plan_with
@@ -200,7 +200,9 @@ def test_rows_that_repeat_or_contradict_an_earlier_one_are_counted(tmp_path: Pat
     assert given.repeats.counts() == {"duplicate": 2, "contradicting": 2}
     turned = {**PAIR, "chosen": PAIR["rejected"], "rejected": PAIR["chosen"]}
     others = [PAIR, PAIR, turned, {**PAIR, "prompt": "Who won?"}]
-    pairs = GivenPairs([PairRow.model_validate(row) for row in others], tmp_path / "run")
+    pairs = GivenPairs(
+        [PairRow.model_validate(row) for row in others], tmp_path / "run", DataSection()
+    )
     assert pairs.repeats.counts() == {"duplicate": 1, "contradicting": 1}
 
 
@@ -209,7 +211,9 @@ def test_chosen_sides_become_examples_each_once(
 ) -> None:
     monkeypatch.setattr("rldf_ray.dataset.given_pairs.BATCH", 2)
     rows = [{**PAIR, "rejected": f"Number {i % 4}.", "prompt": f"Who? {i // 3}"} for i in range(9)]
-    given = GivenPairs([PairRow.model_validate(row) for row in rows], tmp_path / "run")
+    given = GivenPairs(
+        [PairRow.model_validate(row) for row in rows], tmp_path / "run", DataSection()
+    )
     for most, expected in ((None, 3), (2, 2), (9, 3)):
         found = [row for batch in given.examples(most) for row in batch.to_pylist()]
         assert [row["prompt"][0]["content"][-1] for row in found] == [*"012"][:expected]
@@ -219,11 +223,55 @@ def test_chosen_sides_become_examples_each_once(
     assert quality.lengths["chosen"].n == 9  # type: ignore[union-attr]
 
 
+def kept_of(rows: list[tuple[str, str, float | None]], near: Path, **limits: Any) -> list[int]:
+    """Which of some pairs are kept: topic, prompt and gap of each."""
+    given = GivenPairs(
+        [
+            PairRow.model_validate(
+                {**PAIR, "chosen": f"{i}", "topic": topic, "prompt": prompt}
+                | ({} if gap is None else {"chosen_score": 1.0, "rejected_score": 1.0 + gap})
+            )
+            for i, (topic, prompt, gap) in enumerate(rows)
+        ],
+        near / "run",
+        DataSection(**limits),
+    )
+    kept = [row for batch in given.pairs() for row in batch.to_pylist()]
+    lengths = given.quality().lengths["chosen"]
+    assert given.read == len(rows) and given.size == len(kept) == (lengths.n if lengths else 0)
+    return [int(row["chosen"][0]["content"]) for row in kept]
+
+
+def test_the_plans_limits_of_pairs_hold_for_given_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rldf_ray.dataset.given_pairs.BATCH", 3)
+    topics, prompts = "aaaabbbbcccc", "xxyyzzzzvvww"
+    gaps = (1.0, 5.0, None, 3.0, 2.0, 2.0, 9.0, 1.0, None, None, None, None)
+    rows = list(zip(topics, prompts, gaps, strict=True))
+    assert kept_of(rows, tmp_path) == list(range(12))
+    assert kept_of(rows, tmp_path, min_gap=2.5) == [1, 2, 3, 6, 8, 9, 10, 11]
+    assert kept_of(rows, tmp_path, pairs_per_topic=2) == [1, 3, 4, 6, 8, 9]
+    # One prompt after another, as they come: of x, y, z, v and w the widest gap of each.
+    assert kept_of(rows, tmp_path, max_pairs=5) == [1, 3, 6, 8, 10]
+    assert kept_of(rows, tmp_path, max_pairs=7) == [0, 1, 2, 3, 6, 8, 10]
+    assert kept_of(rows, tmp_path, pairs_per_topic=1, max_pairs=2) == [1, 6]
+    assert kept_of(rows, tmp_path, max_pairs=99) == list(range(12))
+
+
+def test_which_side_is_better_is_what_was_given_whatever_its_scores(tmp_path: Path) -> None:
+    rows = [("a", "x", -3.0), ("a", "x", 0.0), ("a", "x", 2.0)]
+    assert kept_of(rows, tmp_path) == [0, 1, 2]
+    assert kept_of(rows, tmp_path, min_gap=1.0) == [2]
+
+
 def test_pairs_may_be_plain_or_conversational(tmp_path: Path) -> None:
     messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "Who is late?"}]
     answer = [{"role": "assistant", "content": "Nobody knows."}]
     rows = [PAIR, {**PAIR, "prompt": messages, "chosen": answer}]
-    given = GivenPairs([PairRow.model_validate(row) for row in rows], tmp_path / "run")
+    given = GivenPairs(
+        [PairRow.model_validate(row) for row in rows], tmp_path / "run", DataSection()
+    )
     plain, talk = next(given.pairs()).to_pylist()
     assert plain["prompt"] == messages[1:] and talk["prompt"] == messages
     assert plain["chosen"] == talk["chosen"] == answer
@@ -255,6 +303,6 @@ def test_no_more_rows_than_a_batch_are_in_memory(
         given = GivenTranscripts(rows(), PLAN, near)
         written = sum(batch.num_rows for batch in given.statements(list(given.topics)))
     else:
-        written = sum(batch.num_rows for batch in GivenPairs(rows(), near).pairs())
+        written = sum(batch.num_rows for batch in GivenPairs(rows(), near, DataSection()).pairs())
     assert written == 200 and most <= 2 * size + 2
     assert list(tmp_path.iterdir()) == []

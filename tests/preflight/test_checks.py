@@ -14,6 +14,7 @@ from rldf_ray.models.chat_template import chat_template
 from rldf_ray.plan import load_plan
 from rldf_ray.preflight import checks as preflight
 from rldf_ray.preflight.checks import check_inputs
+from rldf_ray.preflight.disk import check_disk
 from rldf_ray.preflight.models import check_templates, parameters_of
 
 
@@ -138,6 +139,51 @@ def test_a_missing_key_names_its_variable(
         check_inputs(plan_of(model_folder, "teacher=openai:some-model"), tmp_path / "out")
 
 
+def test_a_key_is_asked_for_by_stages_that_ask_the_endpoint_alone(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    plan = plan_of(model_folder, "teacher=openai:some-model")
+    check_inputs(plan, tmp_path / "out", ("data",))
+    check_inputs(plan, tmp_path / "out", ("sft", "eval"))
+    with pytest.raises(PreflightError, match="OPENAI_API_KEY"):
+        check_inputs(plan, tmp_path / "out", ("debates", "data"))
+
+
+def test_checkpoints_need_room_for_weights_and_optimizers(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    with (model_folder / "model.safetensors").open("wb") as weights:
+        weights.truncate(2 * 2**30)  # 2**29 parameters of float32: 2 GiB of weights, 8 in all
+    kept = ("train.checkpoint_every=1", "train.checkpoint_keep=2", "train.lora.rank=0")
+
+    def needed(*stages: str, critic: bool = True, overrides: tuple[str, ...] = kept) -> float:
+        answers = () if critic else ("ppo.answers_per_prompt=2",)
+        plan = plan_of(model_folder, *overrides, *answers)
+        return float(check_disk(plan, tmp_path, stages).split()[-2])
+
+    none = needed("sft", overrides=("train.checkpoint_every=null",))
+    assert needed("sft") - none == 3 * 8
+    assert needed("sft", "reward") - needed("sft") == 2.0
+    without = needed("ppo", overrides=("train.checkpoint_every=null",))
+    assert needed("ppo") - without == 4 * 2 * 8
+    assert needed("ppo", critic=False) - without == 4 * 8
+    # A model with adapters in bfloat16 is half of one in float32, and those are small.
+    assert needed("sft", overrides=(*kept, "train.lora.rank=8")) == 1.5
+
+
+def test_what_is_removed_first_makes_room(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (model_folder / "model.safetensors").open("wb") as weights:
+        weights.truncate(2 * 2**30)
+    with_room(monkeypatch, 1)
+    plan = plan_of(model_folder)
+    with pytest.raises(PreflightError, match=r"1\.0 GiB free, 2\.5 are written"):
+        check_inputs(plan, tmp_path / "out", ("sft",))
+    check_inputs(plan, tmp_path / "out", ("sft",), freed_gib=1.9)
+
+
 def test_a_full_disk_is_named_with_what_is_needed(
     model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,8 +197,8 @@ def test_adapters_of_bfloat16_take_half_the_room(model_folder: Path, tmp_path: P
     with (model_folder / "model.safetensors").open("wb") as weights:
         weights.truncate(2 * 2**30)  # 2**29 parameters of float32; the file is sparse
     bfloat16 = ("referee.kind=prompted", "train.dtype=bfloat16", "ppo.dtype=bfloat16")
-    whole = preflight.check_disk(plan_of(model_folder, *bfloat16), tmp_path)
-    adapters = preflight.check_disk(plan_of(model_folder, *bfloat16, "train.lora.rank=8"), tmp_path)
+    whole = check_disk(plan_of(model_folder, *bfloat16), tmp_path)
+    adapters = check_disk(plan_of(model_folder, *bfloat16, "train.lora.rank=8"), tmp_path)
     assert whole.endswith(" 10.5 needed") and adapters.endswith(" 5.5 needed")
 
 
@@ -163,7 +209,7 @@ def test_a_run_of_some_stages_needs_room_for_their_models_alone(
         weights.truncate(2 * 2**30)
     plan = plan_of(model_folder)
     needed = {
-        stages: preflight.check_disk(plan, tmp_path, stages).partition(", ")[2]
+        stages: check_disk(plan, tmp_path, stages).partition(", ")[2]
         for stages in [("data", "sft"), ("reward",), ("ppo",), ("topics",)]
     }
     assert list(needed.values()) == ["2.5 needed", "2.5 needed", "6.5 needed", "0.5 needed"]
@@ -178,9 +224,9 @@ def test_a_referee_that_is_fitted_needs_room_as_well(model_folder: Path, tmp_pat
     named = f"referee.fit.model={base}"
     prompted = plan_of(model_folder, named, "referee.kind=prompted")
     fitted = plan_of(model_folder, named, "referee.kind=trained")
-    assert preflight.check_disk(fitted, tmp_path).endswith(" 2.5 needed")
-    assert preflight.check_disk(fitted, tmp_path, ["debates"]).endswith(" 0.5 needed")
-    assert preflight.check_disk(prompted, tmp_path).endswith(" 0.5 needed")
+    assert check_disk(fitted, tmp_path).endswith(" 2.5 needed")
+    assert check_disk(fitted, tmp_path, ["debates"]).endswith(" 0.5 needed")
+    assert check_disk(prompted, tmp_path).endswith(" 0.5 needed")
 
 
 def test_statements_of_a_bias_type_that_has_none_are_refused_by_name(model_folder: Path) -> None:

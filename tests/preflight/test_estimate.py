@@ -177,3 +177,33 @@ def test_a_stage_that_the_earlier_run_did_not_do_has_no_time() -> None:
     found = estimate(plan, (plan, {"debates": finished(seconds=3.0)}))
     assert {s.name: s.seconds for s in found if s.seconds is not None} == {"debates": 3.0}
     assert summary(found)["seconds"] is None
+
+
+ONE_EPOCH = tuple(f"{name}.epochs=1" for name in ("sft", "reward", "dpo", "kto"))
+AFTER = "train.after=[dpo, kto, ppo]"
+UNLIMITED = ("data.pairs_per_topic=null", "data.max_pairs=null", "data.max_sft=null")
+
+
+@pytest.mark.parametrize("name", ["reward", "dpo", "kto"])
+def test_where_nobody_knows_the_number_of_pairs_no_time_is_made_of_another_runs(name: str) -> None:
+    plan = plan_with(*UNLIMITED, *ONE_EPOCH, AFTER)
+    like = plan, {name: finished(seconds=60.0)}
+    assert stage(plan, name, like).seconds == 60.0
+    for other in ("debate.debates=12", f"{name}.epochs=2", "data.min_gap=5", "topics.batch=3"):
+        assert stage(plan_with(*UNLIMITED, *ONE_EPOCH, AFTER, other), name, like).seconds is None
+    # What has no part in it changes nothing.
+    assert stage(plan_with(*UNLIMITED, *ONE_EPOCH, AFTER, "name=b"), name, like).seconds == 60.0
+
+
+@pytest.mark.parametrize("name", ["sft", "reward", "dpo", "kto"])
+def test_the_time_of_a_training_goes_with_its_passes_and_the_least_of_its_limits(name: str) -> None:
+    limited = (*ONE_EPOCH, AFTER, "debate.debates=6", "data.pairs_per_topic=4", "data.max_sft=24")
+    plan = plan_with(*limited)
+    like = plan, {name: finished(seconds=60.0)}
+    assert stage(plan_with(*limited, f"{name}.epochs=3"), name, like).seconds == 180.0
+    half = ("data.max_pairs=12", "data.max_sft=12")
+    assert stage(plan_with(*limited, *half), name, like).seconds == 30.0
+    none = ("data.max_pairs=1000", "data.max_sft=24")
+    assert stage(plan_with(*limited, *none), name, like).seconds == 60.0
+    alone = ("data.pairs_per_topic=null", *half)
+    assert stage(plan_with(*limited, *alone), name, like).seconds == 30.0

@@ -24,10 +24,12 @@ from rldf_ray.stages import referee as referee_stage
 from rldf_ray.stages import reward as reward_stage
 from rldf_ray.stages import sft as sft_stage
 from rldf_ray.stages import training as training_stages
-from rldf_ray.stages.run import Run, StageError, tokens_since
+from rldf_ray.stages.ppo import ASKED
+from rldf_ray.stages.run import Run, tokens_since
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.object_store import ObjectStore
 from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.train.diverged import DivergedError
 from rldf_ray.train.worker import BEGAN, TrainJob, note_begun
 from tests.fakes import plan_with
 from tests.s3_server import as_environment, s3_server
@@ -166,6 +168,27 @@ def test_a_training_that_had_ended_in_a_killed_stage_is_not_done_again(
     assert starts[0] >= 0.2 and starts[1] == 0.0 and starts[2] >= 0.2
 
 
+def test_a_training_that_begins_again_keeps_what_it_has_paid_for(tmp_path: Path) -> None:
+    run = Run(
+        plan=plan_with("train.checkpoint_every=null"),
+        folder=RunFolder(tmp_path),
+        placement=PLACEMENT,
+        progress=Progress(),
+        run_id="id",
+        speakers=SPEAKERS,
+    )
+    for name in ("rewards-mine-0.jsonl", "progress.jsonl"):
+        run.folder.write_text(f"ppo/{name}", "{}")
+    there: list[str] = []
+
+    def train(job: TrainJob, on_progress: object) -> list[dict[str, Any]]:
+        there.extend(path.name for path in Path(job.folders["out"]).iterdir() if path.is_file())
+        return []
+
+    training_stages.train_in_folder(run, "ppo", train, {}, kept=ASKED)
+    assert there == ["rewards-mine-0.jsonl"]
+
+
 @pytest.mark.parametrize("figure", ["loss", "train_loss", "reward", "kl"])
 def test_a_training_that_diverged_is_an_error_that_names_the_step(
     tmp_path: Path, figure: str
@@ -179,7 +202,7 @@ def test_a_training_that_diverged_is_an_error_that_names_the_step(
         run_id="id",
         speakers=SPEAKERS,
     )
-    with pytest.raises(StageError, match=rf"ppo: {figure} is not a finite number at step 2"):
+    with pytest.raises(DivergedError, match=rf"ppo: {figure} is not a finite number at step 2"):
         training_stages.train_in_folder(run, "ppo", lambda job, on_progress: logged, {})
     assert not (tmp_path / "ppo/trained.json").exists()
 

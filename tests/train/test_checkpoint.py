@@ -20,6 +20,7 @@ from rldf_ray.train.checkpoint import (
     rng_state,
     save_checkpoint,
     set_rng_state,
+    set_score,
 )
 from rldf_ray.train.ppo.rollout import Rollout
 from rldf_ray.train.ppo.step import PPO
@@ -36,8 +37,10 @@ STATEFUL = (
 )
 
 
-def save(out: Path, step: int, score: float, **state: Any) -> None:
-    save_checkpoint(out, 0, {}, state, lambda folder: None, step=step, score=score)
+def save(out: Path, step: int, score: float | None = None, **state: Any) -> None:
+    save_checkpoint(out, 0, {}, state, lambda folder: None, step=step)
+    if score is not None:
+        set_score(out, step, score)
 
 
 def steps_in(out: Path) -> list[int]:
@@ -71,7 +74,6 @@ def test_two_and_two_steps_are_four_steps_bit_for_bit(
         {"ppo": first.state_dict()},
         lambda folder: first.models.export(first.models.policy(), folder),
         step=2,
-        score=0.0,
     )
     train(first, range(2, 3))  # what comes after the checkpoint is lost
     second = PPO(job)
@@ -115,6 +117,18 @@ def test_old_checkpoints_go_but_never_the_best(tmp_path: Path) -> None:
     save(tmp_path, 6, 1.5)
     remove_old(tmp_path, keep=2)
     assert steps_in(tmp_path) == [5, 6]
+
+
+def test_a_checkpoint_without_a_score_may_come_to_be_the_best(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        save(tmp_path, step)
+        remove_old(tmp_path, keep=1)
+    assert [c.score for c in checkpoints(tmp_path)] == [None] * 3
+    for step, score in enumerate([0.5, 0.7, 0.6], start=1):
+        set_score(tmp_path, step, score)
+    set_score(tmp_path, 4, 9.0)  # of which there is no checkpoint
+    remove_old(tmp_path, keep=1)
+    assert [(c.step, c.score) for c in checkpoints(tmp_path)] == [(2, 0.7), (3, 0.6)]
 
 
 def test_another_number_of_workers_is_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from datasets import Dataset
 
 from rldf_ray.models.chat_template import ChatTemplate
+from rldf_ray.train.held_out import read_right
 from rldf_ray.train.lengths import (
     RowsUsed,
     TooLongError,
@@ -130,3 +131,7 @@ def test_a_job_says_what_it_learned_from(
         rows = rows_used(out / "rows.json")
         assert rows is not None and rows.too_long == 2 and rows.used + rows.held_out == 8
         assert (out / "model").is_dir()
+        right = read_right(out / "held_out.json")
+        assert (right is None) == (name == "sft")
+        if right is not None:
+            assert sum(number for _, number in right.values()) == rows.held_out

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from torch import Tensor
 
 from rldf_ray.train.checkpoint import (
@@ -26,12 +27,15 @@ from rldf_ray.train.checkpoint import (
     remove_old,
     rewind,
     save_checkpoint,
+    set_score,
 )
 from rldf_ray.train.collectives import barrier
+from rldf_ray.train.diverged import check_finite
 from rldf_ray.train.ppo.metrics import ANSWERS, Laps, append_answers
+from rldf_ray.train.ppo.prompts import Prompts
 from rldf_ray.train.ppo.resume_check import KeptAnswers
 from rldf_ray.train.ppo.rewards import Rewards
-from rldf_ray.train.ppo.rollout import Prompts, Rollout, RolloutSource
+from rldf_ray.train.ppo.rollout import Rollout, RolloutSource
 from rldf_ray.train.ppo.sleep import EngineSleep
 from rldf_ray.train.ppo.step import PPO
 from rldf_ray.train.ppo.weight_sync import Policy, shared_memory_sync
@@ -39,6 +43,7 @@ from rldf_ray.train.worker import (
     PROGRESS,
     OnProgress,
     TrainJob,
+    has_begun,
     log_step,
     note_begun,
     prepare_worker,
@@ -63,21 +68,29 @@ def _loop(config: dict[str, Any]) -> None:
     rank = prepare_worker(job)
     section, out, pool = job.plan.ppo, job.folders["out"], job.extra["pool"]
     ppo, steps = PPO(job), section.episodes // section.rollout_batch
-    source = RolloutSource(pool, Prompts.of(job), section, job.plan.seed, rank, ppo.workers)
+    rows = pq.read_table(Path(job.folders["data"]) / "prompts.parquet").to_pylist()
+    prompts = Prompts.of(rows, section.held_out_prompts)
+    source = RolloutSource(pool, prompts, section, job.plan.seed, rank, ppo.workers)
     _resume(job, rank, ppo, source)
     rewards = Rewards(job, ppo.score, rank)
     answered, engine_sleep = KeptAnswers(out, rank), EngineSleep(pool, rank, job.plan.engines.sleep)
     pool.wait_until_ready()
+    # Earlier workers of this job may have left the engines with another policy, or asleep.
+    replacing = has_begun(out)
     if rank == 0:
         note_begun(out)
     with shared_memory_sync(pool) as engines:
         policy = ppo.models.policy()
-        if rank == 0 and (ppo.steps_done or policy.adapter is not None):
-            engines.sync(policy, f"ppo-{ppo.steps_done}")
+        if rank == 0:
+            if replacing:
+                engine_sleep.wake()
+            if replacing or ppo.steps_done or policy.adapter is not None:
+                engines.sync(policy, f"ppo-{ppo.steps_done}")
         del policy  # of a whole model it is a copy of all weights
         barrier()
         for step in range(ppo.steps_done, steps):
             laps = Laps()
+            answering = source.policy_of(step)
             rollouts, held_out = source.of(step)
             source.begin(step + 1)
             repeated = answered.repeated(step, rollouts)
@@ -89,6 +102,7 @@ def _loop(config: dict[str, Any]) -> None:
             figures, kl = ppo.step(rollouts, scores)
             held_out_scores, _ = rewards.of(source.held_out_rows, held_out)
             figures |= ppo.held_out_figures(held_out_scores) | by_source | repeated
+            check_finite("ppo", {"step": step + 1, **figures})
             laps.end("train_seconds")
             policy = ppo.models.policy()
             source.settle()
@@ -96,11 +110,12 @@ def _loop(config: dict[str, Any]) -> None:
             if rank == 0:
                 engines.sync(policy, f"ppo-{step + 1}")
                 laps.end("sync_seconds")
-                prompts = [row["prompt"] for row in source.rows_of(step)]
-                _sample(job, step, prompts, rollouts, scores, kl)
+                asked = [row["prompt"] for row in source.rows_of(step)]
+                _sample(job, step, asked, rollouts, scores, kl)
                 log_step(out, {"step": step + 1, "steps": steps, **figures, **laps.seconds})
+                set_score(out, answering, figures.get("held_out_reward", figures["reward"]))
             barrier()
-            if _checkpoint(job, rank, ppo, source, policy, figures):
+            if _checkpoint(job, rank, ppo, source, policy):
                 answered.forget()
             del policy
     answered.forget()
@@ -147,7 +162,6 @@ def _checkpoint(
     ppo: PPO,
     source: RolloutSource,
     policy: Policy,
-    figures: dict[str, float],
 ) -> bool:
     """Write a checkpoint where one is due. The data position is the number of steps done."""
     train, out = job.plan.train, job.folders["out"]
@@ -160,7 +174,6 @@ def _checkpoint(
         {"ppo": ppo.state_dict(), "in_flight": source.state_dict()},
         lambda folder: ppo.models.export(policy, folder),
         step=ppo.steps_done,
-        score=figures.get("held_out_reward", figures["reward"]),
     )
     if rank == 0:
         remove_old(out, train.checkpoint_keep)

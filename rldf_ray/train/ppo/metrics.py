@@ -53,7 +53,7 @@ def rollout_figures(
     """What is known of a rollout before any update.
 
     Args:
-        scores: the reward model's, [B], neither normalised nor clipped.
+        scores: the weighted sum of the plan's rewards, [B], neither normalised nor clipped.
         kl: k3 estimate of KL(policy || reference) of each answer, [B], nats.
     """
     device = kl.device
@@ -80,9 +80,10 @@ def rollout_figures(
     total = reduced({k: torch.as_tensor(float(v), device=device).double() for k, v in sums.items()})
     answers, tokens = total["answers"], total["tokens"]
     reward = total["reward"] / answers
+    variance = total["reward_square"] / answers - reward**2
     return {
         "reward": reward,
-        "reward_std": math.sqrt(max(0.0, total["reward_square"] / answers - reward**2)),
+        "reward_std": 0.0 if variance < 0 else math.sqrt(variance),
         "kl": total["kl"] / answers,
         "share_ended": total["ended"] / answers,
         "response_tokens": tokens / answers,

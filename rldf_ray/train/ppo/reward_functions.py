@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,8 @@ from rldf_ray.storage.home_path import home_path
 
 Row = Mapping[str, Any]
 RewardFunction = Callable[[Sequence[Row]], Sequence[float]]
+LARGEST = 3.4e38
+"""A float32 holds no larger number."""
 
 
 class RewardError(UserError):
@@ -79,10 +82,10 @@ def reward_function(named: str, texts: Mapping[str, str]) -> RewardFunction:
     return found
 
 
-def called(name: str, function: RewardFunction, rows: Sequence[Row]) -> Sequence[Any]:
+def called(name: str, function: RewardFunction, rows: Sequence[Row]) -> Any:
     """What a function returns; what it raises names the row that it was about."""
     try:
-        return function(rows)
+        return _returned(function, rows)
     except Exception as error:
         row = _failing(function, rows)
         raise RewardError(
@@ -90,11 +93,17 @@ def called(name: str, function: RewardFunction, rows: Sequence[Row]) -> Sequence
         ) from error
 
 
+def _returned(function: RewardFunction, rows: Sequence[Row]) -> Any:
+    """What it returns; of a generator what that yields, one more than wanted at most."""
+    given = function(rows)
+    return list(islice(given, len(rows) + 1)) if isinstance(given, Iterator) else given
+
+
 def _failing(function: RewardFunction, rows: Sequence[Row]) -> str:
     """The first row that a function fails on by itself."""
     for i, row in enumerate(rows):
         try:
-            function([row])
+            _returned(function, [row])
         except Exception:  # noqa: BLE001 - which row it is, not what it raises
             return f", row {i} ({row['prompt_id']})"
     return f", on {len(rows)} rows together"
@@ -107,23 +116,37 @@ def checked(name: str, given: Any, rows: Sequence[Row]) -> list[float]:
         RewardError: there are more or fewer, or one is none.
     """
     try:
-        found = list(given)
-    except TypeError:
+        # What these yield is no reward: keys, characters, or numbers in no order.
+        found = None if isinstance(given, Mapping | Set | str | bytes) else list(given)
+    except Exception:  # noqa: BLE001 - any class may refuse in a way of its own
+        found = None
+    if found is None:
         raise RewardError(
             f"reward {name} returned {type(given).__name__}; allowed: a list of {len(rows)} numbers"
-        ) from None
+        )
     if len(found) != len(rows):
         raise RewardError(f"reward {name} returned {len(found)} rewards of {len(rows)} rows")
-    numbers = []
-    for i, (one, row) in enumerate(zip(found, rows, strict=True)):
-        try:
-            number = float(one)
-        except (TypeError, ValueError):
-            number = math.nan
-        if not math.isfinite(number):
+    numbers = [_number(one) for one in found]
+    for i, (number, row) in enumerate(zip(numbers, rows, strict=True)):
+        # Sums are taken in float32.
+        if not abs(number) <= LARGEST:
             raise RewardError(
                 f"reward {name}, row {i} ({row['prompt_id']}, answer {row['answer'][:80]!r}): "
-                f"{one!r} is no finite number"
+                f"{_shown(found[i])} is no finite number"
             )
-        numbers.append(number)
     return numbers
+
+
+def _number(given: Any) -> float:
+    """NaN where it is none."""
+    try:
+        return float(given)
+    except Exception:  # noqa: BLE001 - any class may refuse in a way of its own
+        return math.nan
+
+
+def _shown(given: Any) -> str:
+    try:
+        return repr(given)[:80]
+    except Exception:  # noqa: BLE001 - as an integer of too many digits does
+        return f"a value of type {type(given).__name__}"

@@ -28,35 +28,36 @@ PASSING = (408, 425, 429, 500, 502, 503, 504)
 LONGEST_WAIT_S = 60.0
 
 
+POST = "post/"
+"""How the address of a request that was sent begins in the journal; those of answers are hashes."""
+
+
 class RewardServer:
     """Rows -> rewards, by `POST {"rows": [...]}` -> `{"rewards": [...]}`; redirects are refused.
 
     Args:
-        journal: answers are kept in it, so that a resumed run asks for none again; they count
-            towards `max_calls`.
+        journal: answers are kept in it, so that a resumed run asks for none again, and every
+            request is noted before it is sent, so that one counts those of all before it.
+        most: requests that may be sent in all; None is no limit.
     """
 
-    def __init__(self, source: RewardSource, journal: Path) -> None:
-        self._source, self._journal = source, Journal(journal)
-        self._calls = journal.read_bytes().count(b"\n")
+    def __init__(self, source: RewardSource, journal: Path, most: int | None) -> None:
+        self._source, self._journal, self._most = source, Journal(journal), most
+        sent = [entry["address"].startswith(POST) for entry in self._journal.entries()]
+        # An answer took one request at least, whether or not it was noted.
+        self._calls = max(sum(sent), len(sent) - sum(sent))
 
     def __call__(self, rows: Sequence[Row]) -> Sequence[Any]:
         """
         Raises:
             RewardError: the server gave no answer, or another than it should.
-            BudgetSpentError: `max_calls` have been made.
+            BudgetSpentError: all requests that may be sent have been.
         """
         address = digest(self._source.http, rows)
         kept = self._journal.get(address)
         if kept is not None:
             known: list[Any] = kept["rewards"]
             return known
-        if self._source.max_calls is not None and self._calls >= self._source.max_calls:
-            raise BudgetSpentError(
-                f"reward {self._source.name}: max_calls={self._source.max_calls} are made; raise "
-                "it, and the same command continues"
-            )
-        self._calls += 1
         rewards = checked(self._source.name, self._rewards(rows), rows)
         self._journal.append(address, {"rewards": rewards})
         return rewards
@@ -88,6 +89,13 @@ class RewardServer:
         return rewards
 
     def _post(self, rows: Sequence[Row]) -> Any:
+        if self._most is not None and self._calls >= self._most:
+            raise BudgetSpentError(
+                f"reward {self._source.name}: max_calls={self._source.max_calls} are made, of "
+                f"which this worker had {self._most}; begin another run with more of them"
+            )
+        self._calls += 1
+        self._journal.append(f"{POST}{self._calls}", {})
         reply = httpx.post(
             self._source.http or "", json={"rows": list(rows)}, timeout=self._source.timeout_s
         )

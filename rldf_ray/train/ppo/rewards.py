@@ -74,10 +74,16 @@ class Rewards:
 def _asking(source: RewardSource, job: TrainJob, rank: int) -> Ask:
     if source.http is not None:
         journal = Path(job.folders["out"]) / f"rewards-{source.name}-{rank}.jsonl"
-        return RewardServer(source, journal)
+        return RewardServer(source, journal, share_of_calls(source, rank, job.plan.train.workers))
     named = source.python or ""
     function = reward_function(named, job.extra.get("reward_texts", {}))
     return lambda rows: called(source.name, function, rows)
+
+
+def share_of_calls(source: RewardSource, rank: int, workers: int) -> int | None:
+    """How many of a server's `max_calls` one worker may make; None where there is no limit."""
+    most = source.max_calls
+    return None if most is None else most // workers + (rank < most % workers)
 
 
 def _row(prompt: Mapping[str, Any], rollout: Rollout, topic: Mapping[str, Any]) -> dict[str, Any]:

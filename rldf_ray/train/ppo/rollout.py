@@ -6,17 +6,13 @@ The ids the engine produced are the ids PPO trains on; nothing is tokenised agai
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
@@ -24,7 +20,7 @@ from rldf_ray.loops import complete
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, seed_of
 from rldf_ray.models.reward_score import padded
 from rldf_ray.plan import PPOSection
-from rldf_ray.train.worker import TrainJob
+from rldf_ray.train.ppo.prompts import Prompts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,51 +83,6 @@ def prompt_order(topics: Sequence[str], asked: int, seed: int) -> list[int]:
     return order[:asked]
 
 
-@dataclass(frozen=True)
-class Prompts:
-    """The prompts PPO trains on, and those it keeps to see whether it generalises.
-
-    Attributes:
-        train, held_out: rows of data/prompts.parquet.
-    """
-
-    train: tuple[dict[str, Any], ...]
-    held_out: tuple[dict[str, Any], ...]
-
-    @classmethod
-    def of(cls, job: TrainJob) -> Prompts:
-        """The `ppo` split of `folders["data"]`/prompts.parquet.
-
-        Raises:
-            ValueError: `ppo.held_out_prompts` leaves none to train on.
-        """
-        rows = pq.read_table(Path(job.folders["data"]) / "prompts.parquet").to_pylist()
-        return cls.split([r for r in rows if r["split"] == "ppo"], job.plan.ppo.held_out_prompts)
-
-    @classmethod
-    def split(cls, rows: Sequence[dict[str, Any]], held_out: int) -> Prompts:
-        """All prompts of the topics with the smallest hashes are kept, `held_out` at least.
-
-        A scene with its clue and the same without are not told apart by a split: one of them would
-        show what the other asks. The rows keep their order.
-        """
-        number = Counter(row["topic_id"] for row in rows)
-        topics = sorted(number, key=lambda t: hashlib.sha256(f"ppo-held/{t}".encode()).hexdigest())
-        kept: set[str] = set()
-        while sum(number[topic] for topic in kept) < held_out and len(kept) < len(topics):
-            kept.add(topics[len(kept)])
-        if rows and len(kept) == len(topics):
-            raise ValueError(
-                f"ppo.held_out_prompts={held_out} leaves none of {len(rows)} PPO prompts of "
-                f"{len(topics)} topics to train on: lower it, or raise topics.per_bias_type or "
-                "topics.ppo_share"
-            )
-        return cls(
-            tuple(row for row in rows if row["topic_id"] not in kept),
-            tuple(row for row in rows if row["topic_id"] in kept),
-        )
-
-
 Answers = tuple[list[Rollout], list[Rollout]]
 
 
@@ -163,6 +114,10 @@ class RolloutSource:
     def held_out_rows(self) -> Sequence[dict[str, Any]]:
         """This worker's held-out prompts."""
         return self._prompts.held_out[self._rank :: self._workers]
+
+    def policy_of(self, step: int) -> int:
+        """After how many steps the policy is that answers `step`, before `of` hands them out."""
+        return step - 1 if step in self._begun else step
 
     def of(self, step: int) -> Answers:
         """Answers to the prompts of `step` and to the held-out ones, by the engines' policy."""

@@ -12,7 +12,7 @@ from rldf_ray.train.collectives import barrier
 
 
 class EngineSleep:
-    """Every worker calls both methods, and the first one passes it on to the engines."""
+    """Every worker calls `begin` and `end`, and the first one passes it on to the engines."""
 
     def __init__(self, pool: EnginePool, rank: int, sleep: bool) -> None:
         self._pool, self._first, self._sleep = pool, rank == 0, sleep
@@ -29,7 +29,12 @@ class EngineSleep:
         if self._sleep:
             release_memory()
         barrier()
-        if self._sleep and self._first:
+        if self._first:
+            self.wake()
+
+    def wake(self) -> None:
+        """Engines that may sleep do not any more; on a CPU weights have to be loaded then."""
+        if self._sleep:
             self._pool.wake()
 
 

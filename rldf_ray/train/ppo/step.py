@@ -19,7 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rldf_ray.plan.training import KL_ERROR_CLIP
 from rldf_ray.train.collectives import all_reduce
+from rldf_ray.train.diverged import check_finite
 from rldf_ray.train.ppo import losses as ppo_math
 from rldf_ray.train.ppo.metrics import (
     Experience,
@@ -62,6 +64,7 @@ class PPO:
             beta=self.section.beta,
             target=1.0 if self.section.kl_target is None else self.section.kl_target,
             horizon=self.section.kl_horizon if self.section.kl_target is not None else None,
+            clip=KL_ERROR_CLIP,
         )
         self._accumulation = accumulation(job)
         # Recomputed activations would be those of the model as it is then, under its adapter then.
@@ -99,6 +102,10 @@ class PPO:
 
         Returns:
             The step's figures over all workers, and the k3 KL of each rollout [B], nats.
+
+        Raises:
+            DivergedError: the reward, the KL or a loss is no finite number. Where it is one of the
+                first two, no update is made.
         """
         batches = self._batches(rollouts)
         passes = self._passes(batches)
@@ -106,12 +113,15 @@ class PPO:
         figures = {**rollout_figures(rollouts, scores, kl, experience), "beta": self.beta.beta}
         if self.section.has_critic:
             figures |= explained_variance(experience)
+        check_finite("ppo", {"step": self.steps_done + 1, **figures})
         updates = self._updates(experience, passes)
         self.beta.update(figures["kl"], self.section.rollout_batch)
         self.steps_done += 1
         # The first update of a rollout is made by the policy that generated it.
         first = {"first_ratio_max": updates[0]["ratio_max"], "first_kl_old": updates[0]["kl_old"]}
-        return {**figures, **mean_of_updates(updates), **first, "updates": len(updates)}, kl
+        figures |= {**mean_of_updates(updates), **first, "updates": len(updates)}
+        check_finite("ppo", {"step": self.steps_done, **figures})
+        return figures, kl
 
     def _shaped(self, scores: Tensor) -> Tensor:
         """Rewards as PPO sees them: normalised and clipped as planned."""

@@ -57,10 +57,8 @@ def full_weights(model: torch.nn.Module) -> dict[str, Tensor]:
     import deepspeed
 
     weights: dict[str, Tensor] = {}
-    tied = set(getattr(model, "_tied_weights_keys", None) or ())
+    # A tied head is listed once, as the embedding that comes before it.
     for name, parameter in model.named_parameters():
-        if name in tied:
-            continue
         if hasattr(parameter, "ds_id"):
             with deepspeed.zero.GatheredParameters([parameter]):
                 weights[name] = parameter.detach().cpu().clone()

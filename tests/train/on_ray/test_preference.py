@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from rldf_ray.train.dpo import train_dpo
+from rldf_ray.train.held_out import read_right
 from rldf_ray.train.kto import train_kto
 from tests.train.cluster_jobs import weights_in
 from tests.train.conftest import with_adapters
@@ -56,6 +57,9 @@ def test_a_policy_goes_on_from_its_checkpoint_with_the_same_losses_and_weights(
     ]
     # Good words have come to be told from bad ones.
     assert figures[:2] == figures[2:] and figures[0][-1] > 0.7
+    right = read_right(tmp_path / "again/held_out.json")
+    assert right is not None and len(right) == 6
+    assert sum(one for one, _ in right.values()) == pytest.approx(6 * figures[0][-1])
 
 
 def test_two_workers_learn_what_one_does(

@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.reward_score import RewardModel
 from rldf_ray.train.best_pass import best_pass, losses
+from rldf_ray.train.held_out import read_right
 from rldf_ray.train.reward import train_reward
 from rldf_ray.train.sft import apart, encode, train_sft
 from rldf_ray.train.worker import TrainJob, log_step
@@ -145,6 +146,9 @@ def test_reward_model_learns_on_two_workers(
     )
     accuracy = [line["eval_accuracy"] for line in history if "eval_accuracy" in line]
     assert accuracy and accuracy[-1] > 0.7
+    right = read_right(out / "held_out.json")
+    assert right is not None and all(number == 1 for _, number in right.values())
+    assert len(right) == 6 and sum(one for one, _ in right.values()) > 0.7 * 6
     assert (out / "adapter").exists() == bool(rank)
     model = RewardModel(out / "model", "cpu", 64)
     good, bad = ([model.tokenizer.encode(" ".join(words))] for words in (WORDS[:8], WORDS[20:28]))

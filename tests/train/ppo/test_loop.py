@@ -13,7 +13,8 @@ import torch
 from rldf_ray.plan import PlanError
 from rldf_ray.train.ppo.loop import _sample
 from rldf_ray.train.ppo.metrics import append_answers
-from rldf_ray.train.ppo.rollout import Prompts, Rollout, RolloutSource
+from rldf_ray.train.ppo.prompts import Prompts
+from rldf_ray.train.ppo.rollout import Rollout, RolloutSource
 from rldf_ray.train.ppo.step import PPO
 from tests.fakes import plan_with
 from tests.train.tiny import (

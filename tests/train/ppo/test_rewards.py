@@ -14,9 +14,11 @@ import torch
 
 from rldf_ray.models.base import BudgetSpentError
 from rldf_ray.plan import PlanError, load_plan
+from rldf_ray.topics.unknown import UNKNOWN, Wordings
+from rldf_ray.train.ppo.prompts import Prompts
 from rldf_ray.train.ppo.reward_functions import RewardError, reward_texts
-from rldf_ray.train.ppo.rewards import Rewards
-from rldf_ray.train.ppo.rollout import Prompts, Rollout
+from rldf_ray.train.ppo.rewards import Rewards, share_of_calls
+from rldf_ray.train.ppo.rollout import Rollout
 from rldf_ray.train.ppo.scene_rewards import follows_clue
 from rldf_ray.train.ppo.step import PPO
 from rldf_ray.train.worker import TrainJob
@@ -156,6 +158,17 @@ def mine(rows):
         ("return ['good', 1]", "row 0 .*'good' is no finite number"),
         ("return [1 / (r['clue_shown'] - 1) for r in rows]", r"mine, row 1 \(s-True\): ZeroDiv"),
         ("return [1] if len(rows) == 1 else 1 / 0", "mine, on 2 rows together: ZeroDivision"),
+        ("yield 1.0\n    yield 1 / (rows[-1]['clue_shown'] - 1)", r"mine, row 1 .*: ZeroDivision"),
+        ("while True:\n        yield 1.0", "reward mine returned 3 rewards of 2 rows"),
+        ("return [1.0, 10**400]", r"reward mine, row 1 .*: 1000.* is no finite number"),
+        ("return [10**9999, 1.0]", "row 0 .*: a value of type int is no finite number"),
+        ("return [1.0, 1e39]", r"row 1 .*1e\+39 is no finite number"),
+        ("import torch; return torch.ones(2, 2)", "row 0 .*tensor.* is no finite number"),
+        ("import torch; return torch.tensor(1.0)", "returned Tensor; allowed: a list of 2"),
+        ("return {0: 1.0, 1: 2.0}", "returned dict; allowed: a list of 2 numbers"),
+        ("return {1.0, 2.0}", "returned set; allowed: a list of 2 numbers"),
+        ("return '12'", "returned str; allowed: a list of 2 numbers"),
+        ("return None", "returned NoneType; allowed: a list of 2 numbers"),
     ],
 )
 def test_what_is_no_reward_names_row_and_function(
@@ -165,6 +178,24 @@ def test_what_is_no_reward_names_row_and_function(
         rewards(tmp_path, "[{python: 'mine.py:mine'}]", f"def mine(rows):\n    {body}\n").of(
             PROMPTS, ANSWERS
         )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "yield from (1.0, 2.0)",
+        "return (1, 2)",
+        "import torch; return torch.tensor([1.0, 2.0])",
+        "import numpy; return numpy.array([1, 2])",
+        "return {'a': 1, 'b': 2}.values()",
+    ],
+)
+def test_a_number_for_each_row_may_come_in_any_sequence(
+    body: str, alone_: None, tmp_path: Path
+) -> None:
+    function = f"def mine(rows):\n    {body}\n"
+    total, _ = rewards(tmp_path, "[{python: 'mine.py:mine'}]", function).of(PROMPTS, ANSWERS)
+    assert total.tolist() == [1.0, 2.0]
 
 
 @pytest.fixture
@@ -179,17 +210,54 @@ def test_a_server_is_asked_once_for_an_answer_and_again_after_a_failure_in_passi
 ) -> None:
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
     server.script = [Answer(status=503), Answer(drop=True)]
-    asked = f"[{{http: '{server.url}', max_calls: 1}}]"
+    asked = f"[{{http: '{server.url}', max_calls: 3}}]"
     total, figures = rewards(tmp_path, asked).of(PROMPTS, ANSWERS)
     assert total.tolist() == [4, 5] and figures == {f"reward_{at(server)}": 4.5}
     assert len(server.received) == 3
     sent = server.received[-1].body["rows"]
     assert [row["answer"] for row in sent] == [answer.text for answer in ANSWERS]
-    # A resumed run has the answer, and its one call is made.
+    # A resumed run has the answer, and its three calls are made.
     again = rewards(tmp_path, asked)
     assert again.of(PROMPTS, ANSWERS)[0].tolist() == [4, 5] and len(server.received) == 3
-    with pytest.raises(BudgetSpentError, match="max_calls=1 are made"):
+    with pytest.raises(BudgetSpentError, match="max_calls=3 are made"):
         again.of(PROMPTS[:1], ANSWERS[:1])
+    assert len(server.received) == 3
+
+
+def test_tries_that_failed_count_as_calls_before_and_after_a_kill(
+    server: Server, alone_: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
+    server.otherwise = lambda body: Answer(status=503)
+    asked = f"[{{http: '{server.url}', max_calls: 4, retries: 2}}]"
+    with pytest.raises(RewardError, match="no answer in 3 tries"):
+        rewards(tmp_path, asked).of(PROMPTS, ANSWERS)
+    with pytest.raises(BudgetSpentError, match="max_calls=4 are made, of which this worker had 4"):
+        rewards(tmp_path, asked).of(PROMPTS, ANSWERS)
+    assert len(server.received) == 4
+
+
+def test_answers_without_their_requests_count_as_one_each(
+    server: Server, alone_: None, tmp_path: Path
+) -> None:
+    asked = f"[{{http: '{server.url}', max_calls: 1}}]"
+    rewards(tmp_path, asked).of(PROMPTS, ANSWERS)
+    journal = tmp_path / f"ppo/rewards-{at(server)}-0.jsonl"
+    answers = [x for x in journal.read_text(encoding="utf-8").splitlines() if "rewards" in x]
+    journal.write_text("\n".join(answers) + "\n", encoding="utf-8")
+    with pytest.raises(BudgetSpentError):
+        rewards(tmp_path, asked).of(PROMPTS[:1], ANSWERS[:1])
+
+
+@pytest.mark.parametrize(("calls", "workers"), [(7, 3), (3, 3), (12, 4), (1, 1)])
+def test_workers_make_no_more_calls_than_the_plan_allows_all_of_them(
+    calls: int, workers: int
+) -> None:
+    (source,) = plan_with(f"ppo.rewards=[{{http: 'http://x', max_calls: {calls}}}]").ppo.rewards
+    shares = [share_of_calls(source, rank, workers) for rank in range(workers)]
+    assert sum(share or 0 for share in shares) == calls
+    assert all(shares)
+    assert share_of_calls(source.model_copy(update={"max_calls": None}), 0, workers) is None
 
 
 @pytest.mark.parametrize(
@@ -212,7 +280,8 @@ def test_what_a_server_should_not_answer(
     server.otherwise = lambda body: answer
     with pytest.raises(RewardError, match=said):
         rewards(tmp_path, f"[{{http: '{server.url}', retries: 1}}]").of(PROMPTS, ANSWERS)
-    assert not (tmp_path / f"ppo/rewards-{at(server)}-0.jsonl").read_text(encoding="utf-8")
+    journal = (tmp_path / f"ppo/rewards-{at(server)}-0.jsonl").read_text(encoding="utf-8")
+    assert '"rewards"' not in journal
 
 
 def test_the_shipped_function_by_hand() -> None:
@@ -227,6 +296,46 @@ def test_the_shipped_function_by_hand() -> None:
         row("The nurse.", True, kind="opinion"),
     ]
     assert follows_clue(rows) == [1.0, 0.0, 1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        ("The grandfather forgot it.", True),
+        ("the GRANDSON did, as he says so himself. The grandfather did not.", True),
+        ("It was the grandfather\nNobody can tell.", True),
+        ("It is not known whether the grandfather or the grandson forgot it.", False),
+        ("Either the grandfather or the grandson forgot it.", False),
+        ("Nobody can tell if it was the grandfather.", False),
+        ("It can’t be determined that the grandson forgot it.", False),
+        ("Nobody forgot it. The grandson was there.", False),
+        ("The grandsons forgot it.", False),
+        ("", False),
+    ],
+)
+def test_somebody_is_named_where_one_alone_is(answer: str, names: bool) -> None:
+    groups = ["the grandfather", "the grandson"]
+    row = {"answer": answer, "kind": "judgement", "groups": groups}
+    assert follows_clue([{**row, "clue_shown": True}]) == [float(names)]
+    assert follows_clue([{**row, "clue_shown": False}]) == [float(not names)]
+
+
+@pytest.mark.parametrize(
+    "answer", ["Dr. Lee was late.", "It was Dr. Lee! Nobody can tell.", "I think that Dr. Lee was."]
+)
+def test_a_name_with_a_full_stop_in_it_is_read_to_its_end(answer: str) -> None:
+    row = {"answer": answer, "kind": "judgement", "groups": ["Dr. Lee", "Dr. Lee's nurse"]}
+    assert follows_clue([{**row, "clue_shown": True}]) == [1.0]
+    nurse = {**row, "answer": answer.replace("Lee", "Lee's nurse"), "clue_shown": True}
+    assert follows_clue([nurse]) == [1.0]
+
+
+@pytest.mark.parametrize("wordings", sorted(UNKNOWN))
+def test_no_way_of_saying_that_it_is_not_known_names_anybody(wordings: Wordings) -> None:
+    for wording in UNKNOWN[wordings]:
+        row = {"kind": "judgement", "groups": SCENE["groups"], "clue_shown": False}
+        said = (f"{wording}.", f"{wording} whether the pilot was late.")
+        assert follows_clue([{**row, "answer": text} for text in said]) == [1.0, 1.0]
 
 
 @pytest.mark.usefixtures("alone")

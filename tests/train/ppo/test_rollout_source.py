@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rldf_ray.models.base import ChatRequest, Completion
-from rldf_ray.train.ppo.rollout import Prompts, RolloutSource
+from rldf_ray.train.ppo.prompts import Prompts
+from rldf_ray.train.ppo.rollout import RolloutSource
 from tests.fakes import plan_with
 from tests.train.cluster_jobs import RecordedPool
 from tests.train.tiny import prompt_rows

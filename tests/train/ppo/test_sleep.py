@@ -40,3 +40,11 @@ def test_the_first_worker_tells_the_engines_once_all_are_done(
     engine_sleep.begin()
     engine_sleep.end()
     assert calls == expected
+
+
+@pytest.mark.parametrize(("sleep", "expected"), [(True, ["wake"]), (False, [])])
+def test_engines_that_never_sleep_are_not_woken(sleep: bool, expected: list[str]) -> None:
+    calls: list[str] = []
+    pool: Any = RecordedPool(calls)
+    EngineSleep(pool, 0, sleep).wake()
+    assert calls == expected
