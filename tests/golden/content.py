@@ -36,8 +36,8 @@ VOLATILE = {
     "bytes",
 }
 """Members of JSON objects that are left out, at any depth."""
-COLUMNS = {"seconds", "seconds an item", "seconds_an_item"}
-"""Columns (in LaTeX rows, too) of Markdown, CSV and LaTeX tables that are left out."""
+COLUMNS = "seconds"
+"""How the names begin of columns (in LaTeX of rows, too) of tables that are left out."""
 QUIET = re.compile(
     r'<p class="quiet">Run .*?</p>|<h2>Versions, machine, plan</h2>.*?<pre>', re.DOTALL
 )
@@ -141,5 +141,6 @@ def _without_columns_in(text: str, mark: str) -> list[Any]:
 def _without_columns(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
     """Rows of a table, the first of them its head; a head may also stand before a row."""
     if rows:
-        left = [place for place, name in enumerate(rows[0]) if name not in COLUMNS]
-        yield from ([row[i] for i in left if i < len(row)] for row in rows if row[0] not in COLUMNS)
+        left = [place for place, name in enumerate(rows[0]) if not name.startswith(COLUMNS)]
+        kept = (row for row in rows if not row[0].startswith(COLUMNS))
+        yield from ([row[i] for i in left if i < len(row)] for row in kept)
