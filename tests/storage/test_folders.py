@@ -21,6 +21,8 @@ OWN = {
     "rldf_ray/engines/sent.py",
     "rldf_ray/eval_logs/forms.py",
     "rldf_ray/prompts/own.py",
+    "rldf_ray/stages/order.py",
+    "rldf_ray/storage/run_folder.py",
     "rldf_ray/train/checkpoint.py",
     "rldf_ray/train/unpickling.py",
     "rldf_ray/train/worker.py",

@@ -271,6 +271,7 @@ def test_what_cannot_be_read_to_its_end_is_no_object(
     assert store.read("model") == b""
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_object_is_whole_when_its_upload_is_interrupted(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def test_the_work_is_waited_for_and_raises_here() -> None:
         in_own_thread(fail)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_is_raised_once_the_work_has_ended() -> None:
     ended: list[bool] = []
 
