@@ -55,6 +55,16 @@ def _serve_note(figures: Mapping[str, Any]) -> str:
     )
 
 
+def _evince_note(figures: Mapping[str, Any]) -> str:
+    """How far the study can fill the seats of its engine: the ceiling has all requests at once."""
+    seats = figures["plan"]["engines"]["max_num_seqs"]
+    return (
+        f"{figures['items']} dialogues, each a chain of turns that wait for each other: "
+        f"{figures['requests_in_flight']:.1f} requests were under way on average, for {seats} "
+        "seats, and fewer when most dialogues have ended; the ceiling gets all requests at once."
+    )
+
+
 # What a reader of the goals alone would get wrong, from the figures of the result.
 NOTES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "debates": lambda _: "With a prompted referee on the same engine.",
@@ -65,6 +75,7 @@ NOTES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "eval": _eval_note,
     "orchestration": lambda _: "With 64 scripted engines the two cores are nearly used up.",
     "serve": _serve_note,
+    "studies_evince": _evince_note,
     "sweep_reuse": lambda _: (
         "The setting that the four axes have in common is counted four times; over the 15 "
         "distinct plans the share is 0.416."
