@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rldf_ray.storage.cache import cache_root, writable_cache
 from rldf_ray.storage.copied_files import (
@@ -143,11 +143,18 @@ class Mirror:
                 self._upload(path, local)
 
     def drop_gone(self, name: str) -> None:
-        """Remove objects below `name` whose files are gone here, if all that is here is there."""
+        """Remove the folders in `name` that are gone here, if all that is here is there.
+
+        What another machine has added to a folder that is here stays.
+        """
         objects, files = self.store.list(name), dict(self._local_files(name))
-        if all(is_current(path, objects.get(local)) for local, path in files.items()):
-            for gone in objects.keys() - files.keys():
-                self.store.delete(gone)
+        if not all(is_current(path, objects.get(local)) for local, path in files.items()):
+            return
+        depth = len(PurePosixPath(name).parts) + 1
+        here = {PurePosixPath(local).parts[:depth] for local in files}
+        for stored in objects:
+            if PurePosixPath(stored).parts[:depth] not in here:
+                self.store.delete(stored)
 
     def remove(self, name: str) -> None:
         """Remove an object or folder here and there."""

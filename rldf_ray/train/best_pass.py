@@ -48,7 +48,9 @@ def save_best(trainer: Any, tokenizer: Any, out: Path) -> None:
 
     best = out / BEST
     if isinstance(trainer.accelerator.unwrap_model(trainer.model), PeftModel):
-        begin_as(trainer.model, best)
+        # Workers of other machines have not the folder, and save nothing.
+        if trainer.is_world_process_zero():
+            begin_as(trainer.model, best)
         save_trained(trainer, tokenizer, out)
     elif trainer.is_world_process_zero():
         shutil.copytree(best, out / "model", dirs_exist_ok=True)

@@ -32,6 +32,7 @@ from rldf_ray.train.localize import UPLOAD_EVERY_S, localize_inputs
 from rldf_ray.train.loggers import open_loggers
 from rldf_ray.train.loggers.logger import LoggedStage, Logger, TrackedRun
 from rldf_ray.train.reasons import reason_of
+from rldf_ray.train.shards import TRAINER, is_whole
 from rldf_ray.train.unpickling import check_files
 
 log = logging.getLogger(__name__)
@@ -213,7 +214,7 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
     train, cpu = job.plan.train, job.placement.device == "cpu"
     accumulation = section.batch_size // (section.micro_batch * train.workers)
     return {
-        "output_dir": str(Path(job.folders["out"]) / "trainer"),
+        "output_dir": str(Path(job.folders["out"]) / TRAINER),
         "per_device_train_batch_size": section.micro_batch,
         "per_device_eval_batch_size": section.micro_batch,
         "gradient_accumulation_steps": accumulation,
@@ -251,17 +252,18 @@ def trainer_arguments(job: TrainJob, section: Any) -> dict[str, Any]:
 def last_checkpoint(job: TrainJob) -> str | None:
     """Where one of TRL's trainers goes on, if an earlier process of this job left a checkpoint.
 
-    The state is written, and uploaded, last: a checkpoint without it is not whole.
-
     Raises:
         UnsafeFileError: it holds something else than a checkpoint does.
     """
-    states = (Path(job.folders["out"]) / "trainer").glob("checkpoint-*/trainer_state.json")
-    whole = [state.parent for state in states]
-    step = {folder: int(folder.name.rpartition("-")[2]) for folder in whole}
+    folders = (Path(job.folders["out"]) / TRAINER).glob("checkpoint-*")
+    whole = [
+        folder
+        for folder in folders
+        if is_whole({path.name for path in folder.iterdir()}, job.placement.workers)
+    ]
     if not whole:
         return None
-    last = max(whole, key=lambda folder: step[folder])
+    last = max(whole, key=lambda folder: int(folder.name.rpartition("-")[2]))
     check_files(last)
     return str(last)
 

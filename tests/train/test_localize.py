@@ -35,8 +35,16 @@ def job(out: str) -> TrainJob:
     return TrainJob(plan, place(plan, Resources(2, 0, 16)), folders)
 
 
-def worker(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
-    context = SimpleNamespace(get_world_rank=lambda: rank, get_local_rank=lambda: rank)
+def worker(
+    monkeypatch: pytest.MonkeyPatch, rank: int, *, local: int | None = None, here: int = 2
+) -> None:
+    """Worker `rank` of two; `local` is its number among the `here` workers of its machine."""
+    context = SimpleNamespace(
+        get_world_rank=lambda: rank,
+        get_local_rank=lambda: rank if local is None else local,
+        get_world_size=lambda: 2,
+        get_local_world_size=lambda: here,
+    )
     monkeypatch.setattr("ray.train.get_context", lambda: context)
 
 
