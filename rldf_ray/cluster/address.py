@@ -12,7 +12,6 @@ VARIABLE = "RAY_ADDRESS"
 LOCAL = "local"
 DEADLINE_S = 20.0
 DEFAULT_PORT = 6379
-CLIENT_PORT = 10001
 
 
 class ClusterAddressError(UserError):
@@ -29,7 +28,8 @@ def reachable_address() -> str:
     """The address for `ray.init`.
 
     Raises:
-        ClusterAddressError: nothing takes a connection there within `DEADLINE_S`.
+        ClusterAddressError: it is no HOST:PORT, or nothing takes a connection there within
+            `DEADLINE_S`.
     """
     address = joined_address()
     if address is None:
@@ -47,12 +47,17 @@ def _check(address: str) -> None:
         host, port = None, None
     if not host:
         raise ClusterAddressError(
-            f"{VARIABLE}={address} names no host: needed is HOST:PORT of a cluster's head or "
-            f"ray://HOST:PORT; unset it to start Ray on this machine"
+            f"{VARIABLE}={address} names no host: needed is HOST:PORT of a cluster's head; unset "
+            "it to start Ray on this machine"
         )
-    port = port or (CLIENT_PORT if url.scheme == "ray" else DEFAULT_PORT)
+    if url.scheme:
+        raise ClusterAddressError(
+            f"{VARIABLE}={address}: a run is a program on one of the cluster's nodes and no client "
+            f"of {url.scheme}://: set {VARIABLE}={host}:{DEFAULT_PORT} on a node, or hand the run "
+            "in with `ray job submit` (docs/cluster.md)"
+        )
     try:
-        socket.create_connection((host, port), DEADLINE_S).close()
+        socket.create_connection((host, port or DEFAULT_PORT), DEADLINE_S).close()
     except OSError as error:
         raise ClusterAddressError(
             f"no Ray cluster can be reached at {VARIABLE}={address} ({error}): start it, correct "

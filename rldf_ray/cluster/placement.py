@@ -2,7 +2,7 @@
 
 It decides before anything starts. On a machine without GPUs engines and trainers take turns on all
 cores; where GPUs suffice, PPO's engines and workers have devices of their own. One engine and one
-worker can share a single GPU.
+worker can share a single GPU. Without PPO engines have ended when workers train.
 """
 
 from __future__ import annotations
@@ -23,13 +23,28 @@ class PlacementError(UserError):
 
 
 @dataclass(frozen=True)
+class NodeSize:
+    """What a node has, in use or not; it may be one that an autoscaler adds. Memory in GiB."""
+
+    cpus: float
+    gpus: float
+    memory_gib: float = float("inf")
+
+
+@dataclass(frozen=True)
 class Resources:
-    """What Ray reports of the cluster: CPUs, GPUs, memory in GiB, CPUs of the largest node."""
+    """What Ray reports of the cluster: CPUs, GPUs, memory in GiB; its nodes where it has some."""
 
     cpus: float
     gpus: float
     memory_gib: float
-    node_cpus: float = float("inf")
+    nodes: tuple[NodeSize, ...] = ()
+
+    @property
+    def node_cpus(self) -> float:
+        """CPUs of the largest node."""
+        # A head alone has none where nodes come and go: theirs are not known yet.
+        return max((node.cpus for node in self.nodes), default=0.0) or float("inf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +83,27 @@ class Placement:
 
     def describe(self) -> str:
         """The decision in one line."""
+        if not self.engines and not self.workers:
+            return "no engine and no worker: models answer at endpoints"
         where = "GPUs" if self.device == "cuda" else "CPU"
         return (
             f"{where}: {self.engines} engine(s) with {self.engine_cpus:g} CPU and "
             f"{self.engine_gpus:g} GPU each, {self.workers} training worker(s) with "
             f"{self.worker_cpus:g} CPU and {self.worker_gpus:g} GPU each, {self.threads} threads"
         )
+
+
+ELSEWHERE = Placement(
+    device="cpu",
+    engines=0,
+    engine_cpus=0,
+    engine_gpus=0,
+    workers=0,
+    worker_cpus=0,
+    worker_gpus=0,
+    threads=1,
+)
+"""Where nothing is computed here: endpoints answer."""
 
 
 def _a_bit_of(home: str | None) -> dict[str, float]:
@@ -93,37 +123,40 @@ def place(plan: Plan, resources: Resources) -> Placement:
     speaking = engines * len([speaker for speaker in plan.speakers() if speaker.on_engines])
     # A trained referee takes the place of a worker while the engines speak.
     judging = int(plan.referee.fitted)
-    if resources.gpus == 1 and speaking == engines == workers == plan.engines.tensor_parallel == 1:
+    size = plan.engines.tensor_parallel
+    if resources.gpus == 1 and speaking <= 1 and engines == workers == size == 1:
         return _on_one_gpu(plan, resources)
+    needed_cpus = engines + workers if _at_once(plan) else max(engines, workers)
     if resources.gpus >= 1:
+        training = (engines * size, workers)
         needed = max(
-            engines * plan.engines.tensor_parallel + workers,
-            speaking * plan.engines.tensor_parallel + judging,
+            sum(training) if _at_once(plan) else max(training),
+            speaking * size + judging,
         )
         if needed > resources.gpus:
             raise PlacementError(
-                f"the plan needs {needed} GPUs ({engines} engines x "
-                f"{plan.engines.tensor_parallel} + {workers} workers to train, {speaking} engines "
-                f"x {plan.engines.tensor_parallel} + {judging} referee to debate), Ray reports "
+                f"the plan needs {needed} GPUs ({engines} engines x {size} "
+                f"{'+' if _at_once(plan) else 'or'} {workers} workers to train, {speaking} engines "
+                f"x {size} + {judging} referee to debate), Ray reports "
                 f"{resources.gpus:g}: lower engines.count, engines.tensor_parallel or "
                 "train.workers, or add GPUs"
             )
-        if engines + workers > resources.cpus:
-            raise PlacementError(_too_few_cpus(engines, workers, resources))
+        if needed_cpus > resources.cpus:
+            raise PlacementError(_too_few_cpus(plan, resources))
         return Placement(
             device="cuda",
             engines=engines,
             engine_cpus=1,
-            engine_gpus=plan.engines.tensor_parallel,
+            engine_gpus=size,
             workers=workers,
             worker_cpus=1,
             worker_gpus=1,
             threads=1,
         )
-    if engines + workers > resources.cpus:
-        raise PlacementError(_too_few_cpus(engines, workers, resources))
+    if needed_cpus > resources.cpus:
+        raise PlacementError(_too_few_cpus(plan, resources))
     _check_cpu_engines(plan.engines)
-    share = resources.cpus / max(engines + workers, speaking + judging)
+    share = resources.cpus / max(needed_cpus, speaking + judging)
     # Engines and workers take turns, so each computes with the whole of its share of cores.
     threads, engine_threads = (
         max(1, int(min(resources.cpus // processes, resources.node_cpus)))
@@ -140,6 +173,11 @@ def place(plan: Plan, resources: Resources) -> Placement:
         threads=threads,
         engine_threads=engine_threads,
     )
+
+
+def _at_once(plan: Plan) -> bool:
+    """Whether engines answer while workers train."""
+    return "ppo" in plan.train.after
 
 
 def place_speaking(plan: SpeakingPlan, resources: Resources, together: bool) -> Placement:
@@ -191,73 +229,36 @@ def _check_cpu_engines(engines: EnginesSection) -> None:
 
 
 def _on_one_gpu(plan: Plan, resources: Resources) -> Placement:
-    """Engine and worker on the same device; the engine takes no more of it than it is allowed."""
+    """Engine and worker on the same device; the engine takes no more of it than it is allowed.
+
+    They have the device in turn where neither PPO nor a fitted referee needs both.
+    """
     share = plan.engines.gpu_memory_utilization
-    if share > 0.5:
+    if _at_once(plan) and share > 0.5:
         raise PlacementError(
             f"there is one GPU, and the engine takes {share:g} of it: set "
             "engines.gpu_memory_utilization to 0.5 or less, so that PPO's worker fits beside it, "
             "or add a GPU"
         )
-    if resources.cpus < 2:
-        raise PlacementError(_too_few_cpus(1, 1, resources))
+    if resources.cpus < (2 if _at_once(plan) else 1):
+        raise PlacementError(_too_few_cpus(plan, resources))
+    shared = _at_once(plan) or plan.referee.fitted
     return Placement(
         device="cuda",
         engines=1,
-        engine_cpus=1,
-        engine_gpus=share,
+        engine_cpus=min(1, resources.cpus / 2),
+        engine_gpus=share if shared else 1,
         workers=1,
-        worker_cpus=1,
-        worker_gpus=round(1 - share, 4),
+        worker_cpus=min(1, resources.cpus / 2),
+        worker_gpus=round(1 - share, 4) if shared else 1,
         threads=1,
     )
 
 
-def _too_few_cpus(engines: int, workers: int, resources: Resources) -> str:
+def _too_few_cpus(plan: Plan, resources: Resources) -> str:
+    engines, workers = plan.engines.count, plan.train.workers
+    needed = engines + workers if _at_once(plan) else max(engines, workers)
     return (
-        f"the plan needs {engines + workers} CPUs (engines.count={engines} + "
+        f"the plan needs {needed} CPUs (engines.count={engines} {'+' if _at_once(plan) else 'or'} "
         f"train.workers={workers}), Ray reports {resources.cpus:g}: lower them"
     )
-
-
-def memory_needed_gib(plan: Plan, parameters: float) -> float:
-    """Peak resident memory of the hungriest stage, GiB, over all processes (an estimate).
-
-    Without PPO that is the policy's training alone, with neither reference nor engines. In PPO
-    actor and critic, if there is one, take weights, gradients and two Adam moments (16 bytes a
-    parameter in either precision, as bfloat16 keeps float32 copies); reference and reward model
-    weights alone; with adapters all four share one set of weights, and the adapters' own are
-    small beside it. Engines take weights and KV cache; each process a base of libraries.
-    """
-    base = 1.5 + 0.8 * plan.train.workers
-    if "ppo" not in plan.train.after:
-        each = BYTES[plan.train.dtype] if plan.train.lora.rank else 16
-        return parameters * each / 2**30 + base
-    size = BYTES[plan.ppo.dtype]
-    if plan.train.lora.rank:
-        trained, frozen = 0.0, parameters * size
-    else:
-        trained = plan.ppo.models_trained * parameters * 16
-        frozen = 2 * parameters * size
-    engine = parameters * BYTES[plan.engines.dtype] / 2**30 + plan.engines.kv_cache_gib + 1.2
-    return (trained + frozen) / 2**30 + plan.engines.count * engine + base
-
-
-def hungriest(plan: Plan) -> str:
-    """The stage that needs most memory."""
-    return "PPO" if "ppo" in plan.train.after else plan.train.last.upper()
-
-
-def check_memory(plan: Plan, parameters: float, resources: Resources) -> None:
-    """Raise PlacementError where training the policy on CPU will not fit in memory."""
-    needed = memory_needed_gib(plan, parameters)
-    if resources.gpus < 1 and needed > resources.memory_gib:
-        lower = (
-            "lower engines.kv_cache_gib or engines.count"
-            if "ppo" in plan.train.after
-            else "set train.lora.rank=16"
-        )
-        raise PlacementError(
-            f"{hungriest(plan)} needs about {needed:.1f} GiB of memory, there are "
-            f"{resources.memory_gib:.1f}: choose a smaller model, {lower}, or add memory"
-        )

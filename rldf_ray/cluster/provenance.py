@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from functools import cache
@@ -19,11 +20,24 @@ SOURCE = Path(__file__).resolve().parents[2]
 def provenance() -> dict[str, Any]:
     """What every summary says of its making; the same command gives the same."""
     return {
-        "command": " ".join(["rldf", *sys.argv[1:]]),
+        "command": command(),
         "commit": source_commit(),
         "versions": versions(),
         "machine": machine(),
     }
+
+
+def command() -> str:
+    """The line that made a result: of `rldf`, of a program of one's own, or `Python` alone.
+
+    In a notebook or a shell of Python no line did: the arguments are those of its kernel.
+    """
+    program = getattr(sys.modules["__main__"], "__file__", None)
+    if program is None:
+        return "Python"
+    if Path(program).stem == "rldf" or Path(program).parts[-2:] == ("rldf_ray", "__main__.py"):
+        return shlex.join(["rldf", *sys.argv[1:]])
+    return shlex.join(["python", Path(program).name, *sys.argv[1:]])
 
 
 @cache

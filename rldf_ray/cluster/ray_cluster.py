@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,29 @@ from rldf_ray.cluster.address import LOCAL, joined_address, reachable_address
 from rldf_ray.cluster.environment import waiting_environment
 from rldf_ray.cluster.home import writable_home
 from rldf_ray.cluster.import_path import import_path
-from rldf_ray.cluster.placement import Placement, PlacementError, Resources
+from rldf_ray.cluster.nodes import cluster_resources
+from rldf_ray.cluster.placement import Placement, Resources
 from rldf_ray.cluster.ray_logs import keep_logs, link_logs
 from rldf_ray.cluster.session_folder import check_session_folder
+from rldf_ray.errors import UserError
 from rldf_ray.signals import Terminated, handlers_kept, unwinding
 
-# A cloud's node has to be allocated, started and set up.
-NODE_DEADLINE_S = 1800.0
 WORKERS_END_S = 10.0
 # Ray gives its own processes thirty seconds to come up, which a busy machine may exceed.
 RAY_TOO_SLOW = "The current node timed out during startup"
 STARTS = 3
 
+IN_USE = (
+    "this process is connected to Ray already, by another call or by ray.init: wait until that has "
+    "ended, call ray.shutdown(), or make this call in a process of its own"
+)
+
 log = logging.getLogger(__name__)
+_in_use = threading.Lock()
+
+
+class RayInUseError(UserError):
+    """A process has one connection to Ray, and another call would end with it."""
 
 
 @contextmanager
@@ -43,6 +53,7 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     block. The logs of Ray's processes, actors and engines are under `logs`/ray.
 
     Raises:
+        RayInUseError: this process uses Ray already.
         ClusterAddressError: the cluster to join cannot be reached.
         SessionFolderError: a local one has no folder that its sockets could be in.
     """
@@ -50,11 +61,11 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
     check_session_folder()
     target = logs / "ray"
     source: Path | None = None
-    with unwinding(), writable_home():
+    with _only_one(), unwinding(), writable_home():
         try:
             source = _start(address)
             link_logs(source, target)
-            yield _resources()
+            yield cluster_resources()
         finally:
             import ray
 
@@ -63,6 +74,21 @@ def ray_cluster(logs: Path) -> Iterator[Resources]:
             _end_those_left(workers)
             if source is not None:
                 keep_logs(source, target)
+
+
+@contextmanager
+def _only_one() -> Iterator[None]:
+    """What is shut down at the end of the block was started in it."""
+    # Where nobody has imported it, nobody uses it.
+    ray = sys.modules.get("ray")
+    if not _in_use.acquire(blocking=False):
+        raise RayInUseError(IN_USE)
+    try:
+        if ray is not None and ray.is_initialized():
+            raise RayInUseError(IN_USE)
+        yield
+    finally:
+        _in_use.release()
 
 
 @contextmanager
@@ -132,73 +158,6 @@ def remote(function: Callable[..., Any], placement: Placement, **options: Any) -
     return task.options(num_cpus=placement.worker_cpus, num_gpus=placement.worker_gpus, **options)
 
 
-def for_ppo(placement: Placement) -> Placement:
-    """`placement` with PPO's workers on one node, which an autoscaler may have to add.
-
-    Its engines are beside them, where weights go through memory, if any node can hold both; else
-    each is where there is room, and is sent the weights.
-
-    Raises:
-        PlacementError: there has not been room for `NODE_DEADLINE_S`.
-    """
-    import ray
-    from ray.util.placement_group import (
-        placement_group,
-        placement_group_table,
-        remove_placement_group,
-    )
-
-    engine = {"CPU": placement.engine_cpus, "GPU": placement.engine_gpus}
-    workers = {
-        "CPU": placement.workers * placement.worker_cpus,
-        "GPU": placement.workers * placement.worker_gpus,
-    }
-    both = {name: workers[name] + placement.engines * engine[name] for name in workers}
-    apart = not _held_by_a_node(both)
-    bundles = [workers, *[engine] * placement.engines] if apart else [both]
-    asked = [{name: n for name, n in bundle.items() if n} for bundle in bundles]
-    group = placement_group(asked, strategy="PACK")
-    try:
-        if not group.wait(NODE_DEADLINE_S):
-            raise PlacementError(
-                f"PPO needs a node with {workers['CPU']:g} CPUs and {workers['GPU']:g} GPUs for "
-                f"its {placement.workers} worker(s), and {engine['CPU']:g} CPUs and "
-                f"{engine['GPU']:g} GPUs of a node for each of its {placement.engines} "
-                f"engine(s), {'on any nodes' if apart else 'all on one node'}; for "
-                f"{NODE_DEADLINE_S:g} s there was no room: lower engines.count or train.workers, "
-                "or add a larger node"
-            )
-        node_of: Mapping[int, str] = placement_group_table(group)["bundles_to_node_id"]
-    finally:
-        remove_placement_group(group)
-    addresses = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes()}
-    home, *others = (f"node:{addresses[node_of[number]]}" for number in range(len(bundles)))
-    return replace(placement, home=home, engine_homes=tuple(others))
-
-
-def _held_by_a_node(needed: Mapping[str, float]) -> bool:
-    """Whether a node has so much, in use or not; one that an autoscaler may add may have it."""
-    import ray
-
-    if _possible():
-        return True
-    return any(
-        all(node["Resources"].get(name, 0.0) >= amount for name, amount in needed.items())
-        for node in ray.nodes()
-        if node["Alive"]
-    )
-
-
-def _possible() -> Mapping[str, float]:
-    """The most that an autoscaler may come to; nothing where there is none."""
-    import ray
-
-    possible: Mapping[str, float] = (
-        ray._private.state.state.get_max_resources_from_cluster_config() or {}
-    )
-    return possible
-
-
 def _workers() -> list[psutil.Process]:
     """What the local cluster runs on this machine; of a cluster that was joined, nothing."""
     raylets = [child for child in psutil.Process().children() if child.name() == "raylet"]
@@ -249,19 +208,3 @@ def reported_resources() -> Resources:
     gpus = accelerators.get_accelerator_manager_for_resource("GPU")
     count = gpus.get_current_node_num_accelerators() if gpus is not None else 0
     return Resources(get_num_cpus(), count, psutil.virtual_memory().available / 2**30)
-
-
-def _resources() -> Resources:
-    """What the nodes have, or will have: an autoscaler adds nodes when work waits for them."""
-    import ray
-
-    reported: Mapping[str, float] = ray.cluster_resources()
-    possible = _possible()
-    return Resources(
-        cpus=max(reported.get("CPU", 0.0), possible.get("CPU", 0.0)),
-        gpus=max(reported.get("GPU", 0.0), possible.get("GPU", 0.0)),
-        memory_gib=(reported.get("memory", 0.0) + reported.get("object_store_memory", 0.0)) / 2**30,
-        # A head alone has none where nodes come and go: theirs are not known yet.
-        node_cpus=max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
-        or float("inf"),
-    )

@@ -20,23 +20,28 @@ def test_without_an_address_ray_is_started_here(
     assert reachable_address() == "local"
 
 
-@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
-def test_a_cluster_that_takes_connections_is_joined(
-    form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_that_takes_connections_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        address = form.format(server.getsockname()[1])
+        address = f"127.0.0.1:{server.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", address)
         assert reachable_address() == joined_address() == address
 
 
-@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
+@pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "http://127.0.0.1:8265"])
+def test_an_address_for_clients_is_refused_with_the_one_that_joins(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(ClusterAddressError, match=r"RAY_ADDRESS=127.0.0.1:6379.* job submit"):
+        reachable_address()
+
+
 def test_where_nothing_listens_one_message_says_what_to_do(
-    form: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        address = form.format(unused.getsockname()[1])
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", address)
         with pytest.raises(ClusterAddressError, match="unset RAY_ADDRESS") as caught:
             reachable_address()

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rldf_ray.cluster.memory_room import check_memory, memory_needed_gib
 from rldf_ray.cluster.placement import (
+    ELSEWHERE,
+    NodeSize,
     Placement,
     PlacementError,
     Resources,
-    check_memory,
-    memory_needed_gib,
     place,
 )
 from rldf_ray.plan import Plan, load_plan
@@ -52,8 +53,10 @@ def test_workers_share_the_cores_as_threads() -> None:
 
 
 def test_a_worker_computes_with_the_cores_of_one_node() -> None:
-    found = place(plan(workers=1), Resources(cpus=64, gpus=0, memory_gib=64, node_cpus=8))
-    assert found.threads == 8
+    nodes = (NodeSize(0, 0), *[NodeSize(8, 0)] * 8)
+    assert place(plan(workers=1), Resources(64, 0, 64, nodes)).threads == 8
+    # The nodes that are to come are not known yet.
+    assert place(plan(workers=1), Resources(64, 0, 64, nodes[:1])).threads == 64
 
 
 def test_with_gpus_engines_and_workers_have_devices_of_their_own() -> None:
@@ -124,6 +127,42 @@ def test_what_is_reserved_never_exceeds_what_ray_reports(
     assert (found.device == "cuda") == (gpus > 0)
 
 
+@pytest.mark.parametrize("teacher", ["openai:m", "vllm:m"])
+@pytest.mark.parametrize("referee", ["prompted", "trained"])
+def test_engine_and_worker_share_one_gpu_whoever_speaks(teacher: str, referee: str) -> None:
+    shared = load_plan("one-80gb", [f"teacher={teacher}", f"referee.kind={referee}"])
+    found = place(shared, Resources(cpus=16, gpus=1, memory_gib=200))
+    assert (found.device, found.engine_gpus, found.worker_gpus) == ("cuda", 0.4, 0.6)
+
+
+def test_without_ppo_engine_and_worker_have_the_one_gpu_in_turn() -> None:
+    one_gpu = Resources(cpus=1, gpus=1, memory_gib=200)
+    whole = plan_with("train.after=[dpo]", "referee.kind=prompted")
+    assert whole.engines.gpu_memory_utilization == 0.85
+    found = place(whole, one_gpu)
+    assert (found.engine_gpus, found.worker_gpus) == (1, 1)
+    fitted = plan_with("train.after=[dpo]", "referee.kind=trained")
+    found = place(fitted, one_gpu)
+    assert found.engine_gpus + found.worker_gpus == pytest.approx(1)
+    assert found.engine_cpus + found.worker_cpus <= 1
+
+
+def test_without_ppo_engines_and_workers_need_room_one_after_the_other() -> None:
+    asked = plan(engines=2, workers=4, tensor_parallel=2)
+    after = asked.train.model_copy(update={"after": ("dpo",)})
+    alone = asked.model_copy(update={"train": after})
+    assert place(alone, Resources(cpus=4, gpus=4, memory_gib=64)).workers == 4
+    assert place(alone, Resources(cpus=4, gpus=0, memory_gib=64)).engines == 2
+    with pytest.raises(PlacementError, match=r"needs 4 GPUs \(2 engines x 2 or 4 workers"):
+        place(alone, Resources(cpus=64, gpus=3, memory_gib=64))
+    with pytest.raises(PlacementError, match=r"needs 4 CPUs \(engines.count=2 or train.workers=4"):
+        place(alone, Resources(cpus=3, gpus=0, memory_gib=64))
+
+
+def test_where_endpoints_answer_nothing_is_placed() -> None:
+    assert "endpoints" in ELSEWHERE.describe()
+
+
 def test_the_decision_is_said_in_one_line() -> None:
     on_cpu = place(plan(), LAPTOP).describe()
     on_gpus = place(plan(engines=2, workers=4, tensor_parallel=2), NODE).describe()
@@ -147,11 +186,11 @@ def test_memory_grows_with_the_model_the_cache_and_the_engines() -> None:
 
 
 def test_memory_counts_trained_and_frozen_weights_of_ppo() -> None:
-    """Actor and critic at 16 bytes a parameter, reference and reward model at their precision."""
+    """Actor and critic at 16 bytes a parameter; reference, reward model and engine in their own."""
     for dtype, size in (("float32", 4), ("bfloat16", 2)):
         asked = plan_with(f"ppo.dtype={dtype}", "engines={dtype: bfloat16}")
         grown = memory_needed_gib(asked, 2e9) - memory_needed_gib(asked, 1e9)
-        assert grown == pytest.approx((2 * 16 + 2 * size + 2) * 1e9 / 2**30)
+        assert grown == pytest.approx((2 * 16 + 3 * size) * 1e9 / 2**30)
         alone = asked.model_copy(
             update={"ppo": asked.ppo.model_copy(update={"answers_per_prompt": 4})}
         )
@@ -164,7 +203,7 @@ def test_memory_counts_a_shared_base_once() -> None:
     for dtype, size in (("float32", 4), ("bfloat16", 2)):
         asked = plan_with(f"ppo.dtype={dtype}", "train.lora.rank=8", "engines={dtype: bfloat16}")
         grown = memory_needed_gib(asked, 2e9) - memory_needed_gib(asked, 1e9)
-        assert grown == pytest.approx((size + 2) * 1e9 / 2**30)
+        assert grown == pytest.approx(2 * size * 1e9 / 2**30)
 
 
 def test_a_model_too_large_for_the_memory_is_refused_with_what_to_change() -> None:
@@ -173,6 +212,30 @@ def test_a_model_too_large_for_the_memory_is_refused_with_what_to_change() -> No
     message = str(caught.value)
     assert f"{memory_needed_gib(plan(), 7e9):.1f} GiB" in message and "12.0" in message
     assert "smaller model" in message and "engines.kv_cache_gib" in message
+
+
+def test_memory_of_ppo_and_of_a_single_worker_is_one_nodes() -> None:
+    asked = plan()
+    needed = memory_needed_gib(asked, 1e9)
+    whole = [NodeSize(8, 0, needed + 1), NodeSize(8, 0, 4)]
+    check_memory(asked, 1e9, Resources(16, 0, needed + 5, tuple(whole)))
+    halves = [NodeSize(8, 0, 0.6 * needed)] * 2
+    with pytest.raises(PlacementError, match=f"{0.6 * needed:.1f} on the largest node"):
+        check_memory(asked, 1e9, Resources(16, 0, 1.2 * needed, tuple(halves)))
+    alone = asked.model_copy(update={"train": asked.train.model_copy(update={"after": ("dpo",)})})
+    needed = memory_needed_gib(alone, 1e9)
+    halves = [NodeSize(8, 0, 0.6 * needed)] * 2
+    with pytest.raises(PlacementError, match="on the largest node"):
+        check_memory(alone, 1e9, Resources(16, 0, 1.2 * needed, tuple(halves)))
+
+
+def test_engines_on_other_nodes_take_no_memory_from_the_workers() -> None:
+    asked = plan()
+    needed = memory_needed_gib(asked, 1e9)
+    nodes = [NodeSize(1, 0, needed - 2)] * 2
+    assert "are free on the largest node" in check_memory(
+        asked, 1e9, Resources(2, 0, 2 * needed - 4, tuple(nodes))
+    )
 
 
 def test_memory_is_not_counted_where_the_models_are_on_gpus() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -60,3 +62,25 @@ def test_a_package_installed_from_a_repository_names_its_commit(
 def test_without_git_no_commit_is_known(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(checkout))
     assert provenance.source_commit() is None
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "line"),
+    [
+        (
+            "/venv/bin/rldf",
+            ["run", "smoke", "--set", "name=a b"],
+            "rldf run smoke --set 'name=a b'",
+        ),
+        ("/code/rldf_ray/__main__.py", ["--version"], "rldf --version"),
+        ("/home/me/sizes.py", ["--many"], "python sizes.py --many"),
+        (None, ["-f", "/tmp/kernel-1.json"], "Python"),
+    ],
+)
+def test_the_command_is_what_was_typed_and_a_notebook_has_none(
+    program: str | None, arguments: list[str], line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = SimpleNamespace() if program is None else SimpleNamespace(__file__=program)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setattr(sys, "argv", [program or "ipykernel_launcher.py", *arguments])
+    assert provenance.provenance()["command"] == line

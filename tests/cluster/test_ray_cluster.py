@@ -5,11 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from rldf_ray.cluster.ray_cluster import RAY_TOO_SLOW, STARTS, _patiently
+from rldf_ray.cluster.ray_cluster import (
+    RAY_TOO_SLOW,
+    STARTS,
+    RayInUseError,
+    _only_one,
+    _patiently,
+    ray_cluster,
+)
 
 # Ray lets go of an actor that nobody holds; this one never comes to the end of its own exit.
 STUCK = """
@@ -140,3 +148,27 @@ def test_other_trouble_and_a_start_that_never_comes_about_end_it(init: Init, sta
     with pytest.raises(Exception, match=init.message):
         _patiently(init)
     assert len(init.options) == starts
+
+
+def test_a_process_that_uses_ray_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever connected first is not shut down by a second call."""
+    ended: list[str] = []
+    used = SimpleNamespace(is_initialized=lambda: True, shutdown=lambda: ended.append("ray"))
+    monkeypatch.setitem(sys.modules, "ray", used)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(RayInUseError, match=r"ray\.shutdown\(\)"), ray_cluster(tmp_path):
+        pass
+    assert ended == []
+
+
+def test_two_calls_that_start_ray_in_one_process_do_not_meet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False))
+    with _only_one():
+        with pytest.raises(RayInUseError, match="another call"), _only_one():
+            pass
+        with pytest.raises(RayInUseError), _only_one():
+            pass
+    with _only_one():
+        pass

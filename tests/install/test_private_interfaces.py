@@ -77,8 +77,8 @@ SHAPES: dict[str, Callable[[], bool]] = {
         )
     ),
     "what an autoscaler may add": lambda: (
-        parameters("ray._private.state:GlobalState.get_max_resources_from_cluster_config")
-        == ["self"]
+        '"--autoscaling-config=" + str(autoscaling_config)'
+        in inspect.getsource(of("ray._private.services:start_monitor"))
     ),
     # tune/cleanup.py
     "all actors of a cluster": lambda: (

@@ -189,7 +189,8 @@ def test_an_engine_on_another_node_is_sent_the_weights(
     from ray.cluster_utils import Cluster
     from transformers import AutoModelForCausalLM
 
-    from rldf_ray.cluster.ray_cluster import for_ppo, ray_cluster
+    from rldf_ray.cluster.nodes import for_ppo
+    from rldf_ray.cluster.ray_cluster import ray_cluster
     from rldf_ray.cluster.shared_memory import PREFIX, places
     from rldf_ray.engines.pool import engines
     from rldf_ray.engines.vllm_actor import EngineSettings

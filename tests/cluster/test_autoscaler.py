@@ -1,0 +1,72 @@
+"""What an autoscaler may add: the kinds of nodes in the file of `ray up`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rldf_ray.cluster.autoscaler import NodeKind, kinds_in, kinds_to_come
+
+ROOT = Path(__file__).resolve().parents[2]
+GPUS = {"CPU": 96, "GPU": 8}
+
+
+def test_the_kinds_of_the_shipped_file_are_its_workers() -> None:
+    """It starts with none of them, so a run has to know what will come."""
+    assert kinds_in(ROOT / "cluster.yaml") == [NodeKind(GPUS, 1), NodeKind(GPUS, 0)]
+
+
+def test_a_kind_has_at_most_as_many_as_the_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "bootstrap.yaml"
+    file.write_text(
+        "max_workers: 3\nhead_node_type: head\navailable_node_types:\n"
+        "  head: {resources: {CPU: 8}}\n"
+        "  many: {resources: {CPU: 4, memory: 1073741824}, max_workers: 10}\n"
+        "  all: {resources: {CPU: 2}}\n"
+        "  of one's own: {resources: {}, max_workers: 2}\n",
+        encoding="utf-8",
+    )
+    assert kinds_in(file) == [NodeKind({"CPU": 4, "memory": 2**30}, 3), NodeKind({"CPU": 2}, 3)]
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "available_node_types: 3", "[]", "\x00"])
+def test_a_file_that_is_something_else_tells_nothing(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "bootstrap.yaml"
+    assert kinds_in(file) == []
+    file.write_text(text, encoding="utf-8")
+    assert kinds_in(file) == []
+
+
+@contextmanager
+def monitor(folder: Path, *options: str) -> Iterator[None]:
+    """A process with the command line of Ray's monitor."""
+    program = folder / "monitor.py"
+    program.write_text("print('up', flush=True)\nimport time\ntime.sleep(600)\n", "utf-8")
+    command = [sys.executable, "-u", str(program), "--logs-dir=/logs", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_the_file_is_that_of_the_cluster_which_was_joined(tmp_path: Path) -> None:
+    config = f"--autoscaling-config={ROOT / 'cluster.yaml'}"
+    with monitor(tmp_path, "--gcs-address=10.77.1.1:6379", config):
+        assert kinds_to_come("10.77.1.1:6379") == kinds_in(ROOT / "cluster.yaml")
+        assert kinds_to_come("10.77.1.2:6379") == []
+    assert kinds_to_come("10.77.1.1:6379") == []
+
+
+def test_a_cluster_that_nobody_scales_has_the_nodes_it_has(tmp_path: Path) -> None:
+    with monitor(tmp_path, "--gcs-address=10.77.1.1:6379"):
+        assert kinds_to_come("10.77.1.1:6379") == []
