@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 from rich.table import Table
 
 from rldf_ray.cluster.provenance import provenance
-from rldf_ray.console import Progress, TextConsole, table_console, write
+from rldf_ray.console import Progress, table_console, write
+from rldf_ray.errors import UserError
 from rldf_ray.figures.pipes import pipes
+from rldf_ray.models.limits import spent_together
 from rldf_ray.plan import Plan, PlanError, load_plan
-from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.json_text import exact_json, json_text
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from rldf_ray.referee.comparison import RefereeRow
+    from rldf_ray.stages.run import StageFunction
 
 app = typer.Typer(help="The referee by itself.", no_args_is_help=True)
 
@@ -26,7 +31,9 @@ app = typer.Typer(help="The referee by itself.", no_args_is_help=True)
 @app.command()
 def audit(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")],
-    out: Annotated[Path, typer.Option("--out", help="the run folder, new or begun before")],
+    out: Annotated[
+        str, typer.Option("--out", help="the run folder, new or begun before; s3://... as well")
+    ],
     statements: Annotated[
         Path | None,
         typer.Option("--statements", metavar="FILE", help="jsonl: text, label, maybe context"),
@@ -50,22 +57,26 @@ def audit(
     if given is not None:
         given_statements(given)
     loaded = load_plan(plan, set_)
-    folders = [out, *(out / "seeds" / str(loaded.seed + i) for i in range(1, seeds))]
-    for i, folder in enumerate(folders):
-        of_seed = loaded.model_copy(update={"seed": loaded.seed + i})
-        pipeline.run(of_seed, folder, Progress(), only=("audit",), statements=given)
+    progress = Progress.beside(as_json)
     run = RunFolder.at(out)
+    with spent_together(run.root, [loaded]):
+        pipeline.run(loaded, out, progress, only=("audit",), statements=given)
+        others = _other_seeds(loaded, run, seeds, given, progress) if seeds > 1 else []
     summary = run.read_object("audit.json", ("verdict", "bag_of_words"))
-    if seeds > 1:
-        summary["seeds"] = _over_seeds(loaded, folders)
-        run.write_json("audit.json", summary)
+    if others:
+        summary["seeds"] = _over_seeds(loaded, [out, *others])
+        with run.locked():
+            run.write_json("audit.json", summary)
     write(json_text(summary, indent=2) if as_json else "\n".join(_in_words(summary)))
 
 
 @app.command()
 def compare(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="a folder for all of them")],
+    out: Annotated[
+        str,
+        typer.Option("--out", metavar="DIR", help="a folder for all of them; s3://... as well"),
+    ],
     referee: Annotated[
         list[str],
         typer.Option(
@@ -94,23 +105,26 @@ def compare(
 
     plans = {name: load_plan(plan, [*set_, *fields]) for name, fields in _named(referee).items()}
     audited = shared_statements(plans)
-    progress = Progress(TextConsole(stderr=as_json, soft_wrap=True))
+    progress = Progress.beside(as_json)
+    folder = RunFolder.at(out)
     for name, loaded in plans.items():
         progress.say(f"{name}: {loaded.referee.kind}")
-        pipeline.run(
-            loaded,
-            out / name,
-            progress,
-            only=("audit",),
-            stages_of={**STAGES, "audit": partial(audit_with_biases, statements=audited)},
-        )
-    rows = [_row(name, loaded, RunFolder.at(out / name)) for name, loaded in plans.items()]
+        with spent_together(folder.root, plans.values()):
+            pipeline.run(
+                loaded,
+                folder.address(name),
+                progress,
+                only=("audit",),
+                stages_of={**STAGES, "audit": partial(audit_with_biases, statements=audited)},
+            )
+    runs = {name: RunFolder.at(folder.address(name)) for name in plans}
+    rows = [_row(name, loaded, runs[name]) for name, loaded in plans.items()]
     check_same(rows)
-    folder = RunFolder.at(out)
     facts = as_facts(rows) | {"made_by": provenance()}
-    folder.write_json("comparison.json", facts)
     table = comparison_table(rows)
-    folder.write_text("comparison.md", f"{pipes(table)}\n\n{recommendation(rows)}\n")
+    with folder.locked():
+        folder.write_json("comparison.json", facts)
+        folder.write_text("comparison.md", f"{pipes(table)}\n\n{recommendation(rows)}\n")
     if as_json:
         write(json_text(facts, indent=2))
         return
@@ -131,11 +145,27 @@ def _named(referees: list[str]) -> dict[str, list[str]]:
                 f"--referee {text!r}: expected NAME={{FIELD: VALUE, ...}} with a name of its own "
                 "of letters, digits, '-' and '_'"
             )
-        values = read_yaml(fields) or {}
+        try:
+            values = read_yaml(fields) or {}
+        except yaml.YAMLError as error:
+            raise PlanError(f"--referee {text!r}: {fields!r} is no YAML ({error})") from error
         if not isinstance(values, dict):
             raise PlanError(f"--referee {text!r}: {fields!r} are no fields, as {{kind: debate}}")
-        found[name] = [f"referee.{field}={json_text(value)}" for field, value in values.items()]
+        found[name] = [
+            f"{field}={exact_json(value, field, default=str)}"
+            for field, value in _dotted("referee", values)
+        ]
     return found
+
+
+def _dotted(above: str, values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields in a section and the sections in it, so that all others stay the plan's."""
+    for name, value in values.items():
+        field = f"{above}.{name}"
+        if isinstance(value, dict):
+            yield from _dotted(field, value)
+        else:
+            yield field, value
 
 
 def _row(name: str, plan: Plan, folder: RunFolder) -> RefereeRow:
@@ -161,13 +191,47 @@ def _row(name: str, plan: Plan, folder: RunFolder) -> RefereeRow:
     )
 
 
-def _over_seeds(plan: Plan, folders: list[Path]) -> dict[str, Any]:
-    """What `seeds` in audit.json holds: each seed's AUC, and how alike their scores are."""
+def _other_seeds(
+    plan: Plan, out: RunFolder, seeds: int, given: Path | None, progress: Progress
+) -> list[str]:
+    """The folders of the seeds after the plan's, audited on the statements of the first.
+
+    By a seed of its own each would draw another sample (`referee.audit_pairs`).
+    """
+    from rldf_ray import pipeline
+    from rldf_ray.referee.fit import audit_statements
+    from rldf_ray.stages.audit import audit_on
+    from rldf_ray.stages.table import STAGES
+
+    stages: dict[str, StageFunction] = {**STAGES}
+    if given is None:
+        stages["audit"] = partial(audit_on, statements=audit_statements(plan))
+    folders = [out.address(f"seeds/{plan.seed + i}") for i in range(1, seeds)]
+    for i, folder in enumerate(folders, start=1):
+        of_seed = plan.model_copy(update={"seed": plan.seed + i})
+        pipeline.run(of_seed, folder, progress, only=("audit",), statements=given, stages_of=stages)
+    return folders
+
+
+def _over_seeds(plan: Plan, folders: Sequence[str | Path]) -> dict[str, Any]:
+    """What `seeds` in audit.json holds: each seed's AUC, and how alike their scores are.
+
+    Raises:
+        UserError: the audit in a folder is of other statements.
+    """
     from rldf_ray.referee.self_agreement import over_seeds
 
     field = "expected_score" if plan.referee.label_source == "expected" else "score"
     runs = [RunFolder.at(folder) for folder in folders]
     tables = [run.read_table("eval/referee.parquet").to_pylist() for run in runs]
+    first, *others = [{(row["context"], row["text"]) for row in rows} for rows in tables]
+    for folder, statements in zip(folders[1:], others, strict=True):
+        if statements != first:
+            raise UserError(
+                f"{folder} was audited on {len(statements)} statements, and {folders[0]} on "
+                f"{len(first)} that are not the same: its audit is of an earlier command; delete "
+                "that folder, and give the command again"
+            )
     scores = [
         {(row["context"], row["text"]): row[field] for row in rows if row[field] is not None}
         for rows in tables
@@ -189,7 +253,7 @@ def _in_words(summary: dict[str, Any]) -> list[str]:
     seeds = summary.get("seeds")
     if seeds is not None:
         aucs = ", ".join("none" if auc is None else f"{auc:.3f}" for auc in seeds["aucs"])
-        line = f"Seeds: AUC {aucs}"
+        line = f"Seeds: AUC {aucs} on {seeds['statements']} statements, the same of each"
         if seeds["labels_agree"] is not None:
             line += f"; two seeds label {seeds['labels_agree']['value']:.0%} of statements alike"
         lines.append(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rldf_ray.models.base import Completion, seed_of
+from rldf_ray.models.base import Completion, Usage, seed_of
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Context, Debate, Label, LabelSource, Statement
@@ -50,6 +50,9 @@ class Spoken:
     completion: Completion
 
 
+NOTHING_SAID = "the debater said nothing"
+
+
 async def refereed(
     spoken: Sequence[Spoken],
     referee: Referee,
@@ -61,13 +64,19 @@ async def refereed(
 ) -> Round:
     """One round's statements with their verdicts, in the order given.
 
+    Who said nothing is not judged: there is no statement to score, nor to rank among the others.
+
     Args:
         score_source: which score counts; a round whose referee reports no probabilities has none
             but what the referee said, and then all of its scores are those.
     """
-    verdicts = await referee.judge(context, [s.text for s in spoken], address, affinity=affinity)
-    expected = any(verdict.expected_score is not None for verdict in verdicts)
-    source: LabelSource = score_source if expected else "said"
+    places = [place for place, statement in enumerate(spoken) if statement.text.strip()]
+    texts = [spoken[place].text for place in places]
+    judged = await referee.judge(context, texts, address, affinity=affinity) if texts else []
+    expected = any(verdict.expected_score is not None for verdict in judged)
+    source: LabelSource = score_source if expected or not judged else "said"
+    verdict_at = dict(zip(places, judged, strict=True))
+    verdicts = [verdict_at.get(place) or _unjudged() for place in range(len(spoken))]
     return tuple(
         Turn(
             identity=statement.identity,
@@ -78,6 +87,18 @@ async def refereed(
             score_source=source,
         )
         for statement, verdict in zip(spoken, verdicts, strict=True)
+    )
+
+
+def _unjudged() -> Verdict:
+    return Verdict(
+        score=None,
+        expected_score=None,
+        rank=None,
+        failure=NOTHING_SAID,
+        model="",
+        revision="",
+        usage=Usage(),
     )
 
 
@@ -93,9 +114,8 @@ def statements_of(
 
 
 def _labels(turns: Round, plan: Plan) -> list[Label | None]:
-    # An empty statement has no score to count, nor to move the mean of its round.
-    scores = [turn.score if turn.text else None for turn in turns]
-    return label_round(scores, Threshold(plan.referee.threshold_kind, plan.referee.threshold))
+    threshold = Threshold(plan.referee.threshold_kind, plan.referee.threshold)
+    return label_round([turn.score for turn in turns], threshold)
 
 
 def _statement(
@@ -141,10 +161,10 @@ def _statement(
 
 def _failure(turn: Turn, label: Label | None) -> str | None:
     """Why the statement carries no label; None if it does."""
-    if not turn.text:
+    if not turn.text.strip():
         cut = "cut off while it was thinking" if turn.completion.thinking else None
         why = turn.completion.refusal or cut
-        return "the debater said nothing" + (f": {why}" if why else "")
+        return NOTHING_SAID + (f": {why}" if why else "")
     if turn.score is None and turn.verdict.failure is not None:
         return turn.verdict.failure
     if label is None:

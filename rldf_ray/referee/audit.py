@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from rldf_ray.records import LabelSource, TopicKind
@@ -36,7 +37,7 @@ async def audit_referee(
     seats = asyncio.Semaphore(in_flight)
 
     async def one(statement: LabelledStatement) -> Audited:
-        address = f"audit/{statement.pair}/{statement.label}"
+        address = f"audit/{statement.pair}/{statement.side}"
         async with seats:
             (verdict,) = await referee.judge(
                 statement.judged_in, [statement.text], address, affinity=address
@@ -48,25 +49,32 @@ async def audit_referee(
 
 
 def audit_summary(
-    audited: Sequence[Audited], kind: str, label_source: LabelSource
+    audited: Sequence[Audited], kind: str, label_source: LabelSource, file: str | None = None
 ) -> dict[str, Any]:
-    """The `referee` part of report.json (docs/report.md)."""
+    """The `referee` part of report.json (docs/report.md).
+
+    Args:
+        file: whose statements they are, where they are not ours; they are of no kind.
+    """
 
     def auc(chosen: Sequence[Audited], source: LabelSource = label_source) -> Estimate | None:
-        statements, scores = _scored(chosen, source)
-        return auc_estimate([s.label for s in statements], scores, [s.cluster for s in statements])
+        return auc_of(*_scored(chosen, source))
 
     names = sorted({a.statement.bias_type for a in audited})
     statements, scores = _scored(audited, label_source)
     labels = [s.label for s in statements]
     said = auc(audited, "said")
-    of_kind = _by_kind(audited)
+    whole, of_kind = auc(audited), _by_kind(audited if file is None else ())
     by_kind = {kind: auc(chosen) for kind, chosen in of_kind.items()}
+    parts = [(KINDS[kind], by_kind[kind], chosen) for kind, chosen in of_kind.items()]
+    if file is not None:
+        parts = [(f"the statements of {Path(file).name}", whole, list(audited))]
     return {
         "kind": kind,
         "model": audited[0].verdict.model if audited else None,
+        "file": file,
         "label_source": label_source,
-        "held_out": as_auc(auc(audited)),
+        "held_out": as_auc(whole),
         "by_kind": {kind: as_auc(estimate) for kind, estimate in by_kind.items()},
         "by_bias_type": {
             name: as_auc(auc([a for a in audited if a.statement.bias_type == name]))
@@ -79,12 +87,12 @@ def audit_summary(
         "roc": roc(labels, scores),
         "verdict": " ".join(
             verdict_on(
-                by_kind[kind],
-                kind,
+                estimate,
+                where,
                 statements=len(chosen),
                 topics=len({s.cluster for s in _scored(chosen, label_source)[0]}),
             )
-            for kind, chosen in of_kind.items()
+            for where, estimate, chosen in parts
             if chosen
         )
         or NOT_AUDITED,
@@ -101,7 +109,8 @@ def audit_details(
     """What audit.json has beside the summary: accuracy, failures, the baseline.
 
     Args:
-        fit: labelled statements that the bag of words is fitted to; the audited are not in it.
+        fit: labelled statements of the same kinds and standard, which the bag of words is fitted
+            to; the audited are not in it.
         threshold: of absolute labels, on the scale of 0 to 10.
     """
 
@@ -112,6 +121,7 @@ def audit_details(
 
     statements, scores = _scored(audited, label_source)
     labels, clusters = [s.label for s in statements], [s.cluster for s in statements]
+    words = words_scores(fit, statements)
     return {
         "accuracy": right(audited),
         "accuracy_by_bias_type": {
@@ -120,9 +130,23 @@ def audit_details(
         },
         "brier": as_share(brier(labels, scores, clusters, seed)),
         "failure_rate": 1 - len(scores) / len(audited) if audited else None,
-        "bag_of_words": as_auc(words_estimate(fit, statements)),
-        "beyond_bag_of_words": as_share(beyond_words(fit, statements, scores)),
+        "bag_of_words": as_auc(auc_of(statements, words)),
+        "bag_of_words_by_kind": {
+            kind: as_auc(auc_of(*_of_kind(kind, statements, words))) for kind in KINDS
+        },
+        "beyond_bag_of_words": as_share(
+            None if words is None else auc_difference(labels, scores, words, clusters)
+        ),
     }
+
+
+def _of_kind(
+    kind: TopicKind, statements: Sequence[LabelledStatement], scores: Sequence[float] | None
+) -> tuple[list[LabelledStatement], list[float] | None]:
+    """Statements of a kind, and their scores; given statements are of none."""
+    places = [i for i, s in enumerate(statements) if s.kind == kind and s.form != "given"]
+    of_these = None if scores is None else [scores[i] for i in places]
+    return [statements[i] for i in places], of_these
 
 
 def _scored(
@@ -154,27 +178,13 @@ def words_scores(
     return word_scores([s.text for s in fit], [s.label for s in fit], [s.text for s in statements])
 
 
-def words_estimate(
-    fit: Sequence[LabelledStatement], statements: Sequence[LabelledStatement]
+def auc_of(
+    statements: Sequence[LabelledStatement], scores: Sequence[float] | None
 ) -> Estimate | None:
-    """AUC of word counts on the same statements."""
-    scores = words_scores(fit, statements)
+    """AUC of scores on statements; the interval draws their clusters."""
     if scores is None:
         return None
     return auc_estimate([s.label for s in statements], scores, [s.cluster for s in statements])
-
-
-def beyond_words(
-    fit: Sequence[LabelledStatement],
-    statements: Sequence[LabelledStatement],
-    scores: Sequence[float],
-) -> Estimate | None:
-    """By how much the referee's AUC is above that of word counts, on the same statements."""
-    others = words_scores(fit, statements)
-    if others is None:
-        return None
-    labels, clusters = [s.label for s in statements], [s.cluster for s in statements]
-    return auc_difference(labels, scores, others, clusters)
 
 
 def as_share(estimate: Estimate | None) -> dict[str, Any] | None:
@@ -182,20 +192,22 @@ def as_share(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else asdict(estimate)
 
 
-def verdict_on(estimate: Estimate | None, kind: TopicKind, *, statements: int, topics: int) -> str:
+def verdict_on(estimate: Estimate | None, on: str, *, statements: int, topics: int) -> str:
     """What an AUC means for the labels of one kind of topic, in a sentence.
 
     Args:
-        statements: how many of the kind the referee was given, with those it gave no score.
+        on: what they are about, in words ("opinions").
+        statements: how many of them the referee was given, with those it gave no score.
         topics: those of the statements it scored.
     """
-    where = f"On {KINDS[kind]} the referee"
+    where = f"On {on} the referee"
+    held_out = "held-out labelled" if on in KINDS.values() else "labelled"
     if estimate is None:
         return (
-            f"{where} was not audited: of {statements} held-out labelled statements it scored "
+            f"{where} was not audited: of {statements} {held_out} statements it scored "
             "none, or only biased or only fair ones."
         )
-    auc = f"AUC {estimate.value:.2f} on {estimate.n} held-out labelled statements"
+    auc = f"AUC {estimate.value:.2f} on {estimate.n} {held_out} statements"
     if estimate.n < statements:
         auc += f"; {statements - estimate.n} of {statements} statements gave no score"
     low, high = estimate.low, estimate.high

@@ -63,7 +63,7 @@ async def shown_otherwise(
     seats = asyncio.Semaphore(in_flight)
 
     async def one(bias: str, statement: LabelledStatement) -> Verdict | None:
-        address = f"audit-{bias}/{statement.pair}/{statement.label}"
+        address = f"audit-{bias}/{statement.pair}/{statement.side}"
         context, text = BIASES[bias](statement.judged_in, statement.text)
         if text == statement.text and not reads_context(referee, context):
             on_statement()
@@ -88,7 +88,7 @@ def bias_summary(
 ) -> dict[str, Any]:
     """By bias: labels that change, and how far scores move; intervals resample topics.
 
-    A statement without a score on either side is left out, and counted in `n` alone.
+    A statement without a score on either side is left out, and `n` counts the others.
     """
     found: dict[str, Any] = {}
     for bias, verdicts in otherwise.items():

@@ -25,7 +25,7 @@ class RefereeRow:
         labels: of the statements it was audited on, by context and text.
         clusters: what each of them was drawn with (`LabelledStatement.cluster`).
         seconds: of the audit's last start; a start that goes on with another's calls is shorter.
-        tokens: read and written by language models; a trained referee takes none.
+        tokens: read and written, by a trained referee as by a language model.
     """
 
     name: str
@@ -107,8 +107,11 @@ def _taken(known: Sequence[RefereeRow]) -> str:
     cheapest = min(equal, key=lambda row: (row.tokens, row.seconds))
     figures = f"AUC {cheapest.auc:.3f}, {cheapest.seconds:.0f} s, {cheapest.tokens:,} tokens"
     if cheapest is best:
-        others = "" if len(known) == 1 else ", and no cheaper one does as well"
-        return f"Take {best.name} ({figures}): it has the highest AUC{others}."
+        compared = [row for row in known if row is not best and _apart(row, best)]
+        others = ", and no cheaper one does as well" if compared else ""
+        unknown = ", ".join(row.name for row in known if row is not best and row not in compared)
+        beside = unknown and f" ({unknown}: too few statements in common with it to compare.)"
+        return f"Take {best.name} ({figures}): it has the highest AUC{others}.{beside}"
     apart = difference(best, cheapest)
     assert apart is not None and best.auc is not None
     return (
@@ -120,8 +123,14 @@ def _taken(known: Sequence[RefereeRow]) -> str:
 
 def _worse(row: RefereeRow, best: RefereeRow) -> bool:
     """Also where they scored too few of the same statements to know."""
-    apart = difference(best, row)
+    apart = _apart(row, best)
     return apart is None or apart.low is None or apart.low > 0
+
+
+def _apart(row: RefereeRow, best: RefereeRow) -> Estimate | None:
+    """By how much the best is better; None where it is not known whether it is."""
+    apart = difference(best, row)
+    return None if apart is None or apart.low is None else apart
 
 
 def _signed(estimate: Estimate) -> str:

@@ -1,12 +1,13 @@
 """What a referee is fitted to and audited on: labelled statements, as minimal pairs or one by one.
 
 The pairs go to the project's reward trainer (`train/reward.py`), chosen the fair side, rejected the
-biased one. It holds some topics out; on their statements rewards become scores (`debate/platt.py`).
+biased one. It holds some topics out; on their statements rewards become scores
+(`referee/platt.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -48,14 +49,43 @@ def audit_statements(plan: Plan) -> list[LabelledStatement]:
 
     A trained one on the kinds it is fitted to, and one that is spared scenes on what it judges.
     """
-    trained, checks = plan.referee.fitted, plan.referee.judgements == "checked"
-    names = fit_bias_types(plan) if trained else plan.bias_types
+    names, kinds = _audited(plan)
     pairs, seed = plan.referee.audit_pairs, plan.seed
-    spared = plan.referee.judgements == "matched"
-    kinds = judged_kinds(plan) if trained or spared else {"opinion", "judgement"}
-    found = (s for name in names for s in held_out_statements(name, pairs, seed))
-    held_out = (s for s in found if s.kind in kinds)
-    return [s.as_answer() if checks else s for s in held_out]
+    held_out = (s for name in names for s in held_out_statements(name, pairs, seed, kinds))
+    return _by_its_standard(plan, held_out)
+
+
+def baseline_statements(
+    plan: Plan, audited: Sequence[LabelledStatement]
+) -> list[LabelledStatement]:
+    """What the audit's baseline is fitted to: the `fit` half of the sets and kinds that were
+    audited, labelled by the same standard.
+
+    Statements that were given are of no set of ours: it is fitted to those that the plan names.
+    """
+    names, kinds = _audited(plan)
+    own = {s.pair for s in audited if s.form != "given"}
+    if own:
+        every = dict.fromkeys((*names, *fit_bias_types(plan), *plan.bias_types))
+        names = [n for n in every if own & {s.pair for s in labelled_statements(n)}]
+        kinds = {s.kind for s in audited}
+    labelled = (s for name in names for s in labelled_statements(name))
+    fit = (s for s in labelled if s.split == "fit" and s.kind in kinds)
+    return _by_its_standard(plan, fit)
+
+
+def _audited(plan: Plan) -> tuple[Sequence[str], Collection[TopicKind]]:
+    """Sets of labelled statements and kinds that a plan's referee is audited on."""
+    trained, spared = plan.referee.fitted, plan.referee.judgements == "matched"
+    names = fit_bias_types(plan) if trained else plan.bias_types
+    return names, judged_kinds(plan) if trained or spared else ("opinion", "judgement")
+
+
+def _by_its_standard(
+    plan: Plan, statements: Iterable[LabelledStatement]
+) -> list[LabelledStatement]:
+    checks = plan.referee.judgements == "checked"
+    return [s.as_answer() if checks else s for s in statements]
 
 
 def shared_statements(plans: Mapping[str, Plan]) -> list[LabelledStatement]:

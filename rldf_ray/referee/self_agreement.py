@@ -10,6 +10,7 @@ from typing import Any
 
 from scipy import stats as scipy_stats
 
+from rldf_ray.referee.biases import reads_context
 from rldf_ray.referee.labelled_statements import LabelledStatement
 from rldf_ray.referee.verdict import Referee
 from rldf_ray.stats import clustered_estimate
@@ -33,10 +34,7 @@ def rounds_of(statements: Sequence[LabelledStatement]) -> list[list[LabelledStat
 
 
 BY_SCORE = ("trained", "debate", "meta")
-"""Kinds of referees whose ranks follow from scores of statements by themselves.
-
-Of equal scores the earlier statement is first: such ranks say nothing of the statements.
-"""
+"""Kinds of referees whose ranks follow from scores of statements by themselves."""
 
 
 async def reordered(
@@ -45,11 +43,13 @@ async def reordered(
     """Share of pairs of statements that the referee ranks alike after the round is turned round.
 
     A prompted referee's ranking is one request for the round. All others score each statement alone
-    and rank by the scores, which do not depend on the order, so that they are not asked.
+    and rank by the scores, which do not depend on the order, so that they are not asked; nor is a
+    prompted one about answers that it checks.
     """
-    if referee.kind in BY_SCORE:
+    ranked_together = [s for s in statements if reads_context(referee, s.judged_in)]
+    if referee.kind in BY_SCORE or (statements and not ranked_together):
         return {"by": "construction", "rounds": 0, "agreement": {"value": 1.0}}
-    rounds = rounds_of(statements)
+    rounds = rounds_of(ranked_together)
     shares = await asyncio.gather(
         *(_agreement(referee, round_, f"audit/order-{i}") for i, round_ in enumerate(rounds))
     )
@@ -78,8 +78,12 @@ async def _agreement(
     if None in one or None in two:
         return None
     pairs = list(itertools.combinations(range(len(texts)), 2))
-    same = sum((one[a] < one[b]) == (two[a] < two[b]) for a, b in pairs)  # type: ignore[operator]
-    return same / len(pairs)
+    return sum(_order(one, a, b) == _order(two, a, b) for a, b in pairs) / len(pairs)
+
+
+def _order(ranks: Sequence[Any], a: int, b: int) -> int:
+    """-1 where `a` is ranked before `b`, 1 after it, 0 where they share a rank."""
+    return int(ranks[a] > ranks[b]) - int(ranks[a] < ranks[b])
 
 
 def over_seeds(runs: Sequence[Scores], threshold: float, seed: int) -> dict[str, Any]:

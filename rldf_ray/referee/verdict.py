@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,7 +20,8 @@ class Verdict:
     Attributes:
         score: the number it said, None if it said none.
         expected_score: mean of its distribution over 0..10, None if the backend reports none.
-        rank: place among the round's statements, 1 = least biased, None if it gave no ranking.
+        rank: place among the round's statements, 1 = least biased, None if it gave no ranking;
+            where ranks are by score, equal scores share one.
         failure: what went wrong, with the raw answer; None if nothing did.
     """
 
@@ -49,13 +51,12 @@ def known_score(verdict: Verdict) -> float | None:
 
 
 def ranks_of(scores: Sequence[float | None]) -> list[int | None]:
-    """1 is the least biased; of equal scores the earlier statement is first.
+    """1 is the least biased; equal scores share a rank, and the next one is as if they did not.
 
     A statement without a score has no rank, and the others are ranked among themselves.
     """
-    known = sorted((score, place) for place, score in enumerate(scores) if score is not None)
-    ranks = {place: rank for rank, (_, place) in enumerate(known, start=1)}
-    return [ranks.get(place) for place in range(len(scores))]
+    known = sorted(score for score in scores if score is not None)
+    return [None if score is None else 1 + bisect_left(known, score) for score in scores]
 
 
 def expected_score(probabilities: dict[str, float]) -> float:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from rldf_ray.plan import Plan
+from rldf_ray.plan.saved import another_run
 from rldf_ray.records import TopicKind
 from rldf_ray.referee.audit import KINDS, Audited, audit_details, audit_referee, audit_summary
 from rldf_ray.referee.biases import BIASES, bias_summary, shown_otherwise
 from rldf_ray.referee.figure import draw_referee
-from rldf_ray.referee.fit import audit_statements, fit_statements
+from rldf_ray.referee.fit import audit_statements, baseline_statements, judged_kinds
 from rldf_ray.referee.labelled_statements import LabelledStatement, given_statements
 from rldf_ray.referee.self_agreement import reordered
 from rldf_ray.referee.verdict import Referee
@@ -30,6 +32,11 @@ def audit(run: Run) -> AuditResult:
             plan says to stop then.
     """
     return _audit(run, _statements(run))
+
+
+def audit_on(run: Run, statements: Sequence[LabelledStatement]) -> AuditResult:
+    """The audit on `statements`, as where several seeds are audited on one sample."""
+    return _audit(run, statements)
 
 
 def audit_with_biases(run: Run, statements: Sequence[LabelledStatement]) -> AuditResult:
@@ -51,19 +58,18 @@ def _audit(run: Run, statements: Sequence[LabelledStatement], biases: bool = Fal
     if audited:
         run.folder.write_table("eval/referee.parquet", _table(audited))
     section = plan.referee
-    summary = audit_summary(audited, judge.kind, section.label_source)
-    details = audit_details(
-        audited, fit_statements(plan), section.label_source, section.threshold, plan.seed
-    )
+    file = str(run.statements) if run.statements else None
+    summary = audit_summary(audited, judge.kind, section.label_source, file)
+    fit = baseline_statements(plan, statements)
+    details = audit_details(audited, fit, section.label_source, section.threshold, plan.seed)
     auc = summary["held_out"] and summary["held_out"]["auc"]
-    source = str(run.statements) if run.statements else None
-    report = {"auc": auc, "file": source, **summary, **details, "reordered": in_another_order}
+    report = {"auc": auc, **summary, **details, "reordered": in_another_order}
     if biases:
         report["biases"] = _biases(run, judge, audited)
     run.folder.write_json("audit.json", report)
     draw_referee(report, run.folder.path("eval/referee.png"))
     run.progress.say(f"  {summary['verdict']}")
-    _check(plan, summary["by_kind"], run)
+    _check(run, summary, Counter(statement.kind for statement in statements))
     return AuditResult(referee=summary, **tokens_since(run, before))
 
 
@@ -95,20 +101,52 @@ def _table(audited: Sequence[Audited]) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
-def _check(plan: Plan, by_kind: Mapping[TopicKind, Any], run: Run) -> None:
-    """Stop or warn where the referee is below what the plan asks of it."""
-    least = plan.referee.min_auc
-    wanted = wanted_by_kind(plan.topics.per_bias_type, plan.topics.judgement_share)
-    aucs = {kind: by_kind[kind]["auc"] for kind in KINDS if wanted[kind] and by_kind[kind]}
-    if least is None or (aucs and min(aucs.values()) >= least):
+def _check(run: Run, summary: Mapping[str, Any], numbers: Mapping[TopicKind, int]) -> None:
+    """Stop or warn where the referee is below what the plan asks of it.
+
+    Args:
+        numbers: of the statements it was audited on, by what they are about.
+    """
+    section = run.plan.referee
+    least = section.min_auc
+    if least is None or not (failed := _failed(run.plan, least, summary, numbers)):
         return
-    measured = " and ".join(
-        f"its AUC on {KINDS[kind]} is {auc:.2f}" for kind, auc in aucs.items() if auc < least
+    reason = (
+        f"the referee fails the audit: {' and '.join(failed)}, referee.min_auc={least:g} "
+        "(see audit.json)"
     )
-    measured = measured or "no AUC was measured"
-    reason = f"the referee fails the audit: {measured}, referee.min_auc={least:g} (see audit.json)"
-    if plan.referee.below_min_auc == "stop":
+    if section.below_min_auc == "stop":
         raise StageError(
-            f"{reason}; name a stronger teacher or referee.model, or set referee.below_min_auc=warn"
+            f"{reason}; go on with referee.below_min_auc=warn, or "
+            + another_run("a stronger teacher or referee.model")
         )
     run.progress.say(f"  warning: {reason}")
+
+
+def _failed(
+    plan: Plan, least: float, summary: Mapping[str, Any], numbers: Mapping[TopicKind, int]
+) -> list[str]:
+    """What of the audit is below `least`, or could not be measured, in words.
+
+    Given statements count as a whole. Of ours each kind counts that is debated and left to the
+    referee; nothing is asked of a kind that has no labelled statement, while the other has some.
+    """
+    if summary["file"] is not None:
+        return _below(least, summary["held_out"], "")
+    wanted = wanted_by_kind(plan.topics.per_bias_type, plan.topics.judgement_share)
+    kinds = [kind for kind in KINDS if wanted[kind] and kind in judged_kinds(plan)]
+    if kinds and not any(numbers.get(kind) for kind in kinds):
+        return ["no AUC was measured, as there are no labelled statements of what it judges"]
+    return [
+        failure
+        for kind in kinds
+        if numbers.get(kind)
+        for failure in _below(least, summary["by_kind"][kind], f" on {KINDS[kind]}")
+    ]
+
+
+def _below(least: float, measured: Mapping[str, Any] | None, on: str) -> list[str]:
+    if measured is None:
+        return [f"no AUC{on} was measured"]
+    auc = measured["auc"]
+    return [f"its AUC{on} is {auc:.2f}"] if auc < least else []

@@ -15,6 +15,7 @@ from rldf_ray.dataset.preference_data import (
 )
 from rldf_ray.dataset.source_data import SourceData, source_data
 from rldf_ray.plan import Plan
+from rldf_ray.plan.saved import another_run
 from rldf_ray.protocols.known import source_named
 from rldf_ray.protocols.source import source_settings
 from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, TOPIC_SCHEMA, topics_of
@@ -49,7 +50,7 @@ def _from_source(run: Run, name: str) -> DataResult:
     _check_rows(made, name)
     topics = topics_of(run.folder.read_table("data/topics.parquet", TOPIC_SCHEMA))
     prompts = prompts_table(topics)
-    _check_splits(prompts, run.plan)
+    check_splits(prompts, run.plan)
     tables = {"sft": (made.sft, SFT_SCHEMA), "pairs": (made.pairs, PAIR_SCHEMA)}
     for table, (rows, schema) in tables.items():
         run.folder.write_table(
@@ -71,7 +72,7 @@ def _check_rows(made: SourceData, name: str) -> None:
             raise StageError(
                 f"{name} gave no {kind} rows, or they were filtered out ({dropped or 'none was'}, "
                 f"of {made.quality.statements} texts); look at source/data/outcomes.parquet, and "
-                "at debate.settings, debate.debates and data.filters in the plan"
+                + another_run("other debate.settings, debate.debates or data.filters")
             )
 
 
@@ -84,13 +85,16 @@ def _check_data(made: PreferenceData, plan: Plan) -> None:
             raise StageError(
                 f"the debates gave no {name} data: every statement has the same label or none, or "
                 f"was filtered out ({dropped or 'none was'}, of {made.quality.statements}); look "
-                "at data/transcripts.parquet, and at referee.label_source, "
-                "referee.threshold_kind, data.min_gap and data.filters in the plan"
+                "at data/transcripts.parquet, and "
+                + another_run(
+                    "another referee.label_source, referee.threshold_kind, data.min_gap or "
+                    "data.filters"
+                )
             )
-    _check_splits(made.prompts, plan)
+    check_splits(made.prompts, plan)
 
 
-def _check_splits(prompts: pa.Table, plan: Plan) -> None:
+def check_splits(prompts: pa.Table, plan: Plan) -> None:
     """There are prompts for PPO, where the plan has it, and for evaluation.
 
     Raises:
@@ -100,7 +104,8 @@ def _check_splits(prompts: pa.Table, plan: Plan) -> None:
     for split in (*(("ppo",) if "ppo" in plan.train.after else ()), "eval"):
         if split not in splits:
             raise StageError(
-                f"no topic fell into the {split!r} split: raise topics.per_bias_type or its share"
+                f"no topic fell into the {split!r} split: "
+                + another_run("a higher topics.per_bias_type, or a larger share for it")
             )
     if "ppo" in plan.train.after:
         columns = prompts.select(["topic_id", "split"]).to_pylist()

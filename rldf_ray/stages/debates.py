@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
+from rldf_ray.models.one_prompt_refused import OnePromptRefused
 from rldf_ray.protocols.hold import hold_all
 from rldf_ray.protocols.known import protocol_named, source_names
 from rldf_ray.protocols.seam import Cast, StatementProtocol
@@ -13,7 +14,8 @@ from rldf_ray.records import STATEMENT_SCHEMA, TOPIC_SCHEMA, Statement, topics_o
 from rldf_ray.stages.refereeing import referee_of
 from rldf_ray.stages.run import Run, StageError, tokens_since
 from rldf_ray.stages.source import held_source
-from rldf_ray.storage.results import DebatesResult
+from rldf_ray.storage.results import DebatesResult, TopicsResult, if_recorded, stage_result
+from rldf_ray.topics.bias_type import given_files
 
 
 def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResult:
@@ -25,10 +27,12 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
         protocol: instead of the plan's own.
 
     Raises:
-        StageError: the topics do not suffice for the protocol.
+        StageError: the topics do not suffice for the protocol, or a bias type's file has changed
+            since they were gathered.
     """
     if protocol is None and run.plan.debate.protocol in source_names():
         return held_source(run)
+    _check_bias_types(run)
     before = run.speakers.usage, run.speakers.paid_usage
     protocol = protocol or protocol_named(run.plan.debate.protocol)
     try:
@@ -63,18 +67,37 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
     )
 
 
+def _check_bias_types(run: Run) -> None:
+    """The identities that debate are of the files that the topics came from.
+
+    Raises:
+        StageError: a file has changed since.
+    """
+    gathered = stage_result(run.folder, TopicsResult)
+    before = (gathered and if_recorded(gathered.bias_type_files)) or {}
+    now = given_files(run.plan.bias_types)
+    if changed := [name for name, known in before.items() if now.get(name) != known]:
+        raise StageError(
+            f"bias_types: {', '.join(changed)} has changed since this run's topics were gathered: "
+            "put it back, or begin another run (another --out)"
+        )
+
+
 def _cast(run: Run, protocol: StatementProtocol, on_statements: Callable[[int], None]) -> Cast:
-    """The models of a role, or of its seats where each has its own."""
+    """The models of a role, or of its seats where each has its own.
+
+    A prompt that is too long leaves one statement unsaid, and ends no other debate.
+    """
     seats = () if run.plan.debate.seats is None else run.plan.debate_parts()
     return Cast(
         plan=run.plan,
         run_id=run.run_id,
         models={
-            role: run.speakers.of(part)
+            role: OnePromptRefused(run.speakers.of(part))
             for role, part in protocol.ROLES.items()
             if part != "debate" or not seats
         },
         referee=referee_of(run),
-        seats=[run.speakers.of(seat) for seat in seats],
+        seats=[OnePromptRefused(run.speakers.of(seat)) for seat in seats],
         on_statements=on_statements,
     )

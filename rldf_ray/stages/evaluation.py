@@ -45,6 +45,7 @@ def evaluate(run: Run) -> EvaluationResult:
     return EvaluationResult(
         evaluation={
             "set": multiple_choice.set_name(run.plan),
+            "bbq": run.plan.evaluate.bbq,
             "why_no_bias_scores": items.why_no_bias_scores,
             "models": {
                 name: {
@@ -61,6 +62,12 @@ def evaluate(run: Run) -> EvaluationResult:
             },
             "accuracy_change": {
                 name: multiple_choice.difference(items, scores["base"], scores[name], seed)
+                for name in ("sft", "policy")
+            },
+            "disambig_change": {
+                name: multiple_choice.difference(
+                    items, scores["base"], scores[name], seed, "disambig"
+                )
                 for name in ("sft", "policy")
             },
         },

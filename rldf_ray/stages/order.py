@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from rldf_ray.dataset.origin import is_given
 from rldf_ray.plan import Plan
+from rldf_ray.protocols.known import source_names
 from rldf_ray.stages.run import StageError
+from rldf_ray.storage.results import AuditResult, DebatesResult, if_recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, needed_by, pipeline
 
@@ -13,6 +16,29 @@ from rldf_ray.storage.stages import PIPELINE, needed_by, pipeline
 def unfinished(folder: RunFolder, names: Sequence[str], anew: Collection[str] = ()) -> list[str]:
     """Those of the stages `names` that have not finished, or are to be done `anew`."""
     return [name for name in names if name in anew or folder.manifest(name) is None]
+
+
+def debating(plan: Plan) -> tuple[str, ...]:
+    """The stages of `rldf debate`: the referee is audited where debates are left to it."""
+    audit = () if plan.debate.protocol in source_names() else ("audit",)
+    return ("topics", *audit, "debates")
+
+
+def without_idle_referee(
+    plan: Plan, folder: RunFolder, names: Sequence[str], anew: Collection[str] = ()
+) -> list[str]:
+    """The stages `names`, without the referee's where it labels nothing that the run learns from.
+
+    A source has preferences of its own, and statements or pairs that were given have theirs. What
+    has finished of these stages stays.
+
+    Args:
+        anew: stages that are to be done again: debates that are held have labels to be given.
+    """
+    debates = None if "debates" in anew else stage_result(folder, DebatesResult)
+    given = debates is not None and is_given(debates)
+    idle = given or plan.debate.protocol in source_names()
+    return [name for name in names if not (idle and name in ("referee", "audit"))]
 
 
 def with_referee(
@@ -24,7 +50,10 @@ def with_referee(
         anew: stages that are to be done again, whether or not they have finished.
     """
     others = [name for name in names if name != "referee"]
-    asking = any(PIPELINE[name].asks_referee for name in unfinished(folder, others, anew))
+    asks = {name for name in others if PIPELINE[name].asks_referee}
+    if plan.debate.protocol in source_names():
+        asks -= {"debates"}
+    asking = any(name in asks for name in unfinished(folder, others, anew))
     fitted = plan.referee.fitted and (asking or "referee" in names)
     return ["referee", *others] if fitted else others
 
@@ -54,6 +83,13 @@ def check_order(
                     f"{name} needs {earlier}, which has not finished in {folder.where}: "
                     f"`rldf run` does all stages in order"
                 )
+
+
+def audited_on_given(folder: RunFolder) -> bool:
+    """Whether the audit was last done on a file's statements, which is no audit of the run."""
+    audited = stage_result(folder, AuditResult)
+    summary = None if audited is None else if_recorded(audited.referee)
+    return bool(summary and summary.get("file"))
 
 
 def forget(folder: RunFolder, names: Collection[str]) -> None:

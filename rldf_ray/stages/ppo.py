@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rldf_ray.cluster.ray_cluster import for_ppo
+from rldf_ray.cluster.nodes import for_ppo
 from rldf_ray.stages.run import Run, StageError
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.digest import digest

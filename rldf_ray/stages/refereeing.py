@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rldf_ray.models.base import ChatModel
+from rldf_ray.models.one_prompt_refused import OnePromptRefused
 from rldf_ray.plan.plan import CRITIC, POOL
 from rldf_ray.plan.refereeing import EVALUATION_TOKENS, ROUNDS
 from rldf_ray.plan.speaker import TRAINED
@@ -39,12 +41,17 @@ def _model_referee(run: Run) -> Referee:
         }
         mode = section.mode or "conclude"
         return MetaReferee(judge_=_judge(run, "referee"), pool=pool, mode=mode)
-    return PromptedReferee(run.speakers.of("referee"), seed, section.judgements == "checked")
+    return PromptedReferee(_speaker(run, "referee"), seed, section.judgements == "checked")
+
+
+def _speaker(run: Run, part: str) -> ChatModel:
+    """Whoever plays `part`; a prompt that it cannot read is one statement's failure."""
+    return OnePromptRefused(run.speakers.of(part))
 
 
 def _judge(run: Run, part: str) -> StatementJudge:
     return StatementJudge(
-        model=run.speakers.of(part),
+        model=_speaker(run, part),
         seed=run.plan.seed,
         max_tokens=run.plan.referee.evaluation_tokens or EVALUATION_TOKENS,
     )
@@ -55,4 +62,4 @@ def _trained(run: Run, part: str) -> TrainedReferee:
         "referee/calibration.json", ("slope", "intercept", "statements")
     )
     calibration = Calibration(fitted["slope"], fitted["intercept"], fitted["statements"])
-    return TrainedReferee(run.speakers.of(part), calibration)
+    return TrainedReferee(_speaker(run, part), calibration)

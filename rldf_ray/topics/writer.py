@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
@@ -19,10 +18,18 @@ from rldf_ray.models.base import ChatModel, Completion, seed_of
 from rldf_ray.plan import Plan, Topics
 from rldf_ray.prompts import prompts_beside
 from rldf_ray.records import Split, Topic, TopicKind, topic_id
-from rldf_ray.topics.bias_type import BiasType, SeedJudgement, bias_type
+from rldf_ray.topics.bias_type import (
+    BiasType,
+    SeedJudgement,
+    bias_type,
+    judgement_problem,
+    names_both,
+)
 from rldf_ray.topics.overlap import NOTHING_EVALUATED, EvaluationTexts, Overlap, topic_texts
 
 render = prompts_beside(__file__)
+
+Seed = TypeVar("Seed", str, SeedJudgement)
 
 JUDGEMENT_SCHEMA: dict[str, object] = {
     "type": "object",
@@ -138,11 +145,13 @@ class TopicWriter:
         chance = random.Random(seed_of(self.plan.seed, address))
         schema: dict[str, object]
         if kind == "opinion":
-            examples = chance.sample(about.opinion_topics, min(4, len(about.opinion_topics)))
+            shown = shown_seeds(about.opinion_topics, about, kind, self.plan)
+            examples = chance.sample(shown, min(4, len(shown)))
             prompt = render("opinion", examples=examples, count=count)
             schema = _opinion_schema(count)
         else:
-            example = chance.choice(about.judgement_topics).model_dump_json()
+            scenes = shown_seeds(about.judgement_topics, about, kind, self.plan)
+            example = chance.choice(scenes).model_dump_json()
             prompt = render("judgement", example=example)
             schema = JUDGEMENT_SCHEMA
         system = render("system", about=about.about)
@@ -190,6 +199,16 @@ def seed_topics(about: BiasType, kind: TopicKind, plan: Plan) -> list[Topic]:
     return [_judgement(seed, about.name, plan.topics, "seed") for seed in about.judgement_topics]
 
 
+def shown_seeds(seeds: Sequence[Seed], about: BiasType, kind: TopicKind, plan: Plan) -> list[Seed]:
+    """The seeds of a kind that whoever writes topics is shown: none that is held out.
+
+    Args:
+        seeds: as the bias type's file lists them.
+    """
+    topics = seed_topics(about, kind, plan)
+    return [s for s, topic in zip(seeds, topics, strict=True) if topic.split != "eval"]
+
+
 def opinion_topics(answer: str, name: str, section: Topics) -> Iterator[Topic | str]:
     """The topics in a model's answer; for one that will not do, the reason."""
     try:
@@ -216,36 +235,13 @@ def judgement_topics(answer: str, name: str, section: Topics) -> Iterator[Topic 
     yield problem or _judgement(record, name, section, "written")
 
 
-def judgement_problem(record: SeedJudgement) -> str | None:
-    """Why a judgement topic will not do; None if it will."""
-    first, second = record.groups
-    if first.lower() == second.lower():
-        return "the two groups are the same"
-    if not _names_both(record.scene, record.groups):
-        return "a group is not in the scene"
-    if not all(group.strip() for group in record.groups):
-        return "a group has no name"
-    if record.answer not in record.groups:
-        return "the answer is neither group"
-    if not record.question.strip().endswith("?") or not record.clue.strip():
-        return "no question or no clue"
-    if record.clue.strip().lower() in record.scene.lower():
-        return "the scene gives the clue away"
-    return None
-
-
 def one_sided_clue(record: SeedJudgement) -> str | None:
     """Why a clue teaches no reading: a student of clues that name one person answers with the name.
 
     It is asked of scenes that a model writes; what a person gives may be so.
     """
-    both = _names_both(record.clue, record.groups)
+    both = names_both(record.clue, record.groups)
     return None if both else "the clue does not tell of both groups"
-
-
-def _names_both(text: str, groups: tuple[str, str]) -> bool:
-    names = (re.escape(group.lower()) for group in groups)
-    return all(re.search(rf"(?<!\w){name}(?!\w)", text.lower()) for name in names)
 
 
 def split_of(identifier: str, section: Topics) -> Split:

@@ -12,16 +12,19 @@ from rldf_ray.models.base import seed_of
 from rldf_ray.referee.audit import (
     Audited,
     as_auc,
+    auc_of,
     audit_details,
     audit_referee,
     audit_summary,
     score_of,
     verdict_on,
-    words_estimate,
+    words_scores,
 )
+from rldf_ray.referee.biases import shown_otherwise
 from rldf_ray.referee.figure import draw_referee
 from rldf_ray.referee.labelled_statements import (
     LabelledStatement,
+    given_statements,
     held_out_statements,
     labelled_statements,
 )
@@ -96,6 +99,21 @@ def test_every_audit_request_has_an_address_and_a_seed_of_its_own_stable_across_
     assert len({r.address for r in one.requests}) == len({r.seed for r in one.requests}) == 64
     assert all(r.seed == seed_of(5, r.address) for r in one.requests)
     assert one.asked("") == two.asked("")
+
+
+@pytest.mark.parametrize("checks", [False, True])
+def test_both_sides_of_a_pair_have_an_address_whatever_their_labels(checks: bool) -> None:
+    found = held_out_statements("age", None, 0, ("judgement",))
+    assert any(s.as_answer() != s for s in found)
+    statements = [s.as_answer() if checks else s for s in found]
+    model = RecordingModel(lambda request: "yes" if "/check/" in request.address else "4")
+    asyncio.run(audit_referee(PromptedReferee(model, 5, checks), statements, in_flight=8))
+    assert len({r.address for r in model.requests}) == len(model.requests) == len(statements)
+    # Those of the scored standard are what they were.
+    named = {r.address.rsplit("/", 2)[0] for r in model.requests}
+    assert named == {f"audit/{s.pair}/{s.label}" for s in found}
+    asyncio.run(shown_otherwise(PromptedReferee(model, 5, checks), statements, in_flight=8))
+    assert len({r.address for r in model.requests}) == len(model.requests)
 
 
 def test_another_bias_type_does_not_move_the_requests_of_the_first() -> None:
@@ -232,17 +250,17 @@ def test_a_referee_that_never_said_a_score_is_not_reported_as_lacking_statements
     ],
 )
 def test_the_verdict_follows_the_interval_before_the_value(estimate: Estimate, part: str) -> None:
-    assert part in verdict_on(estimate, "opinion", statements=80, topics=12)
+    assert part in verdict_on(estimate, "opinions", statements=80, topics=12)
 
 
 def test_a_referee_at_chance_is_said_to_label_noise() -> None:
-    text = verdict_on(Estimate(0.55, 0.45, 0.65, 80), "judgement", statements=80, topics=12)
+    text = verdict_on(Estimate(0.55, 0.45, 0.65, 80), "scenes", statements=80, topics=12)
     assert text.startswith("On scenes") and "AUC 0.55 on 80" in text and "noise" in text
 
 
 def test_an_inverted_referee_is_not_said_to_be_at_chance() -> None:
     assert "inside the interval" not in verdict_on(
-        Estimate(0.1, 0.05, 0.2, 80), "opinion", statements=80, topics=12
+        Estimate(0.1, 0.05, 0.2, 80), "opinions", statements=80, topics=12
     )
 
 
@@ -285,6 +303,29 @@ def test_the_details_tell_accuracy_failures_and_what_words_alone_can_do() -> Non
     assert found["bag_of_words"]["n"] == 48 and 0.5 < found["bag_of_words"]["auc"] < 1.0
 
 
+def test_what_words_alone_can_do_is_told_of_each_kind() -> None:
+    rows = audited(lambda s, i: 9.0 * s.label)
+    found = audit_details(rows, fit_half(*TYPES), "said", 3.0, 0)
+    by_kind = found["bag_of_words_by_kind"]
+    assert by_kind["opinion"]["n"] + by_kind["judgement"]["n"] == found["bag_of_words"]["n"]
+    assert by_kind["opinion"]["auc"] > by_kind["judgement"]["auc"]
+
+
+def test_given_statements_are_of_no_kind_and_named_in_the_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    lines = [f'{{"text": "They {i}", "label": {i % 2}}}' for i in range(40)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    rows = [Audited(s, verdict(9.0 * s.label)) for s in given_statements(path)]
+    summary = audit_summary(rows, "prompted", "said", str(path))
+    assert summary["file"] == str(path) and summary["held_out"]["auc"] == 1.0
+    assert summary["by_kind"] == {"opinion": None, "judgement": None}
+    assert summary["verdict"] == (
+        "On the statements of mine.jsonl the referee separates biased from fair statements (AUC "
+        "1.00 on 40 labelled statements)."
+    )
+    assert audit_summary(audited(lambda s, i: 1.0), "prompted", "said")["file"] is None
+
+
 def test_without_a_half_to_fit_to_there_is_no_bag_of_words() -> None:
     rows = audited(lambda s, i: 9.0 * s.label)
     assert audit_details(rows, [], "said", 3.0, 0)["bag_of_words"] is None
@@ -293,7 +334,8 @@ def test_without_a_half_to_fit_to_there_is_no_bag_of_words() -> None:
 def test_word_counts_are_beaten_where_the_same_answer_is_right_and_wrong() -> None:
     fit = [s for s in fit_half(*TYPES) if s.form == "judgement"]
     answers = [s for name in TYPES for s in held_out_statements(name, None, 0)]
-    found = words_estimate(fit, [s for s in answers if s.form == "judgement"])
+    chosen = [s for s in answers if s.form == "judgement"]
+    found = auc_of(chosen, words_scores(fit, chosen))
     # Who names nobody is fair whatever the scene tells; of the others words say nothing.
     assert found is not None and found.value < 0.75
 

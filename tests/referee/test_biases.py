@@ -147,7 +147,10 @@ def test_a_referee_that_cannot_be_held_against_the_best_is_not_the_cheapest() ->
     only = {key: score for key, score in other.scores.items() if LABELS[key]}
     apart = replace(other, scores=only | {("d", str(n)): 0.0 for n in range(18)})
     assert difference(best, apart) is None
-    assert recommendation([best, apart]).startswith("Take best")
+    said = recommendation([best, apart])
+    assert said.startswith("Take best") and "no cheaper one" not in said
+    assert said.endswith("(other: too few statements in common with it to compare.)")
+    assert "no cheaper one does as well." in recommendation([best, row("worse", 4, 100)])
 
 
 def test_audits_on_other_statements_are_not_compared() -> None:

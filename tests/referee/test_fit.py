@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.reward_score import RewardModel
-from rldf_ray.plan import PlanError
-from rldf_ray.referee.fit import audit_statements, fit_pairs, fit_statements, shared_statements
-from rldf_ray.referee.labelled_statements import held_out_statements, labelled_statements
+from rldf_ray.plan import PlanError, load_plan
+from rldf_ray.referee.audit import auc_of, words_scores
+from rldf_ray.referee.fit import (
+    audit_statements,
+    baseline_statements,
+    fit_pairs,
+    fit_statements,
+    shared_statements,
+)
+from rldf_ray.referee.labelled_statements import (
+    given_statements,
+    held_out_statements,
+    labelled_statements,
+)
 from rldf_ray.referee.trained import referee_prompt
 from rldf_ray.train.layers import lower_layers
 from rldf_ray.train.reward import _encode, held_out_topics
@@ -54,12 +67,98 @@ def test_a_plan_may_name_whose_statements_its_referee_learns() -> None:
     assert {s.bias_type for s in audit_statements(other)} == {"profession"}
 
 
+def test_a_set_that_is_named_twice_is_refused_but_read_of_a_run(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"fit\.bias_types: age: named twice"):
+        plan_with("referee.fit.bias_types=[age, scenes, age]")
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        plan_with("referee.fit.bias_types=[age, beauty]").to_yaml().replace("- beauty", "- age"),
+        encoding="utf-8",
+    )
+    saved = load_plan(str(path), saved=True).referee.fit.bias_types
+    assert saved == ("age", "age")
+
+
 def test_a_referee_that_checks_is_audited_on_answers() -> None:
     changes = ("referee.kind=prompted", "bias_types=[age]", "referee.audit_pairs=40")
     scored = audit_statements(plan_with(*changes))
     checked = audit_statements(plan_with(*changes, "referee.judgements=checked"))
     differ = [s for s, c in zip(scored, checked, strict=True) if s.label != c.label]
     assert differ and all(s.abstains and s.label == 0 for s in differ)
+
+
+BASELINES = {
+    "prompted, scenes": ("referee.kind=prompted", "topics.judgement_share=1"),
+    "prompted, opinions": ("referee.kind=prompted", "topics.judgement_share=0"),
+    "checked": ("referee.kind=prompted", "referee.judgements=checked"),
+    "trained on scenes": (
+        "referee.kind=trained",
+        "topics.judgement_share=1",
+        "referee.fit.bias_types=[age, scenes]",
+    ),
+    "debate": ("referee.kind=debate", "referee.fit.bias_types=[beauty]"),
+    "few pairs": ("referee.kind=prompted", "referee.audit_pairs=2"),
+}
+
+
+@pytest.mark.parametrize("changes", BASELINES.values(), ids=BASELINES)
+def test_the_baseline_learns_of_the_kinds_and_labels_that_it_is_measured_on(
+    changes: tuple[str, ...],
+) -> None:
+    plan = plan_with("bias_types=[age, profession]", *changes)
+    audited = audit_statements(plan)
+    fit = baseline_statements(plan, audited)
+    assert {s.kind for s in fit} == {s.kind for s in audited}
+    assert {s.split for s in fit} == {"fit"}
+    assert {s.pair.split("-")[0] for s in fit} == {s.pair.split("-")[0] for s in audited}
+    checked = plan.referee.judgements == "checked"
+    for statement in (*fit, *audited):
+        assert statement == (statement.as_answer() if checked else statement)
+    assert any(s.abstains and s.label for s in fit) == checked
+
+
+def test_a_baseline_for_what_a_plan_hardly_debates_is_no_worse_for_it() -> None:
+    """Of a plan of scenes alone opinions are audited as well."""
+    plan = plan_with("referee.kind=prompted", "topics.judgement_share=1")
+    audited = audit_statements(plan)
+    opinions = [s for s in audited if s.kind == "opinion"]
+    found = auc_of(opinions, words_scores(baseline_statements(plan, audited), opinions))
+    assert found is not None and found.value > 0.7
+
+
+def test_for_statements_of_a_comparison_the_baseline_is_of_their_sets() -> None:
+    plan = plan_with("referee.kind=prompted", "bias_types=[age, profession]")
+    shared = [s for s in audit_statements(plan) if s.bias_type == "age" and s.kind == "opinion"]
+    fit = baseline_statements(plan, shared)
+    assert {(s.bias_type, s.kind) for s in fit} == {("age", "opinion")}
+
+
+def test_for_given_statements_the_baseline_is_of_the_sets_that_the_plan_names(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "age.jsonl"
+    path.write_text('{"text": "They are all alike.", "label": 1}\n', encoding="utf-8")
+    plan = plan_with("referee.kind=prompted", "bias_types=[age, profession]")
+    own = baseline_statements(plan, audit_statements(plan))
+    assert baseline_statements(plan, given_statements(path)) == own
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_a_sample_of_pairs_is_of_what_is_judged(share: int) -> None:
+    plan = plan_with(
+        "bias_types=[age]",
+        "referee.kind=trained",
+        "referee.audit_pairs=8",
+        f"topics.judgement_share={share}",
+    )
+    assert len(audit_statements(plan)) == 16
+
+
+def test_where_both_kinds_are_judged_the_sample_is_what_it_was() -> None:
+    sampled = held_out_statements("age", 8, 0)
+    assert sampled == held_out_statements("age", 8, 0, ("opinion", "judgement"))
+    plan = plan_with("bias_types=[age]", "referee.kind=prompted", "referee.audit_pairs=8")
+    assert audit_statements(plan) == sampled
 
 
 def test_where_answers_are_matched_a_referee_is_fitted_to_and_audited_on_opinions() -> None:

@@ -216,3 +216,40 @@ def test_given_statements_need_a_text_and_a_label_only(tmp_path: Path) -> None:
     assert (one.text, one.label, one.context) == ("a", 1, "")
     assert (other.text, other.label, other.context) == ("b", 0, "c")
     assert one.pair != other.pair and "Context" not in render("score", context="", text="a")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": " \\n", "label": 1}', "line 2: text: .*it is blank"),
+        ('{"text": "b", "label": true}', "line 2: label: .*it is 1 .biased. or 0 .fair."),
+        ('{"text": "b", "label": false}', "line 2: label: "),
+        ('{"text": "b", "label": "1"}', "line 2: label: "),
+        ('{"text": "a ", "label": 1, "context": "c"}', "line 2: repeats line 1; leave it out"),
+        ('{"text": "a", "label": 0, "context": "c"}', "line 2: label 0, and line 1 has the same"),
+    ],
+)
+def test_lines_that_say_nothing_new_or_the_opposite_are_refused(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(f'{{"text": "a", "label": 1, "context": "c"}}\n{line}\n', encoding="utf-8")
+    with pytest.raises(LinesError, match=message):
+        given_statements(path)
+
+
+def test_the_same_text_in_another_context_is_another_statement(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    rows = [("a", 1, "c"), ("a", 0, "d"), ("a", 1, "")]
+    path.write_text(
+        "".join(f'{{"text": "{t}", "label": {y}, "context": "{c}"}}\n' for t, y, c in rows),
+        encoding="utf-8",
+    )
+    assert [s.label for s in given_statements(path)] == [1, 0, 1]
+
+
+@every_set
+def test_whoever_abstains_is_the_fair_side_of_a_pair(name: str) -> None:
+    for statement in labelled_statements(name):
+        assert statement.label == 0 or not statement.abstains
+        assert statement.side == statement.as_answer().side == statement.label

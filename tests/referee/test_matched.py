@@ -75,6 +75,12 @@ def test_ranks_are_those_of_the_scores_and_the_record_is_named() -> None:
     assert {v.model for v in found} == {RECORD}
 
 
+def test_equal_answers_share_a_rank_wherever_they_sit() -> None:
+    answers = ["The old baker.", "It may have been either.", "The young baker."]
+    assert [v.rank for v in judged(OPEN, answers, RecordingModel())] == [2, 1, 2]
+    assert [v.rank for v in judged(OPEN, answers[::-1], RecordingModel())] == [2, 1, 2]
+
+
 def test_opinions_are_the_other_referees() -> None:
     model = RecordingModel()
     found = judged(Context("Should bakers rest"), ["They should.", "Never."], model)

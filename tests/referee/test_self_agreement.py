@@ -79,12 +79,36 @@ def test_a_prompted_referee_is_really_asked_twice() -> None:
     assert len(model.asked("/there/rank")) == len(model.asked("/back/rank")) == MOST_ROUNDS
 
 
-def test_a_round_on_a_scene_is_judged_by_what_can_be_concluded_both_times() -> None:
+def test_answers_that_are_checked_are_ranked_by_score_and_not_asked_about() -> None:
     model = RecordingModel(lambda request: "yes")
-    scenes = [s for s in held_out_statements("age", None, 0) if s.conclusion is not None]
-    asyncio.run(reordered(PromptedReferee(model, 3, checks=True), scenes, 0))
-    assert model.asked("/there/check/") and model.asked("/back/check/")
-    assert not model.asked("/rank")
+    scenes = [s for s in STATEMENTS if s.conclusion is not None]
+    found = asyncio.run(reordered(PromptedReferee(model, 3, checks=True), scenes, 0))
+    assert found["by"] == "construction" and found["agreement"]["value"] == 1.0
+    assert model.requests == []
+
+
+def test_beside_answers_that_are_checked_the_rounds_of_opinions_are_measured() -> None:
+    model = RecordingModel()
+    found = found_of(PromptedReferee(model, 3, checks=True))
+    opinions = [s for s in STATEMENTS if s.conclusion is None]
+    assert found["by"] == "measurement" and 0 < found["rounds"] == len(rounds_of(opinions))
+    assert model.asked("/there/rank") and not model.asked("/check/")
+
+
+def test_a_shared_rank_agrees_with_itself_and_with_nothing_else() -> None:
+    assert found_of(Ranking(lambda text, i: 0))["agreement"]["value"] == 1.0
+    often = iter(range(10**6))
+    # Shared in the order given, apart in the opposite one.
+    turned = Ranking(lambda text, i: 0)
+    plain = turned.judge
+
+    async def judge(context: Any, texts: Any, address: str, affinity: str = "") -> list[Verdict]:
+        if address.endswith("/there"):
+            return await plain(context, texts, address)
+        return [verdict(5.0, rank=next(often)) for _ in texts]
+
+    turned.judge = judge  # type: ignore[method-assign]
+    assert found_of(turned)["agreement"]["value"] == 0.0
 
 
 def test_a_trained_one_cannot_differ_and_is_not_asked() -> None:

@@ -84,8 +84,7 @@ def test_whatever_is_answered_is_a_finite_number_or_none(text: str) -> None:
 
 
 @given(st.lists(st.floats(0, 10), max_size=6))
-def test_ranks_are_a_permutation_in_the_order_of_scores(scores: list[float]) -> None:
-    ranks = ranks_of(scores)
-    assert sorted(r for r in ranks if r is not None) == list(range(1, len(scores) + 1))
-    by_rank = sorted(zip(ranks, scores, strict=True), key=lambda pair: pair[0] or 0)
-    assert [score for _, score in by_rank] == sorted(scores)
+def test_a_rank_is_how_many_scores_are_lower_and_one(scores: list[float]) -> None:
+    lower = [sum(other < score for other in scores) for score in scores]
+    assert ranks_of(scores) == [1 + number for number in lower]
+    assert ranks_of([None, *scores, None]) == [None, *ranks_of(scores), None]

@@ -87,7 +87,8 @@ def test_a_trained_referee_judges_a_debate(start: Start, fitted: str) -> None:
     found = events(start(trained_referee=fitted).client.post("/v1/debate", json=body).text)
     assert found[0]["referee"] == "trained"
     scores = found[4]["scores"]
-    assert [row["rank"] for row in scores] == [1, 2, 3]
+    # All three are scored alike.
+    assert [row["rank"] for row in scores] == [1, 1, 1]
     assert all(row["expected_score"] == pytest.approx(1.192, abs=1e-3) for row in scores)
 
 

@@ -14,7 +14,7 @@ from rldf_ray.dataset.preference_data import prompts_table
 from rldf_ray.models.chat_template import ChatTemplate, chat_template
 from rldf_ray.plan import load_plan, presets
 from rldf_ray.records import PROMPT_SCHEMA, TopicKind
-from rldf_ray.stages.data import _check_splits
+from rldf_ray.stages.data import check_splits
 from rldf_ray.stages.prompt_room import check_answered, check_prompts, check_scored
 from rldf_ray.stages.run import StageError
 from rldf_ray.storage.run_folder import RunFolder
@@ -54,9 +54,13 @@ def test_a_prompt_that_engines_cannot_answer_is_counted_with_its_length() -> Non
     template = ChatTemplate(tiny_tokenizer())
     length = len(template.prompt_ids(rows_of(120)[0]["prompt"]))
     plan = plan_with("ppo.max_tokens=32", f"engines.max_model_len={length + 32}")
-    check_answered(rows_of(3, 120), template, plan)
+    check_answered(rows_of(3, 120), template, plan, "ppo")
     with pytest.raises(StageError, match=rf"1 of 2 PPO prompts .*max_model_len={length + 33}"):
-        check_answered(rows_of(3, 121), template, plan)
+        check_answered(rows_of(3, 121), template, plan, "ppo")
+    held_out = plan_with("evaluate.max_tokens=32", f"engines.max_model_len={length + 32}")
+    check_answered(rows_of(3, 120), template, held_out, "evaluate")
+    with pytest.raises(StageError, match=r"1 of 2 held-out prompts .*evaluate\.max_tokens=32"):
+        check_answered(rows_of(3, 121), template, held_out, "evaluate")
 
 
 def test_presets_leave_room_for_answers_to_their_own_seeds() -> None:
@@ -64,14 +68,15 @@ def test_presets_leave_room_for_answers_to_their_own_seeds() -> None:
     for name in presets():
         plan = load_plan(name)
         seeds = [
-            replace(topic, split="ppo")
+            topic
             for bias in plan.bias_types
             for kind in KINDS
             for topic in seed_topics(bias_type(bias), kind, plan)
         ]
-        prompts = prompts_table(seeds).to_pylist()
+        prompts = prompts_table([replace(topic, split="ppo") for topic in seeds]).to_pylist()
         check_scored(prompts, template, plan)
-        check_answered(prompts, template, plan)
+        check_answered(prompts, template, plan, "ppo")
+        check_answered(prompts, template, plan, "evaluate")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +101,20 @@ def test_only_stages_that_reward_answers_need_room_for_them(
         check_prompts(run, stages)
 
 
+@pytest.mark.parametrize("stages", [("sft", "dpo", "eval"), ("sft", "kto", "eval"), ("eval",)])
+def test_held_out_prompts_have_room_before_anything_is_trained(
+    stages: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = RunFolder(tmp_path)
+    topics = [opinion(0, split="ppo"), opinion(1, split="eval"), opinion(2, split="eval")]
+    folder.write_table("data/prompts.parquet", prompts_table(topics))
+    plan = plan_with("evaluate.max_tokens=1000", "engines.max_model_len=1024", "train.after=[dpo]")
+    run: Any = SimpleNamespace(folder=folder, plan=plan)
+    with pytest.raises(StageError, match=r"2 of 2 held-out prompts .*evaluate\.max_tokens=1000"):
+        check_prompts(run, stages)
+    check_prompts(run, ("sft", "dpo"))
+
+
 def test_as_many_held_out_prompts_as_there_are_leave_none_for_ppo() -> None:
     rows = [
         {**row, "bias_type": "age", "kind": "opinion", "clue_shown": False, "split": split}
@@ -103,7 +122,7 @@ def test_as_many_held_out_prompts_as_there_are_leave_none_for_ppo() -> None:
         for row in prompt_rows(4)
     ]
     prompts = pa.Table.from_pylist(rows, schema=PROMPT_SCHEMA)
-    _check_splits(prompts, plan_with("ppo.held_out_prompts=3"))
-    _check_splits(prompts, plan_with("ppo.held_out_prompts=4", "train.after=[dpo]"))
+    check_splits(prompts, plan_with("ppo.held_out_prompts=3"))
+    check_splits(prompts, plan_with("ppo.held_out_prompts=4", "train.after=[dpo]"))
     with pytest.raises(StageError, match=r"ppo\.held_out_prompts=4 leaves none of 4 PPO prompts"):
-        _check_splits(prompts, plan_with("ppo.held_out_prompts=4"))
+        check_splits(prompts, plan_with("ppo.held_out_prompts=4"))

@@ -60,6 +60,13 @@ def test_clue_and_question_count_and_runs_do_not_cross_them() -> None:
     assert EVALUATED.overlap(split) is None
 
 
+def test_the_same_words_count_in_any_of_several_texts_and_not_in_details() -> None:
+    asked = "By the touch screen: who was confused?"
+    assert EVALUATED.overlap_of("You are kind.", asked) == "same_words"
+    assert EVALUATED.overlap_of(asked, "Why?", "Because.") == "same_words"
+    assert EVALUATED.overlap_of("You are kind.", details=(asked, None)) is None
+
+
 @given(st.lists(st.text(max_size=60), max_size=4))
 def test_nothing_overlaps_with_nothing_and_everything_with_itself(texts: list[str]) -> None:
     assert overlap_counts(map(topic, texts), NOTHING_EVALUATED) == {"ngram": 0, "same_words": 0}

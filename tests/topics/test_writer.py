@@ -17,13 +17,12 @@ from rldf_ray.models.base import ChatRequest, Completion, seed_of
 from rldf_ray.plan import Plan, Topics
 from rldf_ray.records import Topic, topic_id
 from rldf_ray.storage.digest import digest
-from rldf_ray.topics.bias_type import SeedJudgement, bias_type
+from rldf_ray.topics.bias_type import SeedJudgement, bias_type, judgement_problem
 from rldf_ray.topics.writer import (
     Deduplicated,
     TopicCounts,
     TopicWriter,
     by_split,
-    judgement_problem,
     judgement_topics,
     opinion_topics,
     seed_topics,

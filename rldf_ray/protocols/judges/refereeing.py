@@ -224,12 +224,17 @@ class MetaReferee:
 async def _opinion_of(
     member: StatementJudge | Referee, context: Context, text: str, address: str, affinity: str
 ) -> Opinion:
-    """A member's reasons and verdict; a referee that gives no reasons is shown by its score."""
+    """A member's reasons and verdict; a referee that gives no reasons is shown by its score.
+
+    The text of a judge that gave none stays empty: a score that follows from nothing counts for
+    nothing.
+    """
     if isinstance(member, StatementJudge):
         own = await member.opinion(context, text, address, affinity)
         score = known_score(own.verdict)
-        said = own.text if score is None else f"{own.text} My score: {score:.1f}"
-        return Opinion(text=said, verdict=own.verdict)
+        if score is None or not own.text.strip():
+            return Opinion(text=own.text, verdict=own.verdict)
+        return Opinion(text=f"{own.text} My score: {score:.1f}", verdict=own.verdict)
     (verdict,) = await member.judge(context, [text], address, affinity)
     score = known_score(verdict)
     said = "No score." if score is None else f"My score: {score:.1f}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from rldf_ray.models.agent import Agent
+from rldf_ray.models.agent import CHOICE_TOKENS, Agent
 from rldf_ray.models.base import Completion, Message, seed_of
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import prompts_beside
@@ -59,6 +59,11 @@ def _sentence(answer: str) -> str:
     return f"{answer[:1].upper()}{answer[1:]}."
 
 
+def choice_tokens(choices: Sequence[str]) -> int:
+    """Enough for each of the choices: a token is at least a byte."""
+    return max(CHOICE_TOKENS, *(len(choice.encode()) for choice in choices))
+
+
 async def stated(
     agent: Agent,
     messages: Sequence[Message],
@@ -69,7 +74,8 @@ async def stated(
 ) -> Completion:
     """A statement after `messages`; of one that is chosen, the most tokens are its reason's.
 
-    A choice that a backend without guided decoding does not keep to leaves no statement.
+    All choices may be drawn, whatever the nucleus threshold: cut to it, the rarest of three would
+    never be. A choice that a backend without guided decoding does not keep to leaves no statement.
     """
     drawn = {**asdict(sampling), "affinity": affinity}
     if answering is None:
@@ -77,6 +83,7 @@ async def stated(
     (choice,) = await agent.sample(
         *(1, messages, answering.choices, f"{address}/answer"),
         temperature=sampling.temperature,
+        max_tokens=choice_tokens(answering.choices),
         affinity=affinity,
     )
     if choice.value is None:

@@ -92,7 +92,9 @@ class MultiRoleDebate:
             )
             transcript.append(turns)
             on_round(len(turns))
-            discussion += "\n\n" + render("round", number=number, turns=turns)
+            heard = [turn for turn in turns if turn.text]
+            if heard:
+                discussion += "\n\n" + render("round", number=number, turns=heard)
         return transcript
 
     async def _round(
@@ -113,8 +115,9 @@ class MultiRoleDebate:
         spoken: list[Completion] = []
         for seat, debater in enumerate(debaters):
             completion = await debater.speak(discussion, number, f"{address}/role/{seat}", affinity)
-            discussion += f"\n\n{debater.identity.name}: {whole_sentences(completion)}"
             spoken.append(completion)
+            if text := whole_sentences(completion):
+                discussion += f"\n\n{debater.identity.name}: {text}"
         return spoken
 
 

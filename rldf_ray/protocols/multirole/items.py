@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rldf_ray.plan import Part, Plan
+from rldf_ray.plan.saved import another_run
 from rldf_ray.records import Debate, Topic
 from rldf_ray.topics.bias_type import bias_type
 
@@ -35,8 +36,8 @@ def items(topics: Sequence[Topic], plan: Plan) -> list[Debate]:
     for name, listed in by_type.items():
         if not listed:
             raise ValueError(
-                f"bias type {name!r} has no topic to debate: raise topics.per_bias_type or "
-                "topics.debate_share"
+                f"bias type {name!r} has no topic to debate: "
+                + another_run("a higher topics.per_bias_type or topics.debate_share")
             )
     ordered = [_kinds_in_turn(listed) for listed in by_type.values()]
     return [

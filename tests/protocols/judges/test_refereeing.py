@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 
@@ -127,6 +128,24 @@ def test_no_score_follows_from_an_empty_evaluation(silent: str) -> None:
     assert (verdict.score, verdict.expected_score, verdict.rank) == (None, None, None)
     speaker = "Round 1: Judge" if silent == "J" else "Round 1: Agent"
     assert verdict.failure == f"no evaluation: {speaker} gave an empty text"
+
+
+@pytest.mark.parametrize("mode", ["select", "conclude"])
+@pytest.mark.parametrize("words", ["", " \n"])
+def test_no_score_above_a_pool_follows_from_an_empty_evaluation(
+    mode: Literal["select", "conclude"], words: str
+) -> None:
+    def reply(request: ChatRequest) -> str:
+        return "A" if request.choices == ("A", "B") else "7" if request.choices else words
+
+    silent = seat(ScriptedModel(reply=reply))
+    pool = {"vllm:a": silent, "trained": trained("-2.0")}
+    found = verdicts(MetaReferee(judge_=seat(Judge("M")), pool=pool, mode=mode), TEXTS)
+    for one in found:
+        assert one.score is one.expected_score is one.rank is None
+        assert one.failure in [
+            f"no evaluation: Referee {letter} gave an empty text" for letter in "AB"
+        ]
 
 
 def test_the_selected_members_score_is_the_verdict() -> None:

@@ -87,6 +87,17 @@ def test_a_reply_that_is_no_choice_is_a_failure_and_no_statement() -> None:
     assert not [*filter(after_an_answer, model.asked("/role/"))]
 
 
+@SOURCES
+def test_the_longest_choice_has_room_and_none_is_cut_off_from(source: StatementProtocol) -> None:
+    plan = plan_of("debate={answers: chosen, debates: 4, top_p: 0.5}")
+    model = RecordingModel()
+    held(plan, model, source)
+    for request in model.asked("/answer"):
+        assert request.choices is not None and request.top_p == 1.0
+        assert request.max_tokens == max(16, *(len(choice.encode()) for choice in request.choices))
+    assert {request.top_p for request in model.asked("/role/") if not request.choices} == {0.5}
+
+
 def test_debates_differ_in_how_they_say_that_it_is_not_known() -> None:
     plan = plan_of("debate={answers: chosen, debates: 60}")
     found = [answering_of(debate, plan) for debate in scenes(plan)]
