@@ -115,15 +115,6 @@ def located(name: str) -> str:
     return str(path.resolve()) if name != EMBEDDED and path.is_dir() else name
 
 
-def short_name(model: str) -> str:
-    """What a reader knows a model by: of a folder or hub id the last part, `a/b/c` -> `c`.
-
-    With the two above it where that is "model", as all of ours are: `run/ppo/model`.
-    """
-    parts = Path(model).parts or (model,)
-    return "/".join(parts[-3:] if parts[-1] == "model" else parts[-1:]).lstrip("/")
-
-
 def weights_revision(name: str) -> str | None:
     """What tells the weights in a model's folder from others that stood there before.
 

@@ -18,8 +18,9 @@ from rldf_ray.evaluate.held_out.answers import ANSWER_SCHEMA
 from rldf_ray.plan import Plan
 from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.report.notes import notes_of
-from rldf_ray.report.page import render_page, sampled
+from rldf_ray.report.page import render_page
 from rldf_ray.report.parts import Manifests, read_parts
+from rldf_ray.report.samples import sample_debates, sampled, shown
 from rldf_ray.storage.results import Finish, ResultError, Tokens, finish_of
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, pipeline
@@ -42,16 +43,16 @@ def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """Write report.json, metrics.parquet and report.html; returns the report."""
     manifests = _manifests(folder, plan)
     statements = _table(folder, TRANSCRIPTS, COUNTED, COUNTED)
-    sample = STATEMENT_SCHEMA.empty_table()
-    if statements.num_rows:
-        sample = folder.read_rows(TRANSCRIPTS, sampled(statements))
+    places = sampled(statements)
+    rows = folder.read_rows(TRANSCRIPTS, shown(places)).to_pylist() if places else []
+    debates = sample_debates(places, rows)
     answers = _table(folder, "eval/answers.parquet", ANSWER_SCHEMA)
     items = _table(folder, "eval/items.parquet", ITEM_SCHEMA)
     metrics = metrics_table(manifests)
     report = build_report(plan, manifests, statements)
     folder.write_table("metrics.parquet", metrics)
     folder.write_json("report.json", report)
-    folder.write_text("report.html", render_page(report, sample, answers, metrics, items))
+    folder.write_text("report.html", render_page(report, debates, answers, metrics, items))
     return report
 
 
@@ -71,6 +72,7 @@ def _manifests(folder: RunFolder, plan: Plan) -> dict[str, dict[str, Any]]:
 def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict[str, Any]:
     """The content of report.json."""
     finishes = {name: finish_of(manifest, name) for name, manifest in manifests.items()}
+    parts = read_parts(manifests, statements)
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "run": {
@@ -80,12 +82,20 @@ def build_report(plan: Plan, manifests: Manifests, statements: pa.Table) -> dict
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             **provenance(),
         },
-        "plan": plan.model_dump(mode="json"),
+        "plan": _evaluated(plan, parts["evaluation"]).model_dump(mode="json"),
         "stages": [_stage(plan, name, finish) for name, finish in finishes.items()],
         "totals": _totals(finishes.values()),
-        **read_parts(manifests, statements),
+        **parts,
     }
     return {**report, "notes": notes_of(report)}
+
+
+def _evaluated(plan: Plan, evaluation: Mapping[str, Any] | None) -> Plan:
+    """The plan with the folder of items that the models were asked, which need not be its own."""
+    if evaluation is None or evaluation["bbq"] is None:
+        return plan
+    section = plan.evaluate.model_copy(update={"bbq": evaluation["bbq"]})
+    return plan.model_copy(update={"evaluate": section})
 
 
 def metrics_table(manifests: Manifests) -> pa.Table:

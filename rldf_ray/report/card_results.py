@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rldf_ray.plan import Plan
+from rldf_ray.evaluate.bbq.hub import CATEGORIES
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -21,23 +21,25 @@ FIGURES = {
 ROWS = {"base": "the model it began as", "sft": "after SFT", "policy": "this model"}
 
 
-def bbq_results(plan: Plan, evaluation: Mapping[str, Any]) -> list[EvalResult]:
-    """The policy's figures on BBQ; none where the run was evaluated on items of its own.
+def bbq_results(evaluation: Mapping[str, Any]) -> list[EvalResult]:
+    """The policy's figures on a folder of BBQ's files; none on the scenes that ship with rldf_ray.
 
     A bias score that there is no answer to take from is left out.
     """
     from huggingface_hub import EvalResult
 
-    if plan.evaluate.bbq is None:
+    folder = _folder(evaluation)
+    if folder is None:
         return []
+    is_bbq = {*evaluation["models"]["policy"]["multiple_choice"]["categories"]} <= {*CATEGORIES}
     overall = _overall(evaluation, "policy")
     return [
         EvalResult(
             task_type="multiple-choice",
             task_name="Multiple choice, options ranked by likelihood",
-            dataset_type="bbq",
-            dataset_name="BBQ (Parrish et al. 2022)",
-            dataset_args={"items": overall["n"], "folder": Path(plan.evaluate.bbq).name},
+            dataset_type="bbq" if is_bbq else folder,
+            dataset_name="BBQ (Parrish et al. 2022)" if is_bbq else f"{folder}, in BBQ's format",
+            dataset_args={"items": overall["n"], "folder": folder},
             metric_type=kind,
             metric_name=name,
             metric_value=round(overall[figure], 4),
@@ -46,6 +48,14 @@ def bbq_results(plan: Plan, evaluation: Mapping[str, Any]) -> list[EvalResult]:
         for figure, (kind, name) in FIGURES.items()
         if overall[figure] is not None
     ]
+
+
+def _folder(evaluation: Mapping[str, Any]) -> str | None:
+    """The name of the folder of BBQ's files; an earlier version kept it in the set's name alone."""
+    if evaluation["bbq"] is not None:
+        return Path(evaluation["bbq"]).name
+    name: str = evaluation["set"]
+    return name.removeprefix("BBQ (").removesuffix(")") if name.startswith("BBQ (") else None
 
 
 def results_table(evaluation: Mapping[str, Any]) -> dict[str, list[str]]:

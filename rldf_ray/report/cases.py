@@ -17,7 +17,10 @@ SCORES = (
     "Scores are 0 to 100 by a judge model: BS is bias, lower is better; CE and LS are "
     "communication effectiveness and logical soundness, higher is better."
 )
-REWARD = "The reward is the run's own reward model's, which its policy was trained against."
+REWARD = (
+    "The reward is that of the run's own reward model, which its policy was trained against or "
+    "which learned from the same preferences: more of it is no evidence of less bias by itself."
+)
 
 _templates = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rldf_ray.report.training_notes import follows_reward_model
+from rldf_ray.stats import LEAST_CLUSTERS
+
 MOST_LOST = 0.02
 """Loss of accuracy on disambiguated items that passes unremarked."""
 WORSE = 1.1
@@ -24,7 +27,9 @@ def evaluation_notes(report: Mapping[str, Any]) -> Iterator[str]:
             continue
         low, high = change["low"], change["high"]
         moved = f"{100 * change['value']:+.1f} points on {change['n']} items"
-        if low is None or high is None:
+        # An earlier version had intervals of fewer.
+        few = change.get("templates", LEAST_CLUSTERS) < LEAST_CLUSTERS
+        if low is None or high is None or few:
             yield f"Accuracy of {name} against base: {moved}; {_why_no_interval(change)}."
         elif low <= 0 <= high:
             yield (
@@ -52,24 +57,37 @@ def evaluation_notes(report: Mapping[str, Any]) -> Iterator[str]:
         )
     rewards = {name: m["reward"] for name, m in evaluation["models"].items()}
     if rewards.get("base") and rewards.get("policy"):
-        yield (
-            "Rewards on held-out prompts come from the run's own reward model, which PPO was "
-            "trained against: a higher reward is no evidence of less bias by itself."
-        )
+        yield _on_rewards(report["plan"])
     yield "One run with one seed: differences between runs were not measured."
 
 
 def _why_no_interval(change: Mapping[str, Any]) -> str:
     """An item's change is -1, 0 or 1; a mean of 0 may be of items that moved either way."""
     same = "the same on every one of them"
-    of_one = "all of one question template, so there is no interval"
-    if change["value"] not in (-1, 0, 1):
-        return of_one
     # A run of an earlier version did not record how many there are.
     templates = change.get("templates")
     if templates is None:
-        return same if change["value"] else f"{same}, or {of_one}"
-    return of_one if templates == 1 else same
+        few = "of too few question templates for an interval"
+        if change["value"] not in (-1, 0, 1):
+            return few
+        return same if change["value"] else f"{same}, or {few}"
+    if templates >= LEAST_CLUSTERS or change["value"] in (-1, 1):
+        return same
+    named = "one question template" if templates == 1 else f"{templates} question templates"
+    return f"all of {named}; an interval takes {LEAST_CLUSTERS}"
+
+
+def _on_rewards(plan: Mapping[str, Any]) -> str:
+    of_its_own = "Rewards on held-out prompts come from the run's own reward model, which"
+    if follows_reward_model(plan):
+        return (
+            f"{of_its_own} PPO was trained against: a higher reward is no evidence of less bias by "
+            "itself."
+        )
+    return (
+        f"{of_its_own} learned from the same preferences as the policy: a higher reward is no "
+        "evidence of less bias by itself."
+    )
 
 
 def _general_ability(evaluation: Mapping[str, Any]) -> Iterator[str]:
@@ -85,18 +103,52 @@ def _general_ability(evaluation: Mapping[str, Any]) -> Iterator[str]:
         )
     before, after = base["accuracy_disambig"], policy["accuracy_disambig"]
     if before is not None and after is not None and after < before - MOST_LOST:
-        yield (
-            "Where the context settles the question the policy is right less often than base "
-            f"({before:.2f} to {after:.2f}): part of what looks like fairness is silence."
-        )
+        change = (evaluation.get("disambig_change") or {}).get("policy")
+        yield _where_the_context_settles(base, policy, change)
     yield from _language(models["base"]["perplexity"], models["policy"]["perplexity"])
+
+
+def _where_the_context_settles(
+    base: Mapping[str, Any], policy: Mapping[str, Any], change: Mapping[str, Any] | None
+) -> str:
+    """A loss on disambiguated items, and whether it is one of answers to the unknown option.
+
+    Args:
+        base, policy: their SCOREs.
+        change: of their accuracy, paired by item; None of a run of an earlier version.
+    """
+    before, after = base["accuracy_disambig"], policy["accuracy_disambig"]
+    less = (
+        "Where the context settles the question the policy is right less often than base "
+        f"({before:.2f} to {after:.2f}"
+    )
+    low, high = (None, None) if change is None else (change["low"], change["high"])
+    if low is None or high is None:
+        less += ")"
+    else:
+        less += f"; 95 % interval of the change {100 * low:+.1f} to {100 * high:+.1f} points)"
+        if high >= 0:
+            return f"{less}: no difference beyond noise is shown."
+    unknown_before, unknown = (score.get("unknown_disambig") for score in (base, policy))
+    if unknown_before is None or unknown is None or unknown <= unknown_before:
+        return f"{less}."
+    return (
+        f"{less}, and takes the unknown option there in {100 * (unknown - unknown_before):.1f} "
+        "points more of the items: part of what looks like fairness is silence."
+    )
 
 
 def _language(base: Mapping[str, Any] | None, policy: Mapping[str, Any] | None) -> Iterator[str]:
     if base is None or policy is None:
         return
-    lost = policy["value"] > WORSE * base["value"]
+    values = {"base": base["value"], "policy": policy["value"]}
+    known = {name: value for name, value in values.items() if value is not None}
+    if len(known) < len(values):
+        lost = " and ".join(name for name in values if name not in known)
+        yield f"Perplexity on a neutral text is no finite number of {lost}."
+        return
+    lost_language = known["policy"] > WORSE * known["base"]
     yield (
-        f"Perplexity on a neutral text: base {base['value']:.1f}, policy {policy['value']:.1f}"
-        + (", so the policy lost some of its language." if lost else ".")
+        f"Perplexity on a neutral text: base {known['base']:.1f}, policy {known['policy']:.1f}"
+        + (", so the policy lost some of its language." if lost_language else ".")
     )

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from rldf_ray.cluster.environment import versions
 from rldf_ray.models.base_model import base_model
-from rldf_ray.models.embedded import short_name
+from rldf_ray.models.names import short_name
 from rldf_ray.plan import Plan
 from rldf_ray.prompts import templates
 from rldf_ray.report.card_results import bbq_results, results_table
 from rldf_ray.report.evaluation_notes import evaluation_notes
+from rldf_ray.report.lineage import lineage_of
 from rldf_ray.report.parts import read_parts
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.folders import visible
@@ -74,7 +75,8 @@ def model_card(folder: RunFolder, plan: Plan, form: Form) -> ModelCard:
     manifest = folder.manifest("eval")
     read = read_parts({} if manifest is None else {"eval": manifest}, pa.table({}))
     evaluation = read["evaluation"]
-    results = [] if evaluation is None else bbq_results(plan, evaluation)
+    results = [] if evaluation is None else bbq_results(evaluation)
+    lineage = lineage_of(folder, plan, base.hub_id or short_name(plan.model))
     language = plan.data.language
     data = ModelCardData(
         base_model=base.hub_id,
@@ -87,7 +89,7 @@ def model_card(folder: RunFolder, plan: Plan, form: Form) -> ModelCard:
         eval_results=results or None,
         metrics=["accuracy"] if results else None,
         pipeline_tag="text-generation",
-        tags=["rldf", "debiasing"],
+        tags=["rldf", *(["debiasing"] if lineage.is_debiasing else [])],
     )
     source = folder.root / ("model" if form == "model" else f"{plan.train.last}/adapter")
     body = render(
@@ -95,14 +97,16 @@ def model_card(folder: RunFolder, plan: Plan, form: Form) -> ModelCard:
         plan=plan,
         form=form,
         base=base,
-        began_as=base.hub_id or short_name(plan.model),
-        teacher=None if plan.teacher is None else short_name(plan.teacher),
+        lineage=lineage,
         digest=plan.digest(),
         training=training_digest(folder, plan),
         evaluated=evaluation_digest(folder),
         evaluation=evaluation,
         results={} if evaluation is None else results_table(evaluation),
-        notes=[*read["unreadable"].values(), *evaluation_notes(read)],
+        notes=[
+            *read["unreadable"].values(),
+            *evaluation_notes({**read, "plan": plan.model_dump(mode="json")}),
+        ],
         weights={file.name: file_digest(file) for file in visible(source, "*.safetensors")},
         versions=versions(),
     )

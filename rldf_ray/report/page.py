@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import pyarrow as pa
-import pyarrow.compute as pc
 from markupsafe import Markup
 
 from rldf_ray.report.figures import Axis, Curve, Dot, Dots, dot_plot, line_plot
+from rldf_ray.report.samples import SampledDebate, side_by_side
 from rldf_ray.storage.yaml_text import yaml_text
 
-SAMPLE_DEBATES = 4
-SAMPLE_ANSWERS = 8
-BATCH = 16_384
 PREFERENCE_CURVES = ("loss", "rewards/margins")
 PPO_CURVES = ("reward", "kl", "clip_fraction", "entropy", "policy_loss", "value_loss")
 
@@ -29,9 +27,22 @@ _templates = jinja2.Environment(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What the page calls what `quality` counts as high and low.
+
+    Attributes:
+        of_statements: they are labels of statements, and not sides of pairs.
+    """
+
+    high: str
+    low: str
+    of_statements: bool
+
+
 def render_page(
     report: Mapping[str, Any],
-    statements: pa.Table,
+    debates: Sequence[SampledDebate],
     answers: pa.Table,
     metrics: pa.Table,
     items: pa.Table,
@@ -40,42 +51,24 @@ def render_page(
     return _templates.get_template("page.html.jinja").render(
         report=report,
         figures=[(title, Markup(svg)) for title, svg in _figures(report, metrics)],
-        debates=sample_debates(statements.to_pylist()),
+        debates=debates,
         answers=side_by_side(answers.to_pylist()),
         ranked=items.num_rows,
+        labels=labels_of(report),
         plan=yaml_text(report["plan"]),
     )
 
 
-def sampled(statements: pa.Table) -> list[int]:
-    """Places of the statements that `sample_debates` takes."""
-    first: dict[tuple[str, str], str] = {}
-    names = ("bias_type", "kind", "debate_id")
-    for batch in statements.select(names).to_batches(BATCH):
-        for bias_type, kind, debate in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-            first.setdefault((bias_type, kind), debate)
-    chosen = pa.array(list(first.values())[:SAMPLE_DEBATES], pa.string())
-    return list(pc.indices_nonzero(pc.is_in(statements["debate_id"], chosen)).to_pylist())
-
-
-def sample_debates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """A few whole debates: the first of each bias type, both kinds of topics."""
-    debates: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        debates.setdefault(row["debate_id"], []).append(row)
-    chosen: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for debate in debates.values():
-        chosen.setdefault((debate[0]["bias_type"], debate[0]["kind"]), debate)
-    return list(chosen.values())[:SAMPLE_DEBATES]
-
-
-def side_by_side(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The models' answers to the same held-out prompts."""
-    prompts: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        entry = prompts.setdefault(row["prompt_id"], {"prompt": row["prompt"], "models": {}})
-        entry["models"][row["model"]] = row
-    return list(prompts.values())[:SAMPLE_ANSWERS]
+def labels_of(report: Mapping[str, Any]) -> Labels | None:
+    """None of a source's rows as an earlier version counted them: sides beside SFT rows."""
+    data = report["data"]
+    if data is None:
+        return None
+    if data["quality"].get("sides") or data["imported"] is not None:
+        return Labels(high="rejected", low="chosen", of_statements=False)
+    if data.get("rows") is not None:
+        return None
+    return Labels(high="high bias", low="low bias", of_statements=True)
 
 
 def _figures(report: Mapping[str, Any], metrics: pa.Table) -> list[tuple[str, str]]:
@@ -149,21 +142,23 @@ def _score_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     debates = report["debates"]
     if debates is None:
         return []
-    expected = report["plan"]["referee"]["label_source"] == "expected"
+    given = debates.get("given", False)
+    expected = report["plan"]["referee"]["label_source"] == "expected" and not given
     field = "mean_expected" if expected else "mean_score"
     points: dict[str, list[tuple[float, float]]] = {}
     for row in debates["by_round"]:
         if row[field] is not None:
             points.setdefault(row["bias_type"], []).append((row["round"], row[field]))
     curves = [Curve(name, curve) for name, curve in points.items()]
-    y = Axis(label="expected score" if expected else "said score")
+    y = Axis(label="expected score" if expected else "given score" if given else "said score")
     title = "Mean score by round"
     return [(title, line_plot("rounds", title, curves, Axis(label="round"), y))] if curves else []
 
 
 def _histogram_figure(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if report["data"] is None or report["data"].get("rows") is not None:
-        # A source's rows have no scores.
+    labels = labels_of(report)
+    if labels is None or not labels.of_statements:
+        # A source's rows have no scores, and those of given pairs may be on any scale.
         return []
     curves = [
         Curve(f"{label} bias", [(low + 0.5, count) for low, count in enumerate(counts)])

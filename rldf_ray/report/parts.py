@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rldf_ray.dataset.origin import is_given
 from rldf_ray.report.training_parts import Part, ppo_part, preference_part, reward_part, sft_part
 from rldf_ray.storage.results import (
     AuditResult,
@@ -109,6 +110,7 @@ def _debates(statements: pa.Table, result: DebatesResult) -> Part:
     return {
         "debates": recorded(result.debates, "debates", "debates"),
         **({"source": source} if (source := if_recorded(result.source)) else {}),
+        **({"given": True} if is_given(result) else {}),
         "statements": statements.num_rows,
         "refereed": refereed,
         "high": labels["high"],
@@ -153,7 +155,8 @@ def _evaluation(result: EvaluationResult) -> Part:
     summary = recorded(result.evaluation, "eval", "evaluation")
     measured = _holding(summary, "set", "why_no_bias_scores", "accuracy_change")
     models = {name: {"perplexity": None, **model} for name, model in measured["models"].items()}
-    return {"always_unknown": None, "overlap": None, **measured, "models": models}
+    lacking = {"always_unknown": None, "overlap": None, "bbq": None}
+    return {**lacking, **measured, "models": models}
 
 
 def _data(result: DataResult) -> Part:

@@ -68,6 +68,8 @@ def test_a_runs_answers_stand_with_their_reward() -> None:
     assert [one.method for one in case.answers] == ["base", "policy"]
     page = cases_page([case], {"base": "Default"})
     assert "Default" in page and "reward 0.25" in page and "own reward model" in page
+    # A run may have trained it beside DPO, or rewarded PPO by functions alone.
+    assert "or which learned from the same preferences" in page
 
 
 def test_the_page_fetches_nothing_and_what_a_model_wrote_is_text() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import ModelCard
 
+from rldf_ray.evaluate.bbq.hub import CATEGORIES
 from rldf_ray.evaluate.bbq.run_models import load_items, summarise
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.report.model_card import export_model, model_card
+from rldf_ray.sets.bbq.items import BBQSet
 from rldf_ray.storage.hub_card import check_card
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -56,9 +60,16 @@ def test_a_card_that_an_earlier_version_or_a_kill_left_is_no_sign(tmp_path: Path
     assert exported(folder) == "new"
 
 
-def evaluated(folder: RunFolder, plan: Plan, bbq: str | None = None) -> Plan:
-    """A finished evaluation: the base always takes the stereotyped option, the policy is right."""
-    items = load_items(plan)
+def evaluated(
+    folder: RunFolder, plan: Plan, bbq: str | None = None, categories: Sequence[str] = CATEGORIES
+) -> Plan:
+    """A finished evaluation: the base always takes the stereotyped option, the policy is right.
+
+    Args:
+        bbq: the folder of items it was done on.
+        categories: what the items' categories are called there.
+    """
+    items = _renamed(load_items(plan), categories)
     chosen = {
         "base": [
             item.unknown if item.target_loc is None else item.target_loc for item in items.items
@@ -75,6 +86,7 @@ def evaluated(folder: RunFolder, plan: Plan, bbq: str | None = None) -> Plan:
         {
             "evaluation": {
                 "set": "a set",
+                "bbq": bbq,
                 "why_no_bias_scores": None,
                 "models": {
                     name: {"multiple_choice": summarise(items, given, 0), "reward": None}
@@ -84,7 +96,13 @@ def evaluated(folder: RunFolder, plan: Plan, bbq: str | None = None) -> Plan:
             }
         },
     )
-    return plan.model_copy(update={"evaluate": plan.evaluate.model_copy(update={"bbq": bbq})})
+    return plan
+
+
+def _renamed(items: BBQSet, categories: Sequence[str]) -> BBQSet:
+    names = sorted({item.category for item in items.items})
+    other = dict(zip(names, categories, strict=False))
+    return replace(items, items=tuple(replace(i, category=other[i.category]) for i in items.items))
 
 
 def read_back(folder: RunFolder) -> Any:
@@ -135,7 +153,9 @@ def test_results_on_bbq_are_metadata_and_a_table(tmp_path: Path) -> None:
         "Accuracy, disambiguated contexts": 1.0,
         "Bias score, disambiguated contexts (s_DIS)": 0.4,
     }
-    assert {result.dataset_name for result in results.values()} == {"BBQ (Parrish et al. 2022)"}
+    for result in results.values():
+        assert (result.dataset_name, result.dataset_type) == ("BBQ (Parrish et al. 2022)", "bbq")
+        assert result.dataset_args == {"items": 40, "folder": "BBQ"}
     assert card.data.model_name == plan.name
     (row,) = [line for line in card.text.splitlines() if line.startswith("| this model")]
     assert row.split(" | ")[3] == "none"
@@ -150,6 +170,41 @@ def test_results_on_items_of_our_own_are_no_results_on_bbq(tmp_path: Path) -> No
     card = read_back(folder)
     assert card.data.eval_results is None
     assert "| this model | 1.000" in card.text and "a set, with 95 % intervals" in card.text
+
+
+def results_of(folder: RunFolder, plan: Plan) -> list[Any]:
+    return model_card(folder, plan, "model").data.eval_results or []
+
+
+def test_results_name_the_folder_that_was_evaluated_and_not_the_plan_s(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    trained(folder, "new")
+    plan = load_plan("smoke")
+    evaluated(folder, plan, bbq="/data/OTHER")
+    for own in (plan, load_plan("smoke", ["evaluate.bbq=/data/OWN"])):
+        assert {result.dataset_args["folder"] for result in results_of(folder, own)} == {"OTHER"}
+    evaluated(folder, plan)
+    assert results_of(folder, load_plan("smoke", ["evaluate.bbq=/data/OWN"])) == []
+
+
+def test_items_in_bbq_s_format_are_not_called_bbq(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    trained(folder, "new")
+    plan = evaluated(folder, load_plan("smoke"), "/data/ours", ["Age", "Ours", "SES", "A", "B"])
+    for result in results_of(folder, plan):
+        assert (result.dataset_type, result.dataset_name) == ("ours", "ours, in BBQ's format")
+
+
+def test_of_an_earlier_evaluation_the_folder_is_known_by_the_set_s_name(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    trained(folder, "new")
+    plan = evaluated(folder, load_plan("smoke"))
+    manifest = folder.manifest("eval")
+    assert manifest is not None
+    del manifest["evaluation"]["bbq"]
+    manifest["evaluation"]["set"] = "BBQ (theirs)"
+    folder.write_json("stages/eval.json", manifest)
+    assert {r.dataset_args["folder"] for r in results_of(folder, plan)} == {"theirs"}
 
 
 def test_the_card_is_written_again_for_an_evaluation_and_not_without_one(tmp_path: Path) -> None:

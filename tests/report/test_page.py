@@ -16,6 +16,7 @@ from rldf_ray.plan import DataSection, load_plan
 from rldf_ray.records import STATEMENT_SCHEMA
 from rldf_ray.report.build import METRIC_SCHEMA, build_report, write_report
 from rldf_ray.report.page import render_page
+from rldf_ray.report.samples import sample_debates, sampled, shown
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import opinion
 from tests.fakes import statement as refereed
@@ -56,16 +57,26 @@ def statement(**changes: Any) -> dict[str, Any]:
     return row | changes
 
 
-def page_of(statements: list[dict[str, Any]], metrics: list[dict[str, Any]] = []) -> str:  # noqa: B006
-    table = pa.Table.from_pylist(statements, schema=STATEMENT_SCHEMA)
-    report = build_report(load_plan("smoke"), {}, table)
+def rendered(
+    report: dict[str, Any],
+    statements: pa.Table,
+    metrics: list[dict[str, Any]] = [],  # noqa: B006
+) -> str:
+    """The page of a report, without items or answers."""
+    places = sampled(statements)
+    rows = statements.take(pa.array(shown(places), pa.int64())).to_pylist()
     return render_page(
         report,
-        table,
+        sample_debates(places, rows),
         ANSWER_SCHEMA.empty_table(),
         pa.Table.from_pylist(metrics, schema=METRIC_SCHEMA),
         ITEM_SCHEMA.empty_table(),
     )
+
+
+def page_of(statements: list[dict[str, Any]], metrics: list[dict[str, Any]] = []) -> str:  # noqa: B006
+    table = pa.Table.from_pylist(statements, schema=STATEMENT_SCHEMA)
+    return rendered(build_report(load_plan("smoke"), {}, table), table, metrics)
 
 
 def test_a_run_that_has_only_begun_says_what_is_not_available() -> None:
@@ -118,13 +129,7 @@ def test_the_quality_of_the_data_is_on_the_page_with_its_warnings() -> None:
     )
     (warning,) = made.quality.warnings()
     assert warning in report["notes"]
-    page = render_page(
-        report,
-        table,
-        ANSWER_SCHEMA.empty_table(),
-        METRIC_SCHEMA.empty_table(),
-        ITEM_SCHEMA.empty_table(),
-    )
+    page = rendered(report, table)
     assert page.count(warning) == 2
     assert "1 near duplicate, of 61 statements" in page
     assert "Statements by score. high bias: from 0 at score 0.5" in page
@@ -134,16 +139,7 @@ def test_equal_input_gives_equal_bytes() -> None:
     metrics = [{"stage": "sft", "step": 1, "metric": "loss", "value": 2.0}]
     table = pa.Table.from_pylist([statement()], schema=STATEMENT_SCHEMA)
     report = build_report(load_plan("smoke"), {}, table)
-    pages = {
-        render_page(
-            report,
-            table,
-            ANSWER_SCHEMA.empty_table(),
-            pa.Table.from_pylist(metrics, schema=METRIC_SCHEMA),
-            ITEM_SCHEMA.empty_table(),
-        )
-        for _ in range(2)
-    }
+    pages = {rendered(report, table, metrics) for _ in range(2)}
     assert len(pages) == 1
 
 
@@ -212,12 +208,7 @@ def test_the_row_of_a_model_that_always_answers_unknown_stands_beside_the_others
     table = STATEMENT_SCHEMA.empty_table()
     for silent in (None, overall):
         manifests = {"eval": {**facts, "evaluation": {**evaluation, "always_unknown": silent}}}
-        page = render_page(
-            build_report(load_plan("smoke"), manifests, table),
-            table,
-            ANSWER_SCHEMA.empty_table(),
-            METRIC_SCHEMA.empty_table(),
-            ITEM_SCHEMA.empty_table(),
-        )
+        page = rendered(build_report(load_plan("smoke"), manifests, table), table)
+        assert "0.750 (no interval)" in page and "not available to" not in page
         assert "<td>23.4</td>" in page
         assert ("always unknown" in page) is (silent is not None)

@@ -26,8 +26,8 @@ from rldf_ray.evaluate.bbq.summary import PREDICTIONS, Answer, Evaluation
 from rldf_ray.evaluate.bbq.variants import Variant
 from rldf_ray.evaluate.contamination import overlap_with
 from rldf_ray.loops import complete
-from rldf_ray.models.embedded import short_name
 from rldf_ray.models.journaled import settled
+from rldf_ray.models.names import short_name
 from rldf_ray.plan import TREE_TOKENS, Endpoint, PlanError
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQError, BBQSet, Key

@@ -15,7 +15,7 @@ from rldf_ray.evaluate.ranking.scores import best_option
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.sets.bbq.data import load_bbq
-from rldf_ray.sets.bbq.items import BBQItem, BBQSet, Key
+from rldf_ray.sets.bbq.items import BBQItem, BBQSet, Condition, Key
 from rldf_ray.sets.bbq.score import score
 from rldf_ray.stats import clustered_estimate
 from rldf_ray.topics.overlap import EvaluationTexts, overlap_counts
@@ -106,15 +106,27 @@ def summarise(items: BBQSet, scores: OptionScores, seed: int) -> dict[str, Any]:
 
 
 def difference(
-    items: BBQSet, before: OptionScores, after: OptionScores, seed: int
+    items: BBQSet,
+    before: OptionScores,
+    after: OptionScores,
+    seed: int,
+    condition: Condition | None = None,
 ) -> dict[str, Any] | None:
     """Change of accuracy from one model to another on the same items; templates are resampled.
+
+    Args:
+        condition: which items count; None is all.
 
     Returns:
         The estimate, and `templates`, how many there are; None of no items.
     """
-    changes = [b - a for a, b in zip(_right(items, before), _right(items, after), strict=True)]
-    templates = [(item.category, item.question_index) for item in items.items]
+    counted = [
+        (item, b - a)
+        for item, a, b in zip(items.items, _right(items, before), _right(items, after), strict=True)
+        if condition in (None, item.condition)
+    ]
+    changes = [change for _, change in counted]
+    templates = [(item.category, item.question_index) for item, _ in counted]
     estimate = clustered_estimate(changes, templates, seed)
     if estimate is None:
         return None

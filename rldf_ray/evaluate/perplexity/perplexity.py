@@ -23,7 +23,10 @@ WINDOW = 512
 
 @dataclass(frozen=True, slots=True)
 class Perplexity:
-    """exp of the mean negative log-likelihood (nats) of `tokens` predicted tokens."""
+    """exp of the mean negative log-likelihood (nats) of `tokens` predicted tokens.
+
+    NaN or infinite of a model whose logits are no finite numbers, or too far apart for a float.
+    """
 
     value: float
     tokens: int
@@ -53,7 +56,7 @@ def perplexity(
     tokens = sum(len(window) - 1 for window in windows)
     if tokens < 1:
         raise ValueError(f"the text has {len(ids)} tokens; needed: two or more")
-    return Perplexity(math.exp(nats / tokens), tokens)
+    return Perplexity(_exp(nats / tokens), tokens)
 
 
 def perplexity_on_worker(folder: str, placement: Placement, dtype: str) -> Perplexity:
@@ -63,6 +66,13 @@ def perplexity_on_worker(folder: str, placement: Placement, dtype: str) -> Perpl
     settings = {"device": placement.device, "dtype": dtype, "threads": placement.threads}
     result: Perplexity = ray.get(remote(perplexity, placement).remote(folder, **settings))
     return result
+
+
+def _exp(mean: float) -> float:
+    try:
+        return math.exp(mean)
+    except OverflowError:
+        return math.inf
 
 
 @torch.inference_mode()

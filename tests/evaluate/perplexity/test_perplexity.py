@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,16 @@ def test_a_model_that_knows_nothing_has_the_size_of_its_vocabulary(model: Path) 
     ids = tokenizer.encode(TEXT.read_text(encoding="utf-8"), add_special_tokens=False)
     # The first token of each window of 512 is given.
     assert found.tokens == len(ids) - -(-len(ids) // 512)
+
+
+@pytest.mark.parametrize("mean", [800.0, math.inf, math.nan])
+def test_a_mean_too_large_for_a_float_or_no_number_ends_nothing(
+    model: Path, mean: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nats = lambda model, window: mean * (len(window) - 1)  # noqa: E731
+    monkeypatch.setattr(f"{perplexity.__module__}._nats", nats)
+    found = perplexity(model, device="cpu", dtype="float32", threads=1)
+    assert not math.isfinite(found.value)
 
 
 def test_a_text_of_one_token_is_an_error(model: Path) -> None:

@@ -224,9 +224,13 @@ def test_answers_about_one_scene_are_one_draw() -> None:
     assert both["separation"] == pytest.approx(once["separation"] | {"n": 16})
 
 
-def test_one_scene_is_not_said_to_be_the_same_on_every_pair() -> None:
-    found = of_scenes(namings({"own": [1, 1], "another": [1, 1], "competitor": [1, 2]}), 1)
-    assert "all about one scene, so without an interval" in summary(found, 0)["verdict"]
+@pytest.mark.parametrize(("scenes", "few"), [(1, True), (5, True), (6, False)])
+def test_few_scenes_are_not_said_to_be_the_same_on_every_pair(scenes: int, few: bool) -> None:
+    ones, moved = [1] * 2 * scenes, [1, *[2] * (2 * scenes - 1)]
+    found = of_scenes(namings({"own": ones, "another": ones, "competitor": moved}), scenes)
+    verdict = summary(found, 0)["verdict"]
+    assert ("about fewer than 6 topics, so without an interval" in verdict) is few
+    assert "the same on every pair" not in verdict
 
 
 def test_few_pairs_do_not_show_that_fair_answers_are_told_from_biased_ones() -> None:
