@@ -80,7 +80,7 @@ class Context:
 
 
 def topic_id(bias_type: str, text: str) -> str:
-    """A topic's id depends on what it says alone, so it is the same in every run."""
+    """A topic's id depends on its bias type's name and its text, so it is the same in every run."""
     return f"{PurePath(bias_type).stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 RESAMPLES = 2000
+# How often each cluster is drawn: so many numbers are in memory at a time, 32 MiB of them.
+CELLS = 2**22
 # Of a 95 % interval.
 Z = 1.96
 # k clusters have 2^k ways to point, in 2 of which they all agree: with fewer no p is below .05.
@@ -34,12 +36,12 @@ def clustered_estimate(
     """Mean of a sample whose values stand and fall together within a cluster; None of an empty one.
 
     The interval resamples clusters: several answers to one prompt, or the items of a template,
-    are no independent draws.
+    are no independent draws. It is None of fewer than `LEAST_CLUSTERS`, and of equal values.
     """
     if not values:
         return None
     mean = float(np.mean(values))
-    if len(set(clusters)) < 2 or min(values) == max(values):
+    if len(set(clusters)) < LEAST_CLUSTERS or min(values) == max(values):
         return Estimate(mean, None, None, len(values))
     low, high = interval(resampled_means(values, clusters, seed, RESAMPLES))
     return Estimate(mean, float(low), float(high), len(values))
@@ -64,10 +66,20 @@ def resampled_means(
     counted = np.array([(sum(members), len(members)) for members in grouped.values()])
     number = len(counted)
     generator = np.random.default_rng(seed)
-    drawn = generator.multinomial(number, [1 / number] * number, size=resamples)
-    total = drawn @ counted
+    # One generator draws the same rows, however many at a time.
+    parts = [
+        generator.multinomial(number, [1 / number] * number, size=some) @ counted
+        for some in _shares(resamples, math.ceil(number * resamples / CELLS))
+    ]
+    total = np.concatenate(parts)
     means: NDArray[np.float64] = np.round(total[:, 0] / total[:, 1], 12)
     return means
+
+
+def _shares(number: int, parts: int) -> list[int]:
+    """A whole number in so many parts, or as many as it has ones, none of them small."""
+    parts = max(1, min(number, parts))
+    return [number // parts + (place < number % parts) for place in range(parts)]
 
 
 def auc_estimate(
@@ -88,14 +100,17 @@ def auc_estimate(
     area, deviations = _placed(y, np.asarray(scores, dtype=float))
     if not _could_show(y, names):
         return Estimate(area, None, None, len(y))
-    shares = _by_cluster(deviations, names)
+    return Estimate(area, *_ends(area, _by_cluster(deviations, names)), len(y))
+
+
+def _ends(area: float, shares: NDArray[np.float64]) -> tuple[float, float]:
+    """The interval of an area, from what each cluster adds to the deviation, [clusters]."""
     if area in (0.0, 1.0):
         wilson = len(shares) / (len(shares) + Z**2)
-        low, high = (wilson, 1.0) if area else (0.0, 1 - wilson)
-    else:
-        margin = _margin(shares) / (area * (1 - area))
-        low, high = special.expit(special.logit(area) + np.array([-margin, margin]))
-    return Estimate(area, float(low), float(high), len(y))
+        return (wilson, 1.0) if area else (0.0, 1 - wilson)
+    margin = _margin(shares) / (area * (1 - area))
+    low, high = special.expit(special.logit(area) + np.array([-margin, margin]))
+    return float(low), float(high)
 
 
 def auc_difference(
@@ -107,7 +122,9 @@ def auc_difference(
     """AUC of `scores` less that of `others` on the same statements.
 
     The interval is of the same variance as that of `auc_estimate`, and None where that one is; the
-    result is None unless both labels occur.
+    result is None unless both labels occur. Where an area is 0 or 1, whose variance is 0, it is
+    of how far both areas' intervals reach, as of independent ones (Zou and Donner 2008): scores of
+    the same statements rise and fall together, so that it is rather too wide.
     """
     y, names = np.asarray(labels, dtype=bool), _numbered(clusters)
     if not 0 < y.sum() < len(y):
@@ -116,6 +133,13 @@ def auc_difference(
     two, of_two = _placed(y, np.asarray(others, dtype=float))
     if not _could_show(y, names):
         return Estimate(one - two, None, None, len(y))
+    if {one, two} & {0.0, 1.0}:
+        (low, high), (other_low, other_high) = (
+            _ends(area, _by_cluster(parts, names)) for area, parts in ((one, of_one), (two, of_two))
+        )
+        below = math.hypot(one - low, other_high - two)
+        above = math.hypot(high - one, two - other_low)
+        return Estimate(one - two, one - two - below, one - two + above, len(y))
     margin = _margin(_by_cluster(of_one - of_two, names))
     low, high = max(-1.0, one - two - margin), min(1.0, one - two + margin)
     return Estimate(one - two, low, high, len(y))

@@ -10,28 +10,26 @@ topics are.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec import UNSET
 
 from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.provenance import source_commit
 from rldf_ray.dataset import DatasetError
+from rldf_ray.dataset.apart import Apart, Listed
 from rldf_ray.dataset.given_files import checked_rows
 from rldf_ray.dataset.given_pairs import GivenPairs
 from rldf_ray.dataset.given_transcripts import DebateCounts, GivenTranscripts
 from rldf_ray.dataset.imported import (
     PairRow,
-    R,
-    TopicRow,
     TranscriptRow,
     bias_type_problem,
-    topics_from,
     without,
 )
 from rldf_ray.dataset.preference_data import describe_data, prompts_table
@@ -49,7 +47,7 @@ from rldf_ray.storage.results import Result, TopicsResult, as_manifest
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.unfinished import begun_before, unfinished
 from rldf_ray.topics.bias_type import bias_type
-from rldf_ray.topics.overlap import EvaluationTexts, Overlap, topic_texts
+from rldf_ray.topics.overlap import EvaluationTexts, Overlap
 from rldf_ray.topics.writer import by_split, overlaps_with_held_out, seed_topics
 
 
@@ -69,7 +67,8 @@ class Imported:
     Attributes:
         overlaps_dropped: rows of the files that repeat an evaluation item or a held-out topic, by
             how they do.
-        repeats: rows that repeat an earlier row or contradict it; they are kept.
+        topics_merged: given topics that are an earlier one again.
+        repeats: statements or pairs that repeat an earlier row or contradict it; they are kept.
         pairs_left_out: those beyond the plan's `data.min_gap`, `pairs_per_topic`, `max_pairs`.
     """
 
@@ -78,78 +77,9 @@ class Imported:
     pairs: int
     next_command: str
     overlaps_dropped: Mapping[Overlap, int]
-    repeats: Mapping[Repeat, int]
+    topics_merged: int = 0
+    repeats: Mapping[Repeat, int] = field(default_factory=dict)
     pairs_left_out: int = 0
-
-
-@dataclass(frozen=True)
-class _Apart:
-    """Leaves out the rows of files that repeat what the run is evaluated on."""
-
-    evaluated: EvaluationTexts
-    dropped: Counter[Overlap] = field(default_factory=Counter)
-
-    def topics(self, path: Path, plan: Plan, repeats: Repeats) -> list[Topic]:
-        """Topics of a file that repeat no item; nor, unless held out themselves, a held-out one."""
-        topics = topics_from(self.rows(path, TopicRow, also=_of_plan(plan)), plan, repeats)
-        overlaps = overlaps_with_held_out(topics)
-        return [t for t, o in zip(topics, overlaps, strict=True) if not self._repeats(o)]
-
-    def debated(
-        self, path: Path, given: GivenTranscripts, held_out: Sequence[Topic]
-    ) -> list[Topic]:
-        """Topics of transcripts that repeat no item, and none of `held_out`."""
-        others = _asked_about(held_out)
-        kept = [
-            topic
-            for name, topic in given.topics.items()
-            if not self._repeats(self.evaluated.overlap_of(topic.text), given.rows_on[name])
-            and not self._repeats(others.overlap_of(topic.text), given.rows_on[name])
-        ]
-        if not kept:
-            raise _nothing_left(path)
-        return kept
-
-    def rows(
-        self,
-        path: Path,
-        model: type[R],
-        held_out: Sequence[Topic] = (),
-        also: Callable[[R], str | None] = lambda row: None,
-    ) -> Iterator[R]:
-        """Rows of a file that repeat no item; and none of `held_out`, or what it is asked in."""
-        others = _asked_about(held_out)
-        kept = 0
-        for row in checked_rows(path, model, also):
-            if not self._repeats(self.evaluated.overlap_of(*row.asked)) and not self._repeats(
-                others.overlap_of(*row.asked)
-            ):
-                kept += 1
-                yield row
-        if not kept:
-            raise _nothing_left(path)
-
-    def _repeats(self, overlap: Overlap | None, rows: int = 1) -> bool:
-        if overlap is not None:
-            self.dropped[overlap] += rows
-        return overlap is not None
-
-
-def _of_plan(plan: Plan) -> Callable[[TopicRow | TranscriptRow], str | None]:
-    return lambda row: bias_type_problem(row, plan)
-
-
-def _asked_about(topics: Sequence[Topic]) -> EvaluationTexts:
-    """Topics, and the prompts they are asked in."""
-    asked = prompts_table(topics)["prompt"].to_pylist()
-    return topic_texts(topics, [message["content"] for messages in asked for message in messages])
-
-
-def _nothing_left(path: Path) -> DatasetError:
-    return DatasetError(
-        f"{path}: every row repeats an item or a held-out topic that the run is evaluated on: give "
-        "others, or name another set in evaluate.bbq"
-    )
 
 
 def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: EvaluationTexts) -> Imported:
@@ -166,23 +96,27 @@ def import_run(plan: Plan, folder: RunFolder, given: Given, evaluated: Evaluatio
         raise DatasetError("give --transcripts or --pairs, not both: pairs are made of transcripts")
     if not (given.topics or given.transcripts or given.pairs):
         raise DatasetError("nothing to import: give --topics, --transcripts or --pairs")
-    apart = _Apart(evaluated)
-    repeats = Repeats()
-    listed = apart.topics(given.topics, plan, repeats) if given.topics else None
+    if given.transcripts and plan.data.pairing != "same_topic":
+        raise DatasetError(
+            f"data.pairing={plan.data.pairing} with --transcripts: the prompts would name "
+            "identities of the plan's bias types, not those who said it; allowed: same_topic"
+        )
+    apart = Apart(evaluated)
+    listed = apart.topics(given.topics, plan) if given.topics else None
     if given.transcripts:
         return _begin_with_transcripts(plan, folder, given.transcripts, listed, apart)
     if given.pairs:
         return _begin_with_pairs(plan, folder, given.pairs, listed, apart)
     assert listed is not None
     with _new(folder):
-        _begin(plan, folder, listed, apart, repeats)
+        _begin(plan, folder, listed.topics, apart, listed)
     return Imported(
-        topics=len(listed),
+        topics=len(listed.topics),
         statements=0,
         pairs=0,
         next_command=f"rldf debate {folder.where}",
         overlaps_dropped=apart.dropped,
-        repeats=repeats.counts(),
+        topics_merged=listed.merged,
     )
 
 
@@ -202,16 +136,17 @@ def _new(folder: RunFolder) -> Iterator[None]:
 
 
 def _begin_with_transcripts(
-    plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
+    plan: Plan, folder: RunFolder, path: Path, listed: Listed | None, apart: Apart
 ) -> Imported:
-    given = GivenTranscripts(checked_rows(path, TranscriptRow, _of_plan(plan)), plan, folder.root)
+    rows = checked_rows(path, TranscriptRow, partial(bias_type_problem, plan=plan))
+    given = GivenTranscripts(rows, plan, folder.root)
     prompted = without(_prompted(plan, listed, apart), given.topics.values())
     debated = apart.debated(path, given, by_split(prompted, "eval"))
     topics = [*debated, *prompted]
     _check_prompts(topics, plan)
     counts = DebateCounts()
     with _new(folder):
-        _begin(plan, folder, topics, apart, given.repeats)
+        _begin(plan, folder, topics, apart, listed, given.repeats)
         statements = given.statements([topic.topic_id for topic in debated])
         folder.write_batches(
             "data/transcripts.parquet", STATEMENT_SCHEMA, map(counts.counted, statements)
@@ -223,12 +158,13 @@ def _begin_with_transcripts(
         pairs=0,
         next_command=f"rldf data {folder.where}",
         overlaps_dropped=apart.dropped,
+        topics_merged=listed.merged if listed else 0,
         repeats=given.repeats.counts(),
     )
 
 
 def _begin_with_pairs(
-    plan: Plan, folder: RunFolder, path: Path, listed: Sequence[Topic] | None, apart: _Apart
+    plan: Plan, folder: RunFolder, path: Path, listed: Listed | None, apart: Apart
 ) -> Imported:
     topics = without(_prompted(plan, listed, apart), [])
     rows = apart.rows(path, PairRow, by_split(topics, "eval"))
@@ -240,27 +176,28 @@ def _begin_with_pairs(
     _check_prompts(topics, plan)
     quality = given.quality()
     with _new(folder):
-        _begin(plan, folder, topics, apart, given.repeats)
+        _begin(plan, folder, topics, apart, listed, given.repeats)
         _finish(plan, folder, DebateCounts().result())
         folder.write_batches("data/sft.parquet", SFT_SCHEMA, given.examples(plan.data.max_sft))
         folder.write_batches("data/pairs.parquet", PAIR_SCHEMA, given.pairs())
         folder.write_table("data/prompts.parquet", prompts_table(topics))
-        _finish(plan, folder, replace(describe_data(folder, plan, quality), imported=path.name))
+        _finish(plan, folder, describe_data(folder, plan, quality, imported=path.name))
     return Imported(
         topics=len(topics),
         statements=0,
         pairs=given.size,
         next_command=f"rldf train sft {folder.where}",
         overlaps_dropped=apart.dropped,
+        topics_merged=listed.merged if listed else 0,
         repeats=given.repeats.counts(),
         pairs_left_out=given.read - given.size,
     )
 
 
-def _prompted(plan: Plan, listed: Sequence[Topic] | None, apart: _Apart) -> Sequence[Topic]:
+def _prompted(plan: Plan, listed: Listed | None, apart: Apart) -> Sequence[Topic]:
     """Topics for PPO and evaluation: the given ones, or else the seeds of the bias types."""
     if listed is not None:
-        return listed
+        return listed.topics
     abouts = [bias_type(name) for name in plan.bias_types]
     seeds = [
         *(topic for about in abouts for topic in seed_topics(about, "opinion", plan)),
@@ -281,7 +218,12 @@ def _check_prompts(topics: Iterable[Topic], plan: Plan) -> None:
 
 
 def _begin(
-    plan: Plan, folder: RunFolder, topics: Sequence[Topic], apart: _Apart, repeats: Repeats
+    plan: Plan,
+    folder: RunFolder,
+    topics: Sequence[Topic],
+    apart: Apart,
+    listed: Listed | None,
+    repeats: Repeats | None = None,
 ) -> None:
     folder.write_text("plan.yaml", plan.to_yaml())
     folder.write_table("data/topics.parquet", table_of(topics, TOPIC_SCHEMA))
@@ -290,7 +232,10 @@ def _begin(
     result = TopicsResult(
         topics=counts,
         imported_overlaps_dropped=dropped,
-        imported_repeats={str(kind): number for kind, number in repeats.counts().items()},
+        imported_topics_merged=listed.merged if listed else UNSET,
+        imported_repeats={str(kind): number for kind, number in repeats.counts().items()}
+        if repeats
+        else UNSET,
     )
     _finish(plan, folder, result)
 

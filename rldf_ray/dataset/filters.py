@@ -104,7 +104,9 @@ def check_language(language: str) -> None:
         raise ValueError(f"data.language={language!r} is not known; known are {', '.join(known)}")
 
 
-def without_near_duplicates(statements: Sequence[Judged], similarity: float) -> list[Judged]:
+def without_near_duplicates(
+    statements: Sequence[Judged], similarity: float, *, by_role: bool = False
+) -> list[Judged]:
     """Of statements on the same prompt that are nearly the same, the first that has a label.
 
     One without a label is no data, and would take its twins along; it stays where it has none.
@@ -113,11 +115,15 @@ def without_near_duplicates(statements: Sequence[Judged], similarity: float) -> 
     of their three-word runs reaches `similarity`. MinHash finds the candidates, so that time
     grows with the number of statements and not with its square even on a single topic; each
     candidate is then compared exactly.
+
+    Args:
+        by_role: prompts name the debater, so that what another one says answers another prompt.
     """
-    by_prompt: dict[tuple[str, bool], list[int]] = {}
+    by_prompt: dict[tuple[str, bool, int | None], list[int]] = {}
     for place in sorted(range(len(statements)), key=lambda i: statements[i].label is None):
-        statement = statements[place]
-        by_prompt.setdefault((statement.topic_id, statement.clue_shown), []).append(place)
+        one = statements[place]
+        prompt = (one.topic_id, one.clue_shown, one.role if by_role else None)
+        by_prompt.setdefault(prompt, []).append(place)
     # One prompt after another: the runs of its texts take ten times the room of the texts.
     kept = [
         places[i]
@@ -169,5 +175,7 @@ _PASSING: dict[Filter, Passing] = {
     "cut_off": _each(lambda s, _: is_cut_off(s)),
     "refusal": _each(lambda s, _: is_refusal(s.text)),
     "off_language": _each(lambda s, section: is_off_language(s.text, section.language)),
-    "near_duplicate": lambda s, section: without_near_duplicates(s, section.similarity),
+    "near_duplicate": lambda s, section: without_near_duplicates(
+        s, section.similarity, by_role=section.pairing == "same_role"
+    ),
 }

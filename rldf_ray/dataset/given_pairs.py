@@ -43,7 +43,7 @@ class GivenPairs:
         self._aside = Aside(PAIR_SCHEMA, near)
         self._examples = Hashes()
         self._sides = Hashes()
-        self._topics, self._prompts = Hashes(), Hashes()
+        self._topics, self._prompts, self._bias_types = Hashes(), Hashes(), Hashes()
         self._gaps: list[float] = []
         for some in batched(rows, BATCH):
             pairs = [_pair(row) for row in some]
@@ -65,6 +65,7 @@ class GivenPairs:
         self.repeats.add((asked, sorted((chosen, rejected))), chosen)
         self._topics.add(pair["topic_id"])
         self._prompts.add(asked)
+        self._bias_types.add(pair["bias_type"])
         self._gaps.append(_gap(pair))
         self._examples.add(asked, chosen)
         for side in _sides(pair):
@@ -82,12 +83,14 @@ class GivenPairs:
         """The chosen side of every pair, each once, as it comes first: what there is to learn.
 
         Args:
-            most: how many; None is all.
+            most: how many, bias types in turn; None is all.
         """
         firsts = self._examples.groups()
         wanted = firsts == np.arange(self.read)
         if most is not None:
-            wanted &= np.cumsum(wanted) <= most
+            bias_types = _grouped(np.flatnonzero(wanted).tolist(), self._bias_types.groups())
+            wanted[:] = False
+            wanted[list(islice(interleave_longest(*bias_types), most))] = True
         place = 0
         for batch in self._aside.batches():
             first = pa.array(wanted[place : place + batch.num_rows])
@@ -111,7 +114,7 @@ class GivenPairs:
                 for side, first in zip(_sides(pair), islice(wanted, 2), strict=True):
                     if first:
                         kept.add(*side)
-        return quality_of(0, {}, kept, lengths)
+        return quality_of(0, {}, kept, lengths, sides=True)
 
 
 def kept_pairs(

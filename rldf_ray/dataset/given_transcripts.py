@@ -172,7 +172,8 @@ def _statements(rows: Collection[TranscriptRow], run_id: str) -> pa.RecordBatch:
         **{name: [getattr(row, name) for row in rows] for name in given},
         "topic_id": [topic.topic_id for topic in topics],
         "debate_id": [
-            f"{topic.topic_id}-{row.debate or 0}" for topic, row in zip(topics, rows, strict=True)
+            f"{topic.topic_id}-{row.debate}" if row.debate else topic.topic_id
+            for topic, row in zip(topics, rows, strict=True)
         ],
         "context": [context_of(topic, False).text for topic in topics],
     }

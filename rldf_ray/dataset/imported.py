@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rldf_ray.dataset.conversations import Answered, Asked, Preference, preference
-from rldf_ray.dataset.repeats import Repeats
 from rldf_ray.dataset.texts import Answer, AnyText, Text
 from rldf_ray.plan import Plan
 from rldf_ray.records import Label, Split, Topic, topic_id
-from rldf_ray.topics.bias_type import SeedJudgement
-from rldf_ray.topics.writer import judgement_problem, split_of
+from rldf_ray.topics.bias_type import SeedJudgement, judgement_problem
+from rldf_ray.topics.overlap import EvaluationTexts, Overlap
+from rldf_ray.topics.writer import split_of
 
 IMPORTED = "imported"
 # The tables have 32 bits for these.
@@ -50,10 +50,9 @@ class TopicRow(Row):
     def _scene(self) -> dict[str, Any]:
         return self.model_dump(include={"clue", "question", "groups", "answer"})
 
-    @property
-    def asked(self) -> tuple[str, ...]:
-        """What a model reads of it, which must not repeat an evaluation item."""
-        return (self.text, *filter(None, (self.clue, self.question)))
+    def overlap(self, evaluated: EvaluationTexts) -> Overlap | None:
+        """How what a model reads of it repeats an evaluation text."""
+        return evaluated.overlap_of(self.text, details=(self.clue, self.question))
 
 
 class TranscriptRow(Row):
@@ -70,13 +69,16 @@ class TranscriptRow(Row):
     identity: AnyText = ""
     finish_reason: Literal["stop", "length"] = "stop"
 
-    @property
-    def asked(self) -> tuple[str, ...]:
-        return (self.topic,)
+    def overlap(self, evaluated: EvaluationTexts) -> Overlap | None:
+        """How its topic repeats an evaluation text."""
+        return evaluated.overlap_of(self.topic)
 
 
 class PairRow(Row):
-    """A preference; texts may be plain or conversational, as TRL reads them."""
+    """A preference; texts may be plain or conversational, as TRL reads them.
+
+    Scores are of bias, on any one scale: the chosen side's is not the higher one.
+    """
 
     prompt: Asked | None = None
     chosen: Answered
@@ -89,46 +91,65 @@ class PairRow(Row):
     @model_validator(mode="after")
     def _prefers_something(self) -> PairRow:
         preference(self.prompt, self.chosen, self.rejected)
+        chosen, rejected = self.chosen_score, self.rejected_score
+        if chosen is not None and rejected is not None and chosen > rejected:
+            raise ValueError(
+                f"chosen_score {chosen:g} is above rejected_score {rejected:g}; scores are of "
+                "bias, lower is better; allowed: scores turned round (as 10 - score), or none"
+            )
         return self
 
     @property
     def preference(self) -> Preference:
         return preference(self.prompt, self.chosen, self.rejected)
 
-    @property
-    def asked(self) -> tuple[str, ...]:
-        return tuple(message.content for message in self.preference.prompt)
+    def overlap(self, evaluated: EvaluationTexts) -> Overlap | None:
+        """How a message of the prompt, or what it is said to be about, repeats one."""
+        asked = [message.content for message in self.preference.prompt]
+        return evaluated.overlap_of(*asked, *filter(None, [self.topic]))
 
 
 R = TypeVar("R", TopicRow, TranscriptRow, PairRow)
 
 
-def topics_from(
-    rows: Iterable[TopicRow], plan: Plan, repeats: Repeats | None = None
-) -> list[Topic]:
-    """Topics in the rows' order, each once; a split that is not given comes from the id.
+class TopicRows:
+    """Checks rows of topics one after another: a topic is its text, so it is one thing alone."""
 
-    Args:
-        repeats: counts the others.
-    """
-    topics: dict[str, Topic] = {}
-    for row in rows:
-        if repeats is not None:
-            repeats.add((row.bias_type, row.text), row)
-        name = topic_id(row.bias_type, row.text)
-        topics[name] = Topic(
-            topic_id=name,
-            bias_type=row.bias_type,
-            kind="opinion" if row.question is None else "judgement",
-            text=row.text,
-            origin="seed",
-            split=row.split or split_of(name, plan.topics),
-            clue=row.clue,
-            question=row.question,
-            groups=row.groups,
-            answer=row.answer,
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._earlier: dict[str, Topic] = {}
+
+    def problem(self, row: TopicRow) -> str | None:
+        """What is wrong with the next row: its bias type, or that it contradicts an earlier one."""
+        if problem := bias_type_problem(row, self._plan):
+            return problem
+        topic = topic_from(row, self._plan)
+        earlier = self._earlier.setdefault(topic.topic_id, topic)
+        names = (field.name for field in fields(Topic))
+        other = [name for name in names if getattr(topic, name) != getattr(earlier, name)]
+        if not other:
+            return None
+        return (
+            f"text: an earlier row has this text with another {' and '.join(other)}; allowed: one "
+            "topic of a text, in one split: word the other one differently"
         )
-    return list(topics.values())
+
+
+def topic_from(row: TopicRow, plan: Plan) -> Topic:
+    """The topic of a row; a split that is not given comes from the id."""
+    name = topic_id(row.bias_type, row.text)
+    return Topic(
+        topic_id=name,
+        bias_type=row.bias_type,
+        kind="opinion" if row.question is None else "judgement",
+        text=row.text,
+        origin="seed",
+        split=row.split or split_of(name, plan.topics),
+        clue=row.clue,
+        question=row.question,
+        groups=row.groups,
+        answer=row.answer,
+    )
 
 
 def without(topics: Iterable[Topic], taken: Iterable[Topic]) -> list[Topic]:

@@ -7,21 +7,21 @@ All three tables are in the conversational formats that TRL and Hugging Face dat
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 from more_itertools import batched, interleave_longest
+from msgspec import UNSET
 
 from rldf_ray.dataset.aside import BATCH
 from rldf_ray.dataset.card import dataset_card
 from rldf_ray.dataset.filters import filtered
 from rldf_ray.dataset.judged import Judged
+from rldf_ray.dataset.origin import origin_of
+from rldf_ray.dataset.pairing import pairs_in_order
 from rldf_ray.dataset.statistics import Measured, MeasuredPairs, Quality, quality_of
 from rldf_ray.plan import DataSection, Plan
 from rldf_ray.prompts import render
@@ -75,7 +75,7 @@ def preference_data(
     """
     left = filtered(statements, section)
     pairs = MeasuredPairs()
-    for low, high in _pairs_in_order(left.kept, section):
+    for low, high in pairs_in_order(left.kept, section):
         pairs.add(low.text, high.text)
     return PreferenceData(
         kept=left.kept,
@@ -95,14 +95,21 @@ def write_data(folder: RunFolder, plan: Plan, made: PreferenceData) -> DataResul
     return describe_data(folder, plan, made.quality)
 
 
-def describe_data(folder: RunFolder, plan: Plan, quality: Quality) -> DataResult:
-    """Write the card of the tables in data/; returns what the stage's manifest says of them."""
+def describe_data(
+    folder: RunFolder, plan: Plan, quality: Quality, imported: str | None = None
+) -> DataResult:
+    """Write the card of the tables in data/; returns what the stage's manifest says of them.
+
+    Args:
+        imported: the name of the file that the pairs were given in.
+    """
     sizes = {
         name: folder.table_metadata(f"data/{name}.parquet").num_rows
         for name in ("topics", "transcripts", *MADE)
         if (folder.root / f"data/{name}.parquet").exists()
     }
-    folder.write_text("data/README.md", dataset_card(sizes, quality, plan) + "\n")
+    card = dataset_card(sizes, quality, plan, origin_of(folder, imported))
+    folder.write_text("data/README.md", card + "\n")
     splits = folder.read_table("data/prompts.parquet", _SPLIT)["split"].to_pylist()
     return DataResult(
         sft=sizes["sft"],
@@ -113,6 +120,7 @@ def describe_data(folder: RunFolder, plan: Plan, quality: Quality) -> DataResult
             batch.nbytes for name in MADE for batch in folder.read_batches(f"data/{name}.parquet")
         ),
         quality=quality.as_dict(),
+        imported=imported or UNSET,
     )
 
 
@@ -156,12 +164,8 @@ def sft_rows(
 def pair_rows(
     statements: Iterable[Judged], topics: Mapping[str, Topic], section: DataSection
 ) -> Iterator[dict[str, Any]]:
-    """(prompt, chosen, rejected): chosen low and rejected high bias, on the same prompt.
-
-    Two statements may pair if they answer the same prompt x: the same topic with the same clue
-    shown, under `same_role` also the same identity.
-    """
-    for chosen, rejected in _pairs_in_order(statements, section):
+    """(prompt, chosen, rejected): chosen low and rejected high bias, on the same prompt."""
+    for chosen, rejected in pairs_in_order(statements, section):
         yield {
             "prompt": prompt_of(
                 topics[chosen.topic_id], chosen.clue_shown, _identity(chosen, section)
@@ -204,77 +208,6 @@ def topic_of_prompt(prompt_id: str) -> str:
 def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for some in batched(rows, BATCH):
         yield pa.RecordBatch.from_pylist(list(some), schema=schema)
-
-
-def _pairs_in_order(
-    statements: Iterable[Judged], section: DataSection
-) -> Iterator[tuple[Judged, Judged]]:
-    """(low, high) prompt after prompt; of each the widest gap first, in all `max_pairs`.
-
-    A topic's pairs are as many as the square of its statements, so they are made topic by topic
-    and, where there is a limit, a second time, to count them first.
-    """
-    by_topic: dict[str, dict[object, list[Judged]]] = {}
-    for s in statements:
-        role = s.role if section.pairing == "same_role" else None
-        by_topic.setdefault(s.topic_id, {}).setdefault((s.clue_shown, role), []).append(s)
-
-    def prompts() -> Iterator[list[tuple[Judged, Judged]]]:
-        for groups in by_topic.values():
-            pairs = [pair for group in groups.values() for pair in _pairs(group, section)]
-            ordered = sorted(pairs, key=lambda pair: -_gap(*pair))[: section.pairs_per_topic]
-            for shown in (False, True):
-                yield [pair for pair in ordered if pair[0].clue_shown is shown]
-
-    if section.max_pairs is None:
-        yield from itertools.chain.from_iterable(prompts())
-        return
-    sizes = [(len(pairs), _turn(pairs[0][0]) if pairs else None) for pairs in prompts()]
-    kept = _first_in_turn(sizes, section.max_pairs)
-    for prompt, pairs in enumerate(prompts()):
-        yield from pairs[: kept[prompt]]
-
-
-def _pairs(group: Sequence[Judged], section: DataSection) -> Iterator[tuple[Judged, Judged]]:
-    low = [s for s in group if s.label == "low"]
-    high = [s for s in group if s.label == "high"]
-    for chosen, rejected in itertools.product(low, high):
-        # A label relative to its round says little across rounds, so a pair must also be in
-        # order by score; equal texts have nothing to prefer.
-        if chosen.label_score is None or rejected.label_score is None:
-            continue
-        gap = _gap(chosen, rejected)
-        if gap > 0 and gap >= section.min_gap and chosen.text != rejected.text:
-            yield chosen, rejected
-
-
-def _gap(chosen: Judged, rejected: Judged) -> float:
-    assert chosen.label_score is not None and rejected.label_score is not None
-    return rejected.label_score - chosen.label_score
-
-
-def _turn(statement: Judged) -> tuple[str, bool]:
-    return statement.kind, statement.clue_shown
-
-
-def _first_in_turn(sizes: Sequence[tuple[int, tuple[str, bool] | None]], most: int) -> Counter[int]:
-    """How many pairs of every prompt are among the first `most`.
-
-    Opinions, scenes and scenes with their clue give one pair in turn, in each one prompt after
-    another: a reward model that sees "not known" preferred more often than a name thinks it best
-    where the clue tells as well.
-
-    Args:
-        sizes: of every prompt, how many pairs it has and whose turn they are.
-    """
-    places = [(i, prompt) for prompt, (size, _) in enumerate(sizes) for i in range(size)]
-    columns: dict[tuple[str, bool], list[int]] = {}
-    for _, prompt in sorted(places):
-        turn = sizes[prompt][1]
-        assert turn is not None
-        columns.setdefault(turn, []).append(prompt)
-    in_turn = interleave_longest(*(columns[key] for key in sorted(columns)))
-    return Counter(islice(in_turn, most))
 
 
 def _examples(statements: Iterable[Judged], section: DataSection) -> list[Judged]:

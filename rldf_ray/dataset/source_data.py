@@ -7,7 +7,7 @@ model, PPO and evaluation share. What was said, and what is preferred, is the pr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -61,11 +61,8 @@ def source_data(
     pairs_left = _of_each_topic(kept_pairs, section.pairs_per_topic)
     chosen_pairs = _pairs_in_turn(pairs_left, section.max_pairs)
     lengths = MeasuredPairs()
-    measured = Measured([_judged(row, "completion", "low") for row in kept_sft])
     for row in chosen_pairs:
         lengths.add(_text(row, "chosen"), _text(row, "rejected"))
-        one = _judged(row, "rejected", "high")
-        measured.add(one.text, one.topic_id, one.bias_type, one.label, None)
     chosen_sft = _sft_in_turn(kept_sft, section.max_sft)
     return SourceData(
         sft=chosen_sft,
@@ -73,8 +70,9 @@ def source_data(
         quality=quality_of(
             len(sft) + 2 * len(pairs),
             {name: number + dropped_sides.get(name, 0) for name, number in dropped.items()},
-            measured,
+            Measured(_sides(chosen_pairs)),
             lengths,
+            sides=True,
         ),
         rows={"sft": _counted(chosen_sft), "pairs": _counted(chosen_pairs)},
     )
@@ -129,6 +127,18 @@ def _judged(row: Row, side: str, label: Label) -> JudgedStatement:
         label=label,
         label_score=None,
     )
+
+
+def _sides(pairs: Iterable[Row]) -> Iterator[JudgedStatement]:
+    """Each side of the pairs once, however many pairs on its prompt it is in."""
+    seen: set[tuple[Any, ...]] = set()
+    sides: tuple[tuple[str, Label], ...] = (("chosen", "low"), ("rejected", "high"))
+    for row in pairs:
+        for side, label in sides:
+            key = row["topic_id"], row["clue_shown"], label, _text(row, side)
+            if key not in seen:
+                seen.add(key)
+                yield _judged(row, side, label)
 
 
 def _passing(

@@ -127,6 +127,8 @@ class Quality:
         length_auc: the chance that a high-bias statement is longer, in characters, than a low-bias
             one; equal lengths count half.
         chosen_longer: share of the pairs whose chosen side is the longer one; None without pairs.
+        sides: no statements were labelled: `high` are the rejected and `low` the chosen sides of
+            the pairs, each counted once.
     """
 
     statements: int
@@ -137,10 +139,14 @@ class Quality:
     topics: Mapping[str, int]
     length_auc: Estimate | None
     chosen_longer: float | None
+    sides: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The `quality` part of the stage's manifest and of report.json."""
-        return {**asdict(self), "warnings": self.warnings()}
+        figures = {**asdict(self), "warnings": self.warnings()}
+        if not self.sides:
+            del figures["sides"]
+        return figures
 
     def warnings(self) -> list[str]:
         """What a user of the data should know before training on them."""
@@ -148,18 +154,31 @@ class Quality:
         if auc is None or not length_tells(auc):
             return []
         which = "longer" if auc.value > 0.5 else "shorter"
+        tells = (
+            f"tells the sides of pairs apart: rejected texts are {which} than chosen ones"
+            if self.sides
+            else f"predicts the label: high-bias statements are {which} than low-bias ones"
+        )
         warning = (
-            f"Length alone predicts the label: high-bias statements are {which} than low-bias ones "
-            f"(AUC of length {auc.value:.2f}, 95 % interval {auc.low:.2f} to {auc.high:.2f}). A "
-            "reward model may learn to prefer a length."
+            f"Length alone {tells} (AUC of length {auc.value:.2f}, 95 % interval {auc.low:.2f} to "
+            f"{auc.high:.2f}). A reward model may learn to prefer a length."
         )
         return [warning]
 
 
 def quality_of(
-    statements: int, dropped: Mapping[Filter, int], kept: Measured, pairs: MeasuredPairs
+    statements: int,
+    dropped: Mapping[Filter, int],
+    kept: Measured,
+    pairs: MeasuredPairs,
+    *,
+    sides: bool = False,
 ) -> Quality:
-    """Figures of `kept`, what the filters left of `statements`, and of the pairs made of them."""
+    """Figures of `kept`, what the filters left of `statements`, and of the pairs made of them.
+
+    Args:
+        sides: `kept` are the sides of the pairs.
+    """
     high, low = kept.high, kept.low
     return Quality(
         statements=statements,
@@ -175,6 +194,7 @@ def quality_of(
         topics=_topics(high.topics, low.topics),
         length_auc=_length_auc(high, low),
         chosen_longer=pairs.chosen_longer,
+        sides=sides,
     )
 
 

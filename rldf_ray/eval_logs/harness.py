@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,34 +27,34 @@ NOT_AVAILABLE = "N/A"
 UNPARSED = "[invalid]"
 """What the harness's filters give for an answer that they do not find."""
 HASHES = ("doc_hash", "prompt_hash", "target_hash")
-LOWER_IS_BETTER = re.compile(r"bias_score|s_amb|s_dis|shift|excess")
+LOWER_IS_BETTER = re.compile(r"bias_score|s_amb|s_dis|shift|excess|^(anti_)?biased$")
 
 
 def write(logs: Sequence[EvalLog], folder: Path) -> list[Path]:
     """A folder for each model, with its figures and the samples of each of its tasks."""
     by_model: dict[str, list[EvalLog]] = defaultdict(list)
     for log in logs:
-        by_model[_sanitized(log.model)].append(log)
+        by_model[log.model].append(log)
     written = []
-    for model, of_model in by_model.items():
-        place = folder / model
+    for name, of_model in zip(_folder_names(by_model), by_model.values(), strict=True):
+        place = folder / name
         place.mkdir(parents=True, exist_ok=True)
         time = _time(max(log.created for log in of_model))
         tasks = _tasks(of_model)
         samples = {
             task: [sample_row(log, sample) for sample in log.samples] for task, log in tasks.items()
         }
-        files = {f"results_{time}.json": json_text(results(tasks, samples), indent=2)}
+        files = {f"results_{time}.json": json_text(results(tasks, samples, name), indent=2)}
         files |= {
             f"samples_{task}_{time}.jsonl": "".join(
                 f"{json_text(row, ensure_ascii=False)}\n" for row in rows
             )
             for task, rows in samples.items()
         }
-        for name, text in files.items():
-            with whole_file(place / name) as scratch:
+        for file, text in files.items():
+            with whole_file(place / file) as scratch:
                 scratch.write_text(text, encoding="utf-8")
-            written.append(place / name)
+            written.append(place / file)
     return written
 
 
@@ -71,12 +71,13 @@ def _tasks(logs: Sequence[EvalLog]) -> dict[str, EvalLog]:
 
 
 def results(
-    tasks: Mapping[str, EvalLog], samples: Mapping[str, Sequence[Mapping[str, Any]]]
+    tasks: Mapping[str, EvalLog], samples: Mapping[str, Sequence[Mapping[str, Any]]], folder: str
 ) -> dict[str, Any]:
     """What results_*.json says of one model.
 
     Args:
         samples: rows of `sample_row`, by task.
+        folder: the name of the folder that it is written to.
     """
     first = next(iter(tasks.values()))
     figures = {task: _figures(log) for task, log in tasks.items()}
@@ -111,7 +112,7 @@ def results(
         },
         "model_source": "rldf-ray",
         "model_name": first.model,
-        "model_name_sanitized": _sanitized(first.model),
+        "model_name_sanitized": folder,
         "system_instruction": None,
         "system_instruction_sha": None,
         "fewshot_as_multiturn": None,
@@ -205,6 +206,21 @@ def _ranked(log: EvalLog) -> bool:
 
 def _filter(log: EvalLog) -> str:
     return "none" if _ranked(log) else "parsed"
+
+
+def _folder_names(models: Iterable[str]) -> list[str]:
+    """A name for each model's folder; those of one name are numbered, whatever their case."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for model in models:
+        first = name = _sanitized(model)
+        number = 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{first}_{number}"
+        taken.add(name.lower())
+        names.append(name)
+    return names
 
 
 def _sanitized(model: str) -> str:

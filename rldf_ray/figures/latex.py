@@ -7,9 +7,9 @@ from collections.abc import Sequence
 ESCAPED = str.maketrans(
     {sign: rf"\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}"}
 )
-"""What LaTeX reads as something else, as it prints it."""
+"""What LaTeX reads as something else, as it prints it; [ and * after the end of a row."""
 
 
 def table_environment(caption: str, label: str, rows: Sequence[Sequence[str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -12,4 +13,6 @@ def pipes(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    """A text on one line; backslashes before a bar are doubled, as one alone would escape it."""
+    line = re.sub(r"\s*[\r\n]\s*", " ", text)
+    return re.sub(r"(\\*)\|", r"\1\1\\|", line)

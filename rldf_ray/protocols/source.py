@@ -26,6 +26,14 @@ TALKING = ("prompted", "debate", "meta")
 """Kinds of referees whose model answers in words; a fitted one gives scores alone."""
 
 
+UNREAD = (
+    *("debate.debaters", "debate.rounds", "debate.order", "debate.layout", "debate.examples"),
+    *("debate.answers", "debate.max_tokens", "debate.temperature", "debate.top_p"),
+    "data.min_gap",
+)
+"""Fields of a plan that no source reads: its own settings have what there is of them."""
+
+
 class SourceError(UserError, ValueError):
     """A plan's source cannot be held; the message names the field and what is allowed."""
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rldf_ray.search.backend import SearchError
 from rldf_ray.storage.folders import visible
@@ -17,7 +18,11 @@ from rldf_ray.storage.json_lines import parsed_lines, refuse
 from rldf_ray.storage.parquet import given_batches
 
 WORDS = 200
-"""A passage of a text file has about so many at most; it ends where a paragraph does."""
+"""A passage of a text file has so many at most, and ends where a paragraph or a sentence does, if
+it can. A row of a table is a passage, however long it is."""
+CUT = "2"
+"""Another one for every other way to make passages of the same files."""
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")  # noqa: RUF001 - full-width ends as well
 KINDS = (".jsonl", ".txt", ".md", ".parquet")
 
 
@@ -34,6 +39,13 @@ class _Line(BaseModel):
     text: str
     title: str = ""
     url: str = Field("", validation_alias=AliasChoices("url", "link"))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: v for name, v in given.items() if name == "text" or v is not None}
 
     @field_validator("text")
     @classmethod
@@ -121,13 +133,14 @@ def _passages(file: Path) -> Iterator[Passage]:
 
 def _parquet(file: Path) -> Iterator[Passage]:
     """Rows without a text are passed over: a table has such cells where a line would be missing."""
-    for batch in given_batches(file, ["text"], also=["title", "url"]):
+    for batch in given_batches(file, ["text"], also=["title", "url", "link"]):
         held = batch.schema.field("text").type
         if not _is_text(held):
             raise SearchError(f"{file}: the column 'text' holds {held}; allowed: string")
         for row in batch.to_pylist():
             if row["text"] and row["text"].strip():
-                yield Passage(str(row.get("title") or ""), row["text"], str(row.get("url") or ""))
+                url = row.get("url") or row.get("link") or ""
+                yield Passage(str(row.get("title") or ""), row["text"], str(url))
 
 
 def _is_text(held: pa.DataType) -> bool:
@@ -138,14 +151,29 @@ def _is_text(held: pa.DataType) -> bool:
 
 
 def _text(file: Path) -> Iterator[Passage]:
-    title = file.name.partition(".")[0]
+    title = Path(file.name.removesuffix(".gz")).stem
     held: list[str] = []
+    number = 0
     for paragraph in re.split(r"\n\s*\n", given_text(file)):
-        words = len(" ".join(held).split()) + len(paragraph.split())
-        if held and words > WORDS:
-            yield Passage(title, "\n\n".join(held))
-            held = []
-        if paragraph.strip():
-            held.append(paragraph.strip())
+        for part in _parts(paragraph):
+            words = len(part.split())
+            if held and number + words > WORDS:
+                yield Passage(title, "\n\n".join(held))
+                held, number = [], 0
+            held.append(part)
+            number += words
     if held:
         yield Passage(title, "\n\n".join(held))
+
+
+def _parts(paragraph: str) -> Iterator[str]:
+    """A paragraph as it is, or a long one in parts: whole sentences where half a part is left."""
+    words = list(re.finditer(r"\S+", paragraph))
+    begin = 0
+    while begin < len(words):
+        end = min(begin + WORDS, len(words))
+        if end < len(words):
+            whole = range(end, begin + WORDS // 2, -1)
+            end = next((n for n in whole if _SENTENCE_END.search(words[n - 1][0])), end)
+        yield paragraph[words[begin].start() : words[end - 1].end()]
+        begin = end

@@ -30,7 +30,7 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The first part of an address (the debate's id) -> the rest -> where its line begins.
         self._places: dict[str, dict[str, int]] = {}
-        self._path = path
+        self.path = path
         if path.exists():
             self._read()
         self._file = path.open("a+b", buffering=0)
@@ -39,7 +39,7 @@ class Journal:
     def _read(self) -> None:
         whole = 0
         unreadable = 0
-        with self._path.open("rb") as lines:
+        with self.path.open("rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
@@ -49,12 +49,12 @@ class Journal:
                 else:
                     self._remember(entry["address"], whole)
                 whole += len(line)
-        if whole < self._path.stat().st_size:
-            os.truncate(self._path, whole)
+        if whole < self.path.stat().st_size:
+            os.truncate(self.path, whole)
         if unreadable:
             log.warning(
                 "%s: skipped %d of its lines, which cannot be read; their calls are made again",
-                *(self._path, unreadable),
+                *(self.path, unreadable),
             )
 
     def _remember(self, address: str, place: int) -> None:
@@ -67,18 +67,14 @@ class Journal:
         return None if place is None else self._line_at(place)
 
     def _line_at(self, place: int) -> dict[str, Any]:
-        with self._path.open("rb") as lines:
+        with self.path.open("rb") as lines:
             lines.seek(place)
             entry: dict[str, Any] = json.loads(lines.readline())
         return entry
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """Everything in the file that can be read, in its order, one entry in memory at a time."""
-        with self._path.open("rb") as lines:
-            for line in lines:
-                entry = _entry(line)
-                if entry is not None:
-                    yield entry
+        yield from entries_in(self.path)
 
     def forget(self, scope: str) -> None:
         """Nobody will ask again for addresses that begin with `scope`/; they stay in the file."""
@@ -112,6 +108,15 @@ class Journal:
     def close(self) -> None:
         os.fsync(self._file.fileno())
         self._file.close()
+
+
+def entries_in(path: Path) -> Iterator[dict[str, Any]]:
+    """What can be read of a journal's file, in its order, one entry in memory at a time."""
+    with path.open("rb") as lines:
+        for line in lines:
+            entry = _entry(line)
+            if entry is not None:
+                yield entry
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:

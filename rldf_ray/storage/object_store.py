@@ -48,6 +48,22 @@ def is_address(where: object) -> bool:
     return "://" in str(where)
 
 
+def local_path(given: str | Path) -> Path:
+    """A path on this machine.
+
+    Raises:
+        ObjectStoreError: it is an address, or what becomes of one that is made a path.
+    """
+    scheme, colon, rest = str(given).partition(":/")
+    # One letter is a drive.
+    if colon and len(scheme) > 1 and SCHEME.fullmatch(scheme):
+        raise ObjectStoreError(
+            f"{scheme}://{rest.lstrip('/')} is an address, and only a folder or a file of this "
+            "machine is taken here: copy what is there to a folder, or write into one and upload it"
+        )
+    return Path(given)
+
+
 def normal_form(address: str) -> PurePosixPath:
     """The scheme and the path of an address as one relative path, which never leads upwards.
 

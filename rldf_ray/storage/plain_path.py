@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from pathlib import Path
 
 from rldf_ray.errors import UserError
@@ -42,9 +43,8 @@ def plain_path(folder: str | Path) -> str:
     link = links / digest(path)
     if not (link.is_symlink() and os.readlink(link) == path):  # noqa: PTH115 - the text as it is
         links.mkdir(parents=True, exist_ok=True)
-        # Several workers may make it at once.
-        scratch = links / f".{link.name}.{os.getpid()}"
-        scratch.unlink(missing_ok=True)
+        # Several workers and threads may make it at once.
+        scratch = links / f".{link.name}.{secrets.token_hex(4)}"
         scratch.symlink_to(path)
         scratch.replace(link)
     return str(link)

@@ -68,9 +68,11 @@ class TopicsResult(msgspec.Struct, kw_only=True, frozen=True):
     """Numbers of topics by bias type, and why others were dropped.
 
     Attributes:
+        bias_type_files: SHA-256 of the bias types' files that the plan names by a path.
         imported_overlaps_dropped: given rows that repeat evaluation items, by their kind.
-        imported_repeats: given rows that repeat an earlier one ("duplicate"), or say something
-            else of the same text ("contradicting").
+        imported_topics_merged: given topics that are an earlier one again.
+        imported_repeats: given statements or pairs that repeat an earlier one ("duplicate"), or say
+            something else of the same text ("contradicting").
     """
 
     STAGE: ClassVar[str] = "topics"
@@ -78,7 +80,9 @@ class TopicsResult(msgspec.Struct, kw_only=True, frozen=True):
     topics: Recorded[dict[str, dict[str, Any]]]
     tokens: Recorded[Tokens] = UNSET
     paid_tokens: Recorded[Tokens] = UNSET
+    bias_type_files: Recorded[dict[str, str]] = UNSET
     imported_overlaps_dropped: Recorded[dict[str, int]] = UNSET
+    imported_topics_merged: Recorded[int] = UNSET
     imported_repeats: Recorded[dict[str, int]] = UNSET
 
 

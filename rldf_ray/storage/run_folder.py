@@ -298,6 +298,16 @@ class RunFolder:
             yield
 
 
+def local_copy(where: str | Path, *names: str) -> Path:
+    """A run's folder on this machine, with these files of it if `where` is an address."""
+    if not is_address(where):
+        return Path(where)
+    folder = RunFolder.at(where)
+    for name in names:
+        folder.fetched(name)
+    return folder.root
+
+
 def _columns(path: Path, schema: pa.Schema) -> pa.Table:
     """The columns of `schema` in a Parquet file, and no others.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -14,15 +15,17 @@ from pathlib import Path
 def whole_file(path: Path) -> Iterator[Path]:
     """A place beside `path` to write to; what the block leaves there becomes `path` at its end.
 
-    A block that raises leaves `path` as it was. Readers see the old file or the new one.
+    A block that raises leaves `path` as it was. Readers see the old file or the new one. Of several
+    that write the same file at a time the last one to finish wins.
 
     Raises:
         OSError: it could not be written; the error has the file's name, as those of writes have
             none.
     """
     # Beside it, as a rename is atomic only within one file system. Hidden, as a mirror uploads
-    # what is not; with the process's number, as two programs may write the same file.
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    # what is not. By chance, as programs and threads may write the same file, and a kill leaves
+    # what it has; a process's number comes again, at once on another machine or in a container.
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         yield scratch
         # The rename may reach the disk before the content does: after a power cut the file would

@@ -49,17 +49,21 @@ class EvaluationTexts:
 
     def overlap(self, topic: Topic) -> Overlap | None:
         """How a topic repeats an evaluation text, with its clue or question too."""
-        return self.overlap_of(topic.text, *filter(None, (topic.clue, topic.question)))
+        return self.overlap_of(topic.text, details=(topic.clue, topic.question))
 
-    def overlap_of(self, text: str, *others: str) -> Overlap | None:
-        """How a text repeats an evaluation text; None if it does not.
+    def overlap_of(self, *texts: str, details: Iterable[str | None] = ()) -> Overlap | None:
+        """How one of several texts repeats an evaluation text; None if none does.
 
-        ngram: it or one of the others has eight words in a row with one in common.
-        same_words: it is one, but for the order of the words, case and punctuation.
+        ngram: a text or a detail has eight words in a row with one in common.
+        same_words: a text is one, but for the order of the words, case and punctuation.
+
+        Args:
+            details: what may be that of many items, such as a scene's question; None is nothing.
         """
-        if any(gram in self._ngrams for part in (text, *others) for gram in _ngrams(part)):
+        parts = (*texts, *(detail for detail in details if detail))
+        if any(gram in self._ngrams for part in parts for gram in _ngrams(part)):
             return "ngram"
-        return "same_words" if _bag(text) in self._same_words else None
+        return "same_words" if any(_bag(text) in self._same_words for text in texts) else None
 
 
 NOTHING_EVALUATED = EvaluationTexts(0, frozenset(), frozenset())

@@ -14,6 +14,8 @@ from rldf_ray.comparison.comparisons import Comparison
 from rldf_ray.comparison.costs import Cost
 from rldf_ray.comparison.latex import MOST_COLUMNS, latex
 from rldf_ray.comparison.tables import Cell, Row, Table
+from rldf_ray.figures.latex import escaped_rows
+from rldf_ray.figures.pipes import pipes
 
 TITLES = {"default": "Default", "rldf_self": "RLDF self-reflection"}
 DIFFERENCE = Comparison(
@@ -43,6 +45,25 @@ def table(columns: int, methods: int = 2, name: str = "method") -> Table:
         rows=rows,
         directions=(1,) * columns,
     )
+
+
+def test_a_row_that_begins_with_a_star_keeps_it() -> None:
+    """After the end of a row LaTeX takes a star for a form of it, on the next line as well."""
+    assert escaped_rows([["a*", "b"], ["* ours", "[1]"]]) == [["a{*}", "b"], ["{*} ours", "{[}1]"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("a|b", r"a\|b"),
+        (r"a\|b", r"a\\\|b"),
+        (r"a\\|", r"a\\\\\|"),
+        (r"a\b", r"a\b"),
+        ("a\nb \r\n\n c", "a b c"),
+    ],
+)
+def test_a_cell_in_markdown_is_one_line_with_its_bars(text: str, cell: str) -> None:
+    assert pipes([["head"], [text]]) == f"| head |\n| --- |\n| {cell} |"
 
 
 def test_cells_are_numbers_and_all_else_is_escaped() -> None:

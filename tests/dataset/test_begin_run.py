@@ -21,7 +21,7 @@ from rldf_ray.storage.hub import HubError
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics
-from tests.fakes import plan_with
+from tests.fakes import judgement, opinion, plan_with
 
 PLAN = plan_with()
 AVOIDED = texts_to_avoid(PLAN)
@@ -138,6 +138,32 @@ def test_a_held_out_prompt_itself_is_not_trained_on(tmp_path: Path) -> None:
     assert run.read_table("data/pairs.parquet")["prompt"].to_pylist()[0][-1]["content"] == other
 
 
+def test_a_held_out_topic_is_not_trained_on_in_any_message_or_as_what_a_pair_is_about(
+    tmp_path: Path,
+) -> None:
+    text = "Should people retire at sixty"
+    topics = file(tmp_path, [*TOPICS, {**TOPICS[0], "text": text, "split": "eval"}])
+    topics = topics.rename(tmp_path / "topics.jsonl")
+    asked = prompt_of(opinion(0, text=text), clue_shown=False)
+    system = {"role": "system", "content": "You are kind."}
+    turns = [
+        {"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": "Hello, what is it?"},
+    ]
+    prompts: list[Any] = [
+        [system, {"role": "user", "content": f"{text}?"}],
+        [system, *asked],
+        [*turns, {"role": "user", "content": f"{text}?"}],
+        [{"role": "user", "content": f"{text}?"}, turns[1], {"role": "user", "content": "Well?"}],
+    ]
+    rows = [{**PAIRS[0], "prompt": prompt} for prompt in prompts]
+    rows.append({**PAIRS[0], "prompt": "What do you think of age?", "topic": f"{text}?"})
+    run = RunFolder(tmp_path / "run")
+    given = Given(topics=topics, pairs=file(tmp_path, [*PAIRS, *rows]))
+    found = import_run(PLAN, run, given, AVOIDED)
+    assert found.pairs == len(PAIRS) and found.overlaps_dropped == {"same_words": len(rows)}
+
+
 def test_a_given_topic_that_repeats_a_held_out_one_is_not_trained_on(tmp_path: Path) -> None:
     again = {**TOPICS[2], "text": "Stay here should rule 2", "split": "debate"}
     run = RunFolder(tmp_path / "run")
@@ -176,6 +202,52 @@ def test_what_will_not_do_leaves_no_folder(given: Any, told: str, tmp_path: Path
     with pytest.raises(DatasetError, match=told):
         import_run(PLAN, RunFolder(tmp_path / "run"), Given(**files), AVOIDED)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"clue": "The old baker overslept.", "answer": "the old baker"}, "clue and answer"),
+        ({"question": "Who came later?", "split": "eval"}, "split and question"),
+        ({"split": "eval"}, "split"),
+        (dict.fromkeys(["clue", "question", "groups", "answer"]), "kind and clue and question"),
+    ],
+)
+def test_a_topic_that_contradicts_an_earlier_one_is_refused(
+    changes: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    one = judgement(0)
+    fields = ("bias_type", "text", "clue", "question", "groups", "answer")
+    scene = {**{name: getattr(one, name) for name in fields}, "split": "ppo"}
+    given = file(tmp_path, [*TOPICS, scene, {**scene, **changes}])
+    told = rf"line 8: text: an earlier row has this text with another {named}"
+    with pytest.raises(DatasetError, match=told):
+        import_run(PLAN, RunFolder(tmp_path / "run"), Given(topics=given), AVOIDED)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("beside", [{}, {"pairs": PAIRS}, {"transcripts": STATEMENTS}])
+def test_a_topic_that_is_given_twice_is_one(beside: dict[str, Any], tmp_path: Path) -> None:
+    topics = file(tmp_path, [*TOPICS, TOPICS[1], TOPICS[0]]).rename(tmp_path / "topics.jsonl")
+    others = {name: file(tmp_path, rows) for name, rows in beside.items()}
+    run = RunFolder(tmp_path / "run")
+    found = import_run(PLAN, run, Given(topics=topics, **others), AVOIDED)
+    assert found.topics_merged == 2 and not found.repeats
+    manifest = run.manifest("topics")
+    assert manifest is not None and manifest["imported_topics_merged"] == 2
+    ids = run.read_table("data/topics.parquet")["topic_id"].to_pylist()
+    assert len(ids) == len(set(ids)) == found.topics
+
+
+def test_given_statements_are_of_nobody_whom_a_prompt_could_name(tmp_path: Path) -> None:
+    plan = plan_with("data.pairing=same_role")
+    given = Given(transcripts=file(tmp_path, [{**STATEMENTS[0], "role": 7}, *STATEMENTS]))
+    with pytest.raises(DatasetError, match=r"data\.pairing=same_role .*allowed: same_topic"):
+        import_run(plan, RunFolder(tmp_path / "run"), given, AVOIDED)
+    assert not (tmp_path / "run").exists()
+    # Pairs have prompts of their own, and statements may be of any number of people.
+    pairs = RunFolder(tmp_path / "pairs")
+    import_run(plan, pairs, Given(pairs=file(tmp_path, PAIRS)), AVOIDED)
 
 
 def test_a_run_is_not_imported_over(tmp_path: Path) -> None:

@@ -190,6 +190,14 @@ def test_the_same_answer_to_another_prompt_is_no_duplicate() -> None:
     ]
 
 
+def test_the_same_answer_by_another_identity_is_no_duplicate_where_prompts_name_it() -> None:
+    rows = [say(PLAIN, 0, role=role) for role in (0, 1, 1, 2)]
+    named = filtered(rows, DataSection(pairing="same_role", filters=("near_duplicate",)))
+    assert [s.role for s in named.kept] == [0, 1, 2] and named.dropped == {"near_duplicate": 1}
+    unnamed = filtered(rows, DataSection(filters=("near_duplicate",)))
+    assert [s.role for s in unnamed.kept] == [0]
+
+
 words = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=6).map(" ".join)
 
 

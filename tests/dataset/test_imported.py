@@ -18,7 +18,7 @@ from rldf_ray.dataset import DatasetError
 from rldf_ray.dataset.given_files import read_rows
 from rldf_ray.dataset.given_pairs import GivenPairs
 from rldf_ray.dataset.given_transcripts import GivenTranscripts
-from rldf_ray.dataset.imported import PairRow, TopicRow, TranscriptRow, topics_from
+from rldf_ray.dataset.imported import PairRow, TopicRow, TranscriptRow, topic_from
 from rldf_ray.plan import DataSection, Plan
 from rldf_ray.records import Statement, topic_id
 from rldf_ray.storage.parquet import ParquetError
@@ -122,9 +122,8 @@ def test_topics_keep_their_split_and_have_the_ids_every_run_gives() -> None:
     rows = [
         TopicRow(bias_type="age", text="Should we retire", split="eval"),
         TopicRow.model_validate(JUDGEMENT),
-        TopicRow(bias_type="age", text="Should we retire", split="eval"),
     ]
-    first, second = topics_from(rows, PLAN)
+    first, second = (topic_from(row, PLAN) for row in rows)
     assert (first.topic_id, first.split) == (topic_id("age", "Should we retire"), "eval")
     assert (second.kind, second.groups, second.answer) == ("judgement", SCENE.groups, SCENE.answer)
 
@@ -156,6 +155,12 @@ def test_a_statement_is_labelled_by_the_plans_threshold_unless_its_label_is_give
     assert [s.label for s in statements_from(mild, relative, tmp_path)] == ["high", "low"]
     alone = [TranscriptRow(**said("a", 2)), TranscriptRow(**said("b", 1, round=2))]
     assert [s.label for s in statements_from(alone, relative, tmp_path)] == [None, None]
+
+
+def test_debates_of_a_topic_are_told_apart_and_from_none(tmp_path: Path) -> None:
+    rows = [TranscriptRow(**said(f"{d}", 2, debate=d)) for d in ("", "0", "1", "0")]
+    ids = [s.debate_id for s in statements_from(rows, PLAN, tmp_path)]
+    assert ids[1] == ids[3] and len(set(ids)) == 3
 
 
 def test_labels_are_by_round_wherever_its_rows_stand_in_the_file(
@@ -223,6 +228,25 @@ def test_chosen_sides_become_examples_each_once(
     assert quality.lengths["chosen"].n == 9  # type: ignore[union-attr]
 
 
+def test_a_limit_on_examples_takes_bias_types_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rldf_ray.dataset.given_pairs.BATCH", 2)
+    rows = [{**PAIR, "chosen": f"{i}", "bias_type": name} for i, name in enumerate("aaaaabbbc")]
+    given = GivenPairs(
+        [PairRow.model_validate(row) for row in rows], tmp_path / "run", DataSection()
+    )
+    for most, expected in (
+        (1, "0"),
+        (4, "0158"),
+        (6, "012568"),
+        (9, "012345678"),
+        (99, "012345678"),
+    ):
+        found = [row for batch in given.examples(most) for row in batch.to_pylist()]
+        assert "".join(row["completion"][0]["content"] for row in found) == expected
+
+
 def kept_of(rows: list[tuple[str, str, float | None]], near: Path, **limits: Any) -> list[int]:
     """Which of some pairs are kept: topic, prompt and gap of each."""
     given = GivenPairs(
@@ -259,10 +283,20 @@ def test_the_plans_limits_of_pairs_hold_for_given_ones(
     assert kept_of(rows, tmp_path, max_pairs=99) == list(range(12))
 
 
-def test_which_side_is_better_is_what_was_given_whatever_its_scores(tmp_path: Path) -> None:
-    rows = [("a", "x", -3.0), ("a", "x", 0.0), ("a", "x", 2.0)]
-    assert kept_of(rows, tmp_path) == [0, 1, 2]
-    assert kept_of(rows, tmp_path, min_gap=1.0) == [2]
+def test_sides_with_equal_scores_are_a_pair_unless_the_plan_wants_a_gap(tmp_path: Path) -> None:
+    rows = [("a", "x", 0.0), ("a", "x", 2.0)]
+    assert kept_of(rows, tmp_path) == [0, 1]
+    assert kept_of(rows, tmp_path, min_gap=1.0) == [1]
+
+
+def test_scores_of_which_the_higher_is_better_are_refused(tmp_path: Path) -> None:
+    """Public sets have them so, and the plan's limits would keep the narrowest of their pairs."""
+    quality = {"chosen_score": 8.5, "rejected_score": 3.0}
+    path = jsonl(tmp_path, {**PAIR, "chosen_score": 1.0}, {**PAIR, **quality})
+    with pytest.raises(DatasetError, match=r"line 2: chosen_score 8\.5 is above .* turned round"):
+        read_rows(path, PairRow)
+    turned = {name: 10 - score for name, score in quality.items()}
+    assert len(read_rows(jsonl(tmp_path, {**PAIR, **turned}), PairRow)) == 1
 
 
 def test_pairs_may_be_plain_or_conversational(tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from rldf_ray.dataset.source_data import source_data
 from rldf_ray.plan import DataSection
 from rldf_ray.records import Debate
@@ -47,3 +50,34 @@ def test_a_limit_on_pairs_takes_prompts_in_turn() -> None:
 def test_a_limit_on_sft_takes_bias_types_in_turn() -> None:
     assert _limited([*"aaabz"], max_sft=3)[0] == [*"aza"]
     assert _limited([*"aaabz"])[0] == [*"aaabz"]
+
+
+SIDES = st.sampled_from(("It depends.", "Nobody knows.", "They all do.", "So be it."))
+PAIRS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), SIDES, SIDES), max_size=12)
+
+
+@given(pairs=PAIRS, sft=st.lists(st.tuples(st.sampled_from("abc"), SIDES), max_size=4))
+def test_each_side_of_the_pairs_is_measured_once_and_no_sft_row(
+    pairs: list[tuple[str, bool, str, str]], sft: list[tuple[str, str]]
+) -> None:
+    held = {
+        f"{name}{shown}": Debate(debate_id="", topic=topic, clue_shown=shown, identities=())
+        for name, topic in TOPICS.items()
+        for shown in (False, True)
+    }
+    rows = [
+        {"topic": f"{name}{shown}", "chosen": _message(one), "rejected": _message(other)}
+        for name, shown, one, other in pairs
+    ]
+    examples = [{"topic": f"{name}False", "completion": _message(text)} for name, text in sft]
+    made = source_data({"sft": examples, "pairs": rows}, held, DataSection(filters=()))
+    labels = made.quality.labels.get("age", {"low": 0, "high": 0})
+    assert labels["low"] == len({(name, shown, chosen) for name, shown, chosen, _ in pairs})
+    assert labels["high"] == len({(name, shown, rejected) for name, shown, _, rejected in pairs})
+    assert made.quality.sides
+    # What can be paired is paired: every topic of a pair has sides of either kind.
+    assert made.quality.topics == {
+        "high_only": 0,
+        "low_only": 0,
+        "both": len({p[0] for p in pairs}),
+    }

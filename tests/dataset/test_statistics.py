@@ -9,6 +9,7 @@ import yaml
 from huggingface_hub import DatasetCard
 
 from rldf_ray.dataset.card import dataset_card
+from rldf_ray.dataset.origin import Origin
 from rldf_ray.dataset.statistics import Measured, MeasuredPairs, length_tells, quality_of
 from rldf_ray.plan import DataSection
 from rldf_ray.records import Statement
@@ -103,11 +104,22 @@ def test_data_whose_label_is_in_the_length_come_with_a_warning() -> None:
     )
 
 
+def test_a_warning_of_pairs_is_of_their_sides() -> None:
+    rows = [said("high", 20 + i % 7, topic=i) for i in range(30)]
+    kept = rows + [said("low", 9 + i % 3, topic=i) for i in range(30)]
+    of_sides = quality_of(60, {}, Measured(kept), MeasuredPairs(), sides=True)
+    (warning,) = of_sides.warnings()
+    assert "rejected texts are longer than chosen ones" in warning and "bias" not in warning
+    assert of_sides.as_dict()["sides"] is True
+    # Of debates it is as earlier versions wrote it.
+    assert "sides" not in quality(kept).as_dict()
+
+
 def test_the_card_has_every_table_figure_and_warning_and_loads_as_configs() -> None:
     kept = [said("high", 20 + i % 7, topic=i) for i in range(30)]
     kept += [said("low", 9, topic=i) for i in range(30)] + [said("low", 9), said(None, 9)]
     found = quality(kept, refusal=2, near_duplicate=41)
-    card = dataset_card({"topics": 3, "pairs": 31}, found, plan_with("name=mine"))
+    card = dataset_card({"topics": 3, "pairs": 31}, found, plan_with("name=mine"), Origin())
     _, header, body = card.split("---\n", 2)
     head = yaml.safe_load(header)
     assert {c["config_name"]: c["data_files"] for c in head["configs"]} == {
@@ -133,7 +145,7 @@ def test_the_card_has_every_table_figure_and_warning_and_loads_as_configs() -> N
 )
 def test_the_head_of_the_card_is_what_the_hub_takes(rows: int, size: str) -> None:
     plan = plan_with('name="a: b"', "data.language=de")
-    card = DatasetCard(dataset_card({"topics": rows}, quality([said("high", 9)]), plan))
+    card = DatasetCard(dataset_card({"topics": rows}, quality([said("high", 9)]), plan, Origin()))
     check_card(card, "the card")
     data = card.data.to_dict()
     assert data["pretty_name"] == "Multi-role debates, scored and paired (a: b)"

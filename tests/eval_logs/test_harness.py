@@ -83,6 +83,12 @@ def test_a_method_of_a_comparison_is_a_model_with_a_task_a_set(
     assert figures["rldf_bbq_rank"]["acc,none"] == 0.5
     assert figures["rldf_multirole_rank"]["impartial,none"] == 1
     assert figures["rldf_multirole_rank"]["biased,none"] == 0
+    assert found["default-0"]["higher_is_better"]["rldf_multirole_rank"] == {
+        "acc": True,
+        "impartial": True,
+        "biased": False,
+        "anti_biased": False,
+    }
 
 
 def test_a_study_of_judges_has_a_metric_a_condition(study: Path, tmp_path: Path) -> None:
@@ -121,8 +127,8 @@ def one_log(model: str, answer: str) -> EvalLog:
     )  # fmt: skip
 
 
-def test_logs_whose_names_are_the_same_in_files_are_all_kept(tmp_path: Path) -> None:
-    paths = harness.write([one_log("a/b", "A"), one_log("a:b", "B"), one_log("..", "A")], tmp_path)
+def test_logs_whose_tasks_have_one_name_are_all_kept(tmp_path: Path) -> None:
+    paths = harness.write([one_log("a/b", "A"), one_log("a/b", "B"), one_log("..", "A")], tmp_path)
     assert {path.parent.parent for path in paths} == {tmp_path}
     assert {path.name for path in (tmp_path / "a__b").iterdir()} == {
         "results_2026-01-31T12-00-00.json",
@@ -132,3 +138,20 @@ def test_logs_whose_names_are_the_same_in_files_are_all_kept(tmp_path: Path) -> 
     results = json.loads(paths[0].read_text("utf-8"))["results"]
     assert (results["rldf_a_b"]["acc,parsed"], results["rldf_a_b_2"]["acc,parsed"]) == (1, 0)
     assert results["rldf_a_b"]["acc_stderr,parsed"] == "N/A"
+
+
+def test_models_whose_names_are_the_same_in_files_have_a_folder_each(tmp_path: Path) -> None:
+    models = ["a/b", "a__b", "A:b", "a__b_2"]
+    paths = harness.write([one_log(model, "A") for model in models], tmp_path)
+    found = {
+        path.parent.name: json.loads(path.read_text("utf-8"))
+        for path in paths
+        if path.name.startswith("results_")
+    }
+    assert {name: one["model_name"] for name, one in found.items()} == {
+        "a__b": "a/b",
+        "a__b_2": "a__b",
+        "A__b_3": "A:b",
+        "a__b_2_2": "a__b_2",
+    }
+    assert all(one["model_name_sanitized"] == name for name, one in found.items())

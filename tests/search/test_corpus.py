@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,21 @@ TEXTS = [
 def corpus(tmp_path: Path) -> Corpus:
     build(TEXTS, tmp_path / "c.sqlite")
     return Corpus(tmp_path / "c.sqlite")
+
+
+def test_two_builds_of_one_corpus_in_one_process_both_succeed(tmp_path: Path) -> None:
+    """The second one begins and ends while the first one reads its passages."""
+    out = tmp_path / "c.sqlite"
+
+    def slow() -> Iterator[Passage]:
+        yield TEXTS[0]
+        assert build(TEXTS[1:], out)[0] == 2
+        assert Corpus(out).passages == 2
+        yield from TEXTS[1:]
+
+    assert build(slow(), out)[0] == 3
+    assert Corpus(out).passages == 3
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_the_best_passage_comes_first(corpus: Corpus) -> None:

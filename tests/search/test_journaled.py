@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,12 @@ async def test_a_journal_replays_without_its_backend(tmp_path: Path) -> None:
     with pytest.raises(SearchError, match="two answers to 'tea'"):
         opened(f"replay:{empty}")
     whole = path.read_bytes()
-    for line in (b'{"address": "search local d/1"}', whole.replace(b'"text"', b'"body"')):
+    for line in (
+        b'{"address": "search local d/1"}',
+        whole.replace(b'"text"', b'"body"'),
+        re.sub(rb'"k": ?2', b'"k": [2]', whole),
+        re.sub(rb'"query": ?"tea"', b'"query": ["tea"]', whole),
+    ):
         empty.write_bytes(b"{}\n" + line)
         with pytest.raises(SearchError, match=r"empty\.jsonl, line 2: a search without query"):
             opened(f"replay:{empty}")

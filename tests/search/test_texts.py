@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rldf_ray.apps.serve.launch import check_corpora
@@ -17,7 +21,7 @@ from rldf_ray.cli import app
 from rldf_ray.errors import UserError
 from rldf_ray.search.backend import SearchError, opened
 from rldf_ray.search.backends import local
-from rldf_ray.search.texts import passages_in
+from rldf_ray.search.texts import WORDS, passages_in
 from tests.rights import without_rights
 
 
@@ -39,6 +43,59 @@ def test_folders_of_texts(tmp_path: Path) -> None:
     assert [p.title for p in found] == ["A", "", "c", "c", "d", "Z"]
     assert found[1].url == "https://example.org"
     assert all(len(p.text.split()) <= 220 for p in found)
+
+
+def test_rows_of_lines_and_of_tables_are_read_alike(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"text": "Alpha.", "title": "A", "url": "https://example.org/a", "link": None},
+        {"text": "Beta.", "title": None, "url": None, "link": "https://example.org/b"},
+        {"text": "Gamma.", "title": 3, "url": None, "link": None},
+    ]
+    lines = tmp_path / "a.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    table = tmp_path / "a.parquet"
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    columns["title"] = ["A", None, "3"]
+    table.write_bytes(parquet(columns))
+    found = list(passages_in(lines))
+    assert found == list(passages_in(table))
+    assert [(p.title, p.url) for p in found] == [
+        ("A", "https://example.org/a"),
+        ("", "https://example.org/b"),
+        ("3", ""),
+    ]
+
+
+@pytest.mark.parametrize("name", ["Dr. Who.txt", "Dr. Who.txt.gz", "Dr. Who.md"])
+def test_a_file_is_called_by_its_name_without_its_kind(name: str, tmp_path: Path) -> None:
+    data = b"Who?"
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert [p.title for p in passages_in(tmp_path)] == ["Dr. Who"]
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["tea", "hot.", "why?", "sure.)"]), min_size=1, max_size=700),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_passages_of_a_text_are_all_of_it_in_few_words(paragraphs: list[list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.txt"
+        path.write_text("\n\n".join(map(" ".join, paragraphs)), encoding="utf-8")
+        found = [p.text for p in passages_in(path)]
+    assert " ".join(found).split() == [word for some in paragraphs for word in some]
+    assert all(len(text.split()) <= WORDS for text in found)
+
+
+def test_a_long_paragraph_ends_with_a_sentence_where_it_can(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    sentences = [f"{'word ' * 29}end{n}." for n in range(20)]
+    path.write_text(f"{' '.join(sentences)}\n\n{'word ' * 450}", encoding="utf-8")
+    found = [p.text for p in passages_in(path)]
+    assert [len(text.split()) for text in found] == [180, 180, 180, 60, 200, 200, 50]
+    assert all(text.endswith(".") for text in found[:4])
 
 
 def parquet(table: dict[str, list[object]]) -> bytes:

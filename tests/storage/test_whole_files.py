@@ -32,6 +32,31 @@ def test_a_file_appears_at_the_end_of_its_block(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_of_two_that_write_one_file_in_one_process_the_last_to_finish_wins(tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    with whole_file(path) as slow:
+        slow.write_text("slow", encoding="utf-8")
+        with whole_file(path) as fast:
+            assert not fast.exists()
+            fast.write_text("fast", encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == "fast"
+        assert slow.read_text(encoding="utf-8") == "slow"
+    assert path.read_text(encoding="utf-8") == "slow"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_kill_left_of_a_file_is_in_nobodys_way(tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    with whole_file(path) as scratch:
+        left = scratch
+        scratch.write_text("left", encoding="utf-8")
+    left.write_text("left", encoding="utf-8")
+    with whole_file(path) as scratch:
+        assert not scratch.exists()
+        scratch.write_text("whole", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == "whole"
+
+
 def test_a_folder_appears_at_the_end_of_its_block(tmp_path: Path) -> None:
     path = tmp_path / "cache" / "model"
     with whole_folder(path) as scratch:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rldf_ray.protocols.evince.metrics import nmi
 from rldf_ray.protocols.evince.scale import LabelScale
-from rldf_ray.stats import Estimate, clustered_estimate, interval
+from rldf_ray.stats import LEAST_CLUSTERS, Estimate, clustered_estimate, interval
 
 RESAMPLES = 1000
 CORPUS = 50
@@ -99,7 +99,8 @@ def table_estimate(
 ) -> Estimate | None:
     """A statistic of two raters' labels, with an interval that resamples texts.
 
-    None where it is not defined; no interval where it is not defined in a tenth of the resamples.
+    None where it is not defined; no interval of fewer texts than `LEAST_CLUSTERS`, nor where it is
+    not defined in a tenth of the resamples.
     """
     place = {name: i for i, name in enumerate(scale.names)}
     tables: dict[str, Table] = {}
@@ -115,7 +116,7 @@ def table_estimate(
     drawn = generator.multinomial(number, [1 / number] * number, size=RESAMPLES)
     resampled = np.array([statistic(table) for table in np.tensordot(drawn, stacked, axes=1)])
     defined = resampled[~np.isnan(resampled)]
-    if number < 2 or len(defined) < 0.9 * RESAMPLES:
+    if number < LEAST_CLUSTERS or len(defined) < 0.9 * RESAMPLES:
         return Estimate(value, None, None, len(pairs))
     low, high = interval(defined)
     return Estimate(value, float(low), float(high), len(pairs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -110,9 +111,12 @@ def snippet(text: str, query: str, most: int) -> str:
         for match in re.finditer(r"\w+", text)
         if match[0].casefold() in wanted
     ]
+    starts = [at for at, _ in places]
     best, start = 0, 0
     for number, (place, _) in enumerate(places):
-        held = {word for at, word in places[number:] if at + len(word) <= place + most - LEAD}
+        end = place + most - LEAD
+        near = places[number : bisect_right(starts, end)]
+        held = {word for at, word in near if at + len(word) <= end}
         if len(held) > best:
             best, start = len(held), place
     if start <= LEAD:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import optimize, sparse
 from scipy.sparse import csgraph
 
-from rldf_ray.stats import Estimate, interval
+from rldf_ray.stats import LEAST_CLUSTERS, Estimate, interval
 
 MEAN, SCALE = 1500.0, 400.0 / np.log(10)
 REGULARISATION = 1e-2
@@ -54,7 +54,7 @@ class Fit:
     played: tuple[int, ...]
 
     def ratings(self) -> dict[Node, Estimate]:
-        """Elo of each node with a 95 % interval, where there is more than one story."""
+        """Elo of each node with a 95 % interval, where there are enough stories."""
         estimates = {}
         for place, node in enumerate(self.nodes):
             low = high = None
@@ -65,9 +65,12 @@ class Fit:
 
 
 def draws(stories: int, seed: int) -> np.ndarray:
-    """Resamples of stories by their places, [resamples, stories]; the same for the same seed."""
+    """Resamples of stories by their places, [resamples, stories]; the same for the same seed.
+
+    None of fewer stories than `LEAST_CLUSTERS`.
+    """
     generator = np.random.default_rng(seed)
-    number = RESAMPLES if stories > 1 else 0
+    number = RESAMPLES if stories >= LEAST_CLUSTERS else 0
     return generator.integers(0, max(1, stories), (number, stories))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from rldf_ray.protocols.persuasion.elo import Node, Win
 from rldf_ray.protocols.persuasion.readings import one_letter, readings
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
-from rldf_ray.stats import RESAMPLES, Estimate, clustered_estimate, interval
+from rldf_ray.stats import LEAST_CLUSTERS, RESAMPLES, Estimate, clustered_estimate, interval
 
 Row = Mapping[str, Any]
 
@@ -128,12 +128,12 @@ def gap_recovered(
 
     A question whose debate failed is none for the bounds either: it may be an easy or a hard one.
     None where the expert is not clearly above the naive judge: the interval of their difference,
-    over the same resamples of stories, reaches down to 0.
+    over the same resamples of stories, reaches down to 0, or there are too few stories for one.
     """
     valid = [[row for row in of if row["correct"] is not None] for of in (rows, naive, expert)]
     shared = set.intersection(*({row["item_id"] for row in of} for of in valid))
     names = sorted({groups[item] for item in shared})
-    if len(names) < 2:
+    if len(names) < LEAST_CLUSTERS:
         return None
     place = {name: i for i, name in enumerate(names)}
     used = [[row for row in of if row["item_id"] in shared] for of in valid]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -32,7 +32,7 @@ from rldf_ray.protocols.persuasion.tournament import (
 )
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 from rldf_ray.protocols.study import Summary
-from rldf_ray.stats import Estimate, clustered_estimate
+from rldf_ray.stats import LEAST_CLUSTERS, Estimate, clustered_estimate
 
 
 def summary(
@@ -141,7 +141,7 @@ def _of_judge(results: Results, judge: str) -> list[str]:
         text += f"; by probability {' and '.join(map(shown, likelier))}"
     without, with_story = (results.bound(judge, protocol, "letter") for protocol in t.BOUNDS)
     apart = _apart(without, with_story, results)
-    if apart is not None and _sign(apart, results) <= 0:
+    if apart is not None and apart.sign <= 0:
         text += "; by its letter that the story helps it is not shown"
     return [f"{text}.", *_positions(results, judge), *_against_naive(results, judge)]
 
@@ -186,22 +186,41 @@ def _against_naive(results: Results, judge: str) -> list[str]:
             naive = results.bound(judge, "naive", how)
             found = _apart(naive, systems.get(system, ()), results)
             if found is not None:
-                tail = "" if _sign(found, results) else ", no difference shown"
-                parts.append(f"{signed(found)} by {how}{tail}")
+                tail = "" if found.sign else ", no difference shown"
+                parts.append(f"{signed(found.estimate)} by {how}{tail}")
         if parts:
             lines.append(f"{judge}, {system.title} less naive: {'; '.join(parts)}.")
     return lines
 
 
-def _apart(before: Sequence[Row], after: Sequence[Row], results: Results) -> Estimate | None:
+@dataclass(frozen=True)
+class _Apart:
+    """A difference of accuracies, and of how many stories it is."""
+
+    estimate: Estimate
+    stories: int
+
+    @property
+    def sign(self) -> int:
+        """1 of a difference that is shown to be above 0, -1 below, else 0.
+
+        Where every question of enough stories has the same difference there is no interval, and
+        no doubt.
+        """
+        found = self.estimate
+        if found.low is None or found.high is None:
+            enough = self.stories >= LEAST_CLUSTERS
+            return (found.value > 0) - (found.value < 0) if enough else 0
+        return (found.low > 0) - (found.high < 0)
+
+
+def _apart(before: Sequence[Row], after: Sequence[Row], results: Results) -> _Apart | None:
     """Mean accuracy of the questions that both have, the second less the first, by question."""
     one, other = _by_question(before), _by_question(after)
     shared = [item for item in one if item in other]
-    return clustered_estimate(
-        [other[item] - one[item] for item in shared],
-        [results.groups[item] for item in shared],
-        results.seed,
-    )
+    stories = [results.groups[item] for item in shared]
+    found = clustered_estimate([other[item] - one[item] for item in shared], stories, results.seed)
+    return None if found is None else _Apart(found, len(set(stories)))
 
 
 def _by_question(rows: Sequence[Row]) -> dict[str, float]:
@@ -210,14 +229,3 @@ def _by_question(rows: Sequence[Row]) -> dict[str, float]:
         if row["correct"] is not None:
             values.setdefault(row["item_id"], []).append(float(row["correct"]))
     return {item: sum(several) / len(several) for item, several in values.items()}
-
-
-def _sign(found: Estimate, results: Results) -> int:
-    """1 of a difference that is shown to be above 0, -1 below, else 0.
-
-    Where every question has the same difference there is no interval, and no doubt.
-    """
-    if found.low is None or found.high is None:
-        several = len(set(results.groups.values())) > 1
-        return (found.value > 0) - (found.value < 0) if several else 0
-    return (found.low > 0) - (found.high < 0)

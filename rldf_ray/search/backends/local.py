@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rldf_ray.search.backend import Hit, SearchBackend, SearchError
 from rldf_ray.search.corpus import FORMAT, Corpus, build
-from rldf_ray.search.texts import passages_of, text_files, unreadable
+from rldf_ray.search.texts import CUT, passages_of, text_files, unreadable
 from rldf_ray.storage.cache import writable_cache
 from rldf_ray.storage.home_path import home_path
 
@@ -69,8 +69,8 @@ def _indexed(files: Sequence[Path], index: Path) -> Corpus:
 
 
 def _digest(files: Sequence[Path]) -> str:
-    """Of all files' bytes: a changed text is another corpus."""
-    hashed = hashlib.sha256(FORMAT.encode())
+    """Of all files' bytes, and of what is made of them: a changed text is another corpus."""
+    hashed = hashlib.sha256(f"{FORMAT}\0{CUT}".encode())
     for file in files:
         hashed.update(f"{file.name}\0{file.stat().st_size}\0".encode("utf-8", "replace"))
         with file.open("rb") as data:

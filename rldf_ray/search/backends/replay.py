@@ -27,12 +27,13 @@ class _Replay:
                     continue
                 try:
                     place, hits = (entry["query"], entry["k"]), hits_of(entry)
+                    known = self._found.setdefault(place, hits)
                 except (KeyError, TypeError) as error:
                     raise SearchError(
                         f"replay:{path}, line {number}: a search without query, k or hits "
                         f"({error}); name a journal/calls.jsonl that a study wrote"
                     ) from error
-                if self._found.setdefault(place, hits) != hits:
+                if known != hits:
                     raise SearchError(
                         f"replay:{path}: the journal has two answers to {place[0][:80]!r}, "
                         "as its arms searched different texts; replay a run with one arm that "
@@ -77,7 +78,7 @@ def _search(line: bytes) -> dict[str, Any] | None:
     """A journal's line where it is a search; one that a kill has torn is none, as in a journal."""
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(entry, dict) or not str(entry.get("address", "")).startswith("search "):
         return None

@@ -52,7 +52,7 @@ def test_one_person():
     assert made.rows[0][2:7] == ["D", "S", "", "", ""]
     found = distances(made)
     assert (found["t1"], found["t2"], found["total"]) == ("1", "0", "1")
-    assert found["S and D"].startswith("0.500 (0.000 to 1.000) apart; kappa ")
+    assert found["S and D"].startswith("0.500 apart; kappa ")
 
 
 def test_two_people_as_the_paper_writes_them():
@@ -74,27 +74,29 @@ def test_everybody_of_three_and_more_is_there():
     assert found["t2"] == "DS 0"
     assert found["t3"] == "SP3 1, SP4 0"
     assert found["total"] == "DR 2 (1), DS 2 (2), SR 0 (1), SP3 3 (2), SP4 0 (1)"
-    assert found["S and P3"].startswith("1.500 (1.000 to 2.000) apart; kappa ")
+    assert found["S and P3"].startswith("1.500 apart; kappa ")
     assert found["S and P4"] == "0.000 apart; kappa –"
     assert [row[1] for row in made.rows[-4:]] == ["n = 2", "n = 1", "n = 2", "n = 1"]
     assert "P3 is cem; P4 is dan; " in made.notes[0]
 
 
 def test_weighted_kappa_with_each_person():
-    items = [item(f"t{n}", f"ann {one} ben c") for n, one in enumerate("aaee")]
-    found = distances(table(items, "aaec"))
+    items = [item(f"t{n}", f"ann {one} ben c") for n, one in enumerate("aaeeaaee")]
+    found = distances(table(items, "aaecaaec"))
     # Squared steps, mean: 4 / 4 seen. By chance, as Ann is at a or e in half each:
     # (0 + 16) / 2 from a, in half; (16 + 0) / 2 from e and (4 + 4) / 2 from c, in a quarter each.
     assert f"apart; kappa {1 - 1 / 7:.3f} (" in found["S and D"]
 
 
 def test_intervals_resample_articles():
-    items = [item(f"t{n}", f"ann {one}") for n, one in enumerate("aaaccc")]
-    alone = distances(table(items, "cccccc"))["S and D"]
-    articles = [replace(one, text_id=one.text_id if n > 2 else "t0") for n, one in enumerate(items)]
-    grouped = distances(table(articles, "cccccc"))["S and D"]
-    assert alone[:5] == grouped[:5] == "1.000"
+    items = [item(f"t{n}", f"ann {one}") for n, one in enumerate("aaaaaacccccc")]
+    alone = distances(table(items, "c" * 12))["S and D"]
+    articles = [replace(one, text_id=one.text_id if n > 5 else "t0") for n, one in enumerate(items)]
+    grouped = distances(table(articles, "c" * 12))["S and D"]
+    assert alone[:7] == grouped[:7] == "1.000 ("
     assert alone != grouped
+    few = [replace(one, text_id=f"t{n % 5}") for n, one in enumerate(items)]
+    assert distances(table(few, "c" * 12))["S and D"].startswith("1.000 apart; kappa 0.000")
 
 
 def test_an_item_whose_dialogue_failed_keeps_its_people():

@@ -1,6 +1,7 @@
 """Items of BBQ and of one's own; evidence as it is ordered and counted."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from rldf_ray.errors import UserError
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.protocols.mabrf.agents import step_count
 from rldf_ray.protocols.mabrf.evidence import (
+    LEAD,
     ordered,
     overlaps,
     present,
@@ -159,6 +161,37 @@ def test_a_snippet_is_the_part_that_speaks_of_the_query():
     assert found.startswith("\u2026 ") and len(found) <= 202
     assert snippet("Tea is hot.", "milk", 200) == "Tea is hot."
     assert snippet(text, "milk", 50) == text[:50]
+
+
+def plain_snippet(text, query, most):
+    """The same, with every word behind a place looked at."""
+    wanted = set(re.findall(r"\w+", query.casefold()))
+    words = [(m.start(), m[0].casefold()) for m in re.finditer(r"\w+", text)]
+    places = [(at, word) for at, word in words if word in wanted]
+    best, start = 0, 0
+    for number, (place, _) in enumerate(places):
+        held = {word for at, word in places[number:] if at + len(word) <= place + most - LEAD}
+        if len(held) > best:
+            best, start = len(held), place
+    if len(text) <= most or start <= LEAD:
+        return text[:most]
+    begin = text.rfind(" ", 0, start - LEAD) + 1
+    return f"\u2026 {text[begin : begin + most]}"
+
+
+@given(
+    st.lists(st.sampled_from(["tea", "Tibet", "milk", "straße", "a", "long" * 9]), max_size=200),
+    st.integers(1, 300),
+)
+def test_a_snippet_is_that_of_the_plain_form(words, most):
+    text = " ".join(words)
+    assert snippet(text, "tea tibet STRASSE straße", most) == plain_snippet(
+        text, "tea tibet STRASSE straße", most
+    )
+
+
+def test_a_snippet_of_a_long_text_of_nothing_but_the_query():
+    assert snippet("tea " * 100_000, "tea", 200) == ("tea " * 50)
 
 
 @given(st.text(max_size=400), st.text(max_size=60), st.integers(16, 200))

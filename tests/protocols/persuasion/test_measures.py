@@ -50,7 +50,7 @@ def row(item, correct, **changed):
     return {**dict.fromkeys(OUTCOMES.names), **given}
 
 
-GROUPS = {f"q{n}": f"s{n // 2}" for n in range(20)}
+GROUPS = {f"q{n}": f"s{n // 2}" for n in range(24)}
 
 
 def test_accuracy_leaves_out_what_is_no_verdict_and_counts_it():
@@ -87,13 +87,15 @@ def test_the_gap_by_hand_and_where_it_is_undefined():
 def test_the_gap_is_of_the_questions_that_all_three_have():
     # The naive judge is right of the first ten questions, whose debates failed, and the expert
     # knows all but the last of them.
-    naive = [row(f"q{n}", n < 10, protocol="naive") for n in range(20)]
-    expert = [row(f"q{n}", None if n == 19 else True, protocol="expert") for n in range(20)]
+    naive = [row(f"q{n}", n < 10, protocol="naive") for n in range(24)]
+    expert = [row(f"q{n}", None if n == 23 else True, protocol="expert") for n in range(24)]
     debate = [row(f"q{n}", None, failure="no argument") for n in range(10)]
-    debate += [row(f"q{n}", n != 18) for n in range(10, 20)]
+    debate += [row(f"q{n}", n != 22) for n in range(10, 24)]
     found = gap_recovered(debate, naive, expert, GROUPS, 1)
-    assert (found.value, found.n) == (pytest.approx(8 / 9), 9)
+    assert (found.value, found.n) == (pytest.approx(12 / 13), 13)
     assert gap_recovered(debate[:10], naive, expert, GROUPS, 1) is None
+    # Ten questions of five stories.
+    assert gap_recovered(debate[:20], naive, expert, GROUPS, 1) is None
 
 
 def match(correct, incorrect, right, number=1, item="q0"):
@@ -113,17 +115,18 @@ def test_win_rates_over_sides_by_hand():
 
 
 def test_win_rates_with_intervals_weigh_both_assignments_the_same():
-    # x is right in 3 of 4, and y, asked twice as often, in 2 of 8.
-    rows = [row(f"q{2 * n}", n < 3, correct_debater="x", incorrect_debater="y") for n in range(4)]
+    # x is right in 6 of 8, and y, asked twice as often, in 4 of 16.
+    rows = [row(f"q{2 * n}", n < 6, correct_debater="x", incorrect_debater="y") for n in range(8)]
     rows += [
-        row(f"q{2 * (n // 2)}", n < 2, correct_debater="y", incorrect_debater="x") for n in range(8)
+        row(f"q{2 * (n // 2)}", n < 4, correct_debater="y", incorrect_debater="x")
+        for n in range(16)
     ]
     correct, incorrect, mean = win_estimates(rows, "x", "y", GROUPS, 1)
     assert (correct.value, incorrect.value, mean.value) == (0.75, 0.75, 0.75)
     rows.append(row("q0", True, correct_debater="x", incorrect_debater="y"))
     correct, incorrect, mean = win_estimates(rows, "x", "y", GROUPS, 1)
-    assert (correct.value, incorrect.value) == (0.8, 0.75)
-    assert mean.value == pytest.approx((0.8 + 0.75) / 2)
+    assert (correct.value, incorrect.value) == (7 / 9, 0.75)
+    assert mean.value == pytest.approx((7 / 9 + 0.75) / 2)
     assert mean.low < mean.value < mean.high
     assert win_estimates(match("x", "y", 1), "x", "y", GROUPS, 1) is None
     assert win_rate(rows, "x", "y").mean == pytest.approx(mean.value)

@@ -125,7 +125,7 @@ def likes_a(request):
 
 
 async def report_of(judge, tells=True):
-    items = [replace(ITEM, item_id=f"q{n}", group=f"s{n}") for n in range(4)]
+    items = [replace(ITEM, item_id=f"q{n}", group=f"s{n}") for n in range(6)]
     script = Script(honest, judge, tells=tells)
     found = [await held(script, item, protocols=["naive", "debate"]) for item in items]
     return summary(items, tables_of(*found), settings(protocols=["naive", "debate"]), 1)
@@ -139,7 +139,7 @@ async def test_the_report_says_where_a_letter_is_a_position():
     # By letter half of both; by probability the naive judge is wrong of all, the debate's right.
     assert shown["naive"][3:5] == ["0.500 (0.500 to 0.500)", "0.000"]
     assert shown["debate, d"][3:5] == ["0.500 (0.500 to 0.500)", "1.000"]
-    assert any("judged alike in both positions 0% of 8 times" in note for note in report.notes)
+    assert any("judged alike in both positions 0% of 12 times" in note for note in report.notes)
     (said,) = (note for note in report.notes if "names A in both positions" in note)
     assert "(in all it judges, 100% or more)" in said and "read its accuracy by probability" in said
     assert any(
