@@ -9,10 +9,18 @@ import pytest
 from rldf_ray import pipeline as whole
 from rldf_ray.console import Progress
 from rldf_ray.engines.checks import PreflightError
-from rldf_ray.plan import Plan
-from rldf_ray.stages.order import check_order, forget, freed_gib, unfinished, with_referee
-from rldf_ray.stages.run import StageError
+from rldf_ray.plan import Plan, load_plan
+from rldf_ray.stages.order import (
+    audited_on_given,
+    check_order,
+    forget,
+    freed_gib,
+    unfinished,
+    with_referee,
+)
+from rldf_ray.stages.run import Run, StageError
 from rldf_ray.stages.table import STAGES
+from rldf_ray.storage.results import DataResult
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import (
     PIPELINE,
@@ -68,6 +76,27 @@ def test_another_audit_leaves_everything_else_as_it_is(tmp_path: Path) -> None:
     forget(folder, depending_on(["audit"]))
     left = [name for name in PPO if folder.manifest(name) is not None]
     assert left == [name for name in PPO if name != "audit"]
+
+
+@pytest.mark.parametrize("file", [None, "/data/mine.jsonl"])
+def test_an_audit_on_given_statements_is_none_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str | None
+) -> None:
+    """The next run audits its referee on its own statements, and does nothing else again."""
+    done: list[tuple[list[str], list[str]]] = []
+    monkeypatch.setattr(whole, "check_inputs", lambda *_: [])
+    monkeypatch.setattr(whole, "_do", lambda todo, anew, *_: done.append((list(todo), list(anew))))
+    plan = plan_with()
+    folder = RunFolder(tmp_path)
+    folder.write_text("plan.yaml", plan.to_yaml())
+    found = {"verdict": "v", "distinct_said_scores": 2, "by_bias_type": {}, "file": file}
+    facts = {"referee": found, "seconds": 1, "peak_pss_gib": 1}
+    for name in ("topics", "audit"):
+        folder.finish(name, plan.digest(), {**facts, "topics": {}})
+    assert audited_on_given(folder) == bool(file)
+    for only in (("audit",), ("topics", "audit"), ("topics",)):
+        whole.run(plan, tmp_path, Progress(), only=only)
+    assert done == ([(["audit"], ["audit"])] * 2 if file else [])
 
 
 def test_a_stage_done_again_takes_what_depends_on_it_along(tmp_path: Path) -> None:
@@ -185,3 +214,25 @@ def test_a_stage_that_the_plan_does_not_have_is_refused_with_what_to_do(tmp_path
     folder = folder_with(tmp_path, "topics", "debates", "data", "sft")
     with pytest.raises(StageError, match=r"train\.after=\[ppo\]; begin another .*after=\[dpo\]"):
         check_order(PROMPTED, folder, ("dpo",))
+
+
+def test_stages_that_compute_nothing_here_need_no_machine_that_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debates at an endpoint, from a head or a laptop, of a plan that trains on eight GPUs."""
+    seen: list[str] = []
+
+    def stage(run: Run) -> DataResult:
+        seen.append(run.placement.describe())
+        return DataResult(sft=1, pairs=1, ppo_prompts=1, eval_prompts=1, bytes=1, quality={})
+
+    monkeypatch.setattr(whole, "check_inputs", lambda *_: [])
+    monkeypatch.setattr(whole, "write_report", lambda *_: None)
+    monkeypatch.setattr(whole, "stage_notes", lambda *_: [])
+    # The process may use Ray for another run meanwhile.
+    monkeypatch.setattr(whole, "ray_cluster", None)
+    plan = load_plan("paper-7b", ["teacher=openai:m", "engines.count=64"])
+    for name in ("topics", "debates"):
+        RunFolder(tmp_path).finish(name, plan.digest(), {})
+    whole.run(plan, tmp_path, Progress(), only=("data",), stages_of={"data": stage})
+    assert len(seen) == 1 and "endpoints" in seen[0]

@@ -130,6 +130,14 @@ def test_a_plan_cannot_be_changed_once_made() -> None:
         ("train.offload=true", "train.offload", True),
         ("endpoint.base_url=http://h:1/v1?a=b", "endpoint.base_url", "http://h:1/v1?a=b"),
         ("debate={rounds: 4}", "debate.rounds", 4),
+        # A section in braces is the whole section, with defaults for what is not in it.
+        ("debate={rounds: 4}", "debate.debates", 5000),
+        ("name=2024", "name", "2024"),
+        ("name=2024.10", "name", "2024.10"),
+        ("name=2024-05-01", "name", "2024-05-01"),
+        ("name=yes", "name", "yes"),
+        ("endpoint.base_url=null", "endpoint.base_url", None),
+        ("train.offload=yes", "train.offload", True),
     ],
 )
 def test_an_override_sets_the_field_of_its_path(override: str, path: str, value: object) -> None:
@@ -202,6 +210,10 @@ def test_a_trained_referee_is_fitted_from_the_model_and_no_teacher_plays_it() ->
         ("debate.order=random", ["debate.order", "'random'", "'simultaneous' or 'sequential'"]),
         ("referee.label_source=felt", ["referee.label_source", "'felt'", "'said' or 'expected'"]),
         ("referee.threshold=11", ["referee.threshold", "found 11", "less than or equal to 10"]),
+        (
+            "bias_types=[age, /mine/age.yaml]",
+            ["bias_types", "age: the name of two", "another name"],
+        ),
         ("data.pairing=any", ["data.pairing", "'any'", "'same_topic' or 'same_role'"]),
         ("train.zero_stage=4", ["train.zero_stage", "found 4", "0, 1, 2 or 3"]),
         ("debate.temperature=.nan", ["debate.temperature", "nan"]),
@@ -224,13 +236,35 @@ def test_a_trained_referee_is_fitted_from_the_model_and_no_teacher_plays_it() ->
         ),
         ("referee.fit.held_out_share=0", ["referee.fit.held_out_share"]),
         ("referee.model=gpt", ["referee.model", "'gpt'", "'openai:MODEL'"]),
+        ("teacher=scripted:²", ["teacher", "'scripted:²'", "the seconds"]),
+        (f"teacher=scripted:{'9' * 400}", ["teacher", "the seconds"]),
+        (
+            "endpoint.base_url=localhost:8000/v1",
+            ["endpoint.base_url: ", "found localhost:8000/v1", "http://localhost:8000/v1"],
+        ),
+        ("endpoint.base_url=http:/models", ["endpoint.base_url", "http:/models"]),
+        ("endpoint.base_url='http://[::1/v1'", ["endpoint.base_url", "no URL"]),
         ("topics.model='vllm:'", ["topics.model", "'vllm:'", "comes a model"]),
         ("debate.layout=mine", ["debate.layout", "'mine'", "'shared' or 'paper'"]),
         ("engines={count: 2, max_count: 1}", ["engines", "max_count=1", "count=2", "2 and more"]),
         ("endpoint.budget_usd=5", ["endpoint", "budget_usd needs prompt_price"]),
+        (
+            "debate.max_tokens=1024",
+            ["debate.max_tokens=1024", "engines.max_model_len=1024", "no prompt is left room"],
+        ),
+        (
+            "referee={kind: debate, evaluation_tokens: 2000}",
+            ["referee.evaluation_tokens=2000", "engines.max_model_len=1024"],
+        ),
         ("bias_types=[age, age]", ["bias_types", "twice", "['age', 'age']"]),
         ("bias_types=[]", ["bias_types", "at least 1", "[]"]),
-        ("bias_types=age", ["bias_types", "'age'", "tuple"]),
+        ("bias_types=age", ["bias_types", "'age'", "in brackets, as [age]"]),
+        ("bias_types=age,profession", ["bias_types", "in brackets, as [age,profession]"]),
+        ("debate.rounds=yes", ["debate.rounds", "found True", "number"]),
+        ("debate.top_p=true", ["debate.top_p", "found True", "number"]),
+        ("train.zero_stage=on", ["train.zero_stage", "found True", "number"]),
+        ("referee.rounds=no", ["referee.rounds", "found False", "number"]),
+        ("train.offload=maybe", ["train.offload", "'maybe'", "boolean"]),
         ("debate=5", ["debate", "found 5", "DebateSection"]),
         ("debate.round=5", ["debate.round:", "no such field", "rounds, order"]),
         ("debates=5", ["debates:", "no such field", "debate, referee", "bias_types"]),
@@ -314,6 +348,12 @@ def test_a_file_that_is_no_plan_is_refused_by_name(content: str, part: str, tmp_
     assert str(path) in message and part in message
 
 
+def test_a_text_that_yaml_takes_for_a_number_is_answered_with_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: 2024\n", encoding="utf-8")
+    assert "name: " in error_of(plan=str(path)) and "as '2024'" in error_of(plan=str(path))
+
+
 def test_a_plan_file_that_is_not_text_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_bytes(b"\xff\xfe\x00")
@@ -332,6 +372,16 @@ def test_a_file_has_the_default_of_every_field_it_does_not_name(tmp_path: Path) 
     assert load_plan(str(path)) == NEARLY_DEFAULT
 
 
+def test_answers_that_no_engine_gives_may_be_as_long_as_an_endpoint_has_them() -> None:
+    long = ["debate.max_tokens=4000", "teacher=openai:m"]
+    assert load_plan("opinions", long).debate.max_tokens == 4000
+    chosen = ["debate.max_tokens=4000", "debate.answers=chosen", "topics.judgement_share=1"]
+    load_plan("opinions", ["referee.kind=prompted", *chosen])
+    load_plan("opinions", ["debate.max_tokens=4000", "debate.protocol=mabrf"])
+    judged = "referee={kind: debate, evaluation_tokens: 2000, model: 'openai:m'}"
+    load_plan("opinions", [judged])
+
+
 # ---- digests and the list of fields
 
 
@@ -347,6 +397,8 @@ def _another(value: Any) -> Any:
     """A different value that the same field takes."""
     if isinstance(value, tuple):
         return list(value[1:])
+    if isinstance(value, str):
+        return {"stop": "warn", "warn": "stop"}.get(value, "ANOTHER")
     if isinstance(value, bool):
         return not value
     if value is None or isinstance(value, int):

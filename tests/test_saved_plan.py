@@ -42,6 +42,44 @@ def test_what_shapes_no_result_may_change(tmp_path: Path) -> None:
     assert saved_plan(folder) == faster
 
 
+PAID = ["referee.below_min_auc=stop", "endpoint.api_key_env=KEY", "endpoint.prompt_price=1"]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        ["referee.below_min_auc=warn"],
+        ["endpoint.api_key_env=OTHER"],
+        ["endpoint={prompt_price: 2, generated_price: 3, budget_usd: 5}"],
+    ],
+)
+def test_what_messages_advise_after_paid_debates_can_be_changed(
+    later: list[str], tmp_path: Path
+) -> None:
+    plan, changed = load_plan("smoke", PAID), load_plan("smoke", [*PAID, *later])
+    folder = run_of(tmp_path, plan, "topics", "debates")
+    settle_plan(changed, folder)
+    assert saved_plan(folder) == changed
+    check_stages(plan, folder)
+
+
+def test_a_run_of_an_earlier_version_that_had_prices_in_its_digest_goes_on(tmp_path: Path) -> None:
+    plan = load_plan("smoke", PAID)
+    folder = run_of(tmp_path, plan)
+    for stage in ("topics", "debates"):
+        folder.finish(stage, plan.earlier_digest(), {})
+    settle_plan(plan, folder)
+    assert saved_plan(folder) == plan
+    # A plan that leaves them as they are has the digest that it had.
+    assert load_plan("quickstart").digest() == load_plan("quickstart").earlier_digest()
+
+
+def test_another_plan_is_answered_with_how_to_keep_what_was_asked(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, PLAN, "topics")
+    with pytest.raises(RunFolderError, match=r"differs in seed.*another --out; .*journal/"):
+        settle_plan(OTHER, folder)
+
+
 def test_a_stage_that_was_taken_and_an_evaluation_may_be_of_another_plan(tmp_path: Path) -> None:
     folder = run_of(tmp_path, PLAN, "topics", "debates")
     folder.finish("topics", OTHER.digest(), {"taken_from": "other"})

@@ -26,6 +26,7 @@ from rldf_ray.models.base import (
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.thinking import Spoken
+from rldf_ray.plan.saved import another_run
 from rldf_ray.storage.mirror import local_folder
 from rldf_ray.storage.plain_path import plain_path
 
@@ -200,7 +201,8 @@ class VllmActor:
             raise PromptTooLongError(
                 f"model {self._settings.model}: a prompt of {len(ids)} tokens and an answer of "
                 f"{request.max_tokens} do not fit engines.max_model_len="
-                f"{self._settings.max_model_len}; raise it or shorten the debate"
+                f"{self._settings.max_model_len}; "
+                + another_run("a larger one, or with fewer rounds or shorter statements")
             )
         return ids
 

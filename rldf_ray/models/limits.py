@@ -6,15 +6,19 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
 
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Usage
 from rldf_ray.models.bucket import Bucket
 from rldf_ray.models.journaled import completions
 from rldf_ray.plan import Endpoint
-from rldf_ray.storage.journal import Journal
+from rldf_ray.plan.speaking import SpeakingPlan
+from rldf_ray.storage.journal import Journal, entries_in
 
 # English text has about four characters a token; fewer err on the side of the limit.
 CHARACTERS_A_TOKEN = 3.0
@@ -58,15 +62,51 @@ class Rate:
             self._bucket.take(-amount)
 
 
+@dataclass(frozen=True)
+class _Together:
+    """Runs below a folder that have one budget, and the names of all their models that are paid."""
+
+    folder: Path
+    models: frozenset[str]
+
+    def journals_beside(self, journal: Journal) -> list[Path]:
+        """Those of the other runs; they do not change, as one run speaks at a time."""
+        own = journal.path.resolve()
+        found = sorted(self.folder.resolve().rglob("journal/calls.jsonl"))
+        return [path for path in found if path != own]
+
+
+_together: ContextVar[_Together | None] = ContextVar("_together", default=None)
+
+
+@contextmanager
+def spent_together(folder: Path, plans: Iterable[SpeakingPlan]) -> Iterator[None]:
+    """In the block a budget is that of all runs below `folder`, which speak one after another.
+
+    Args:
+        plans: of these runs.
+    """
+    speakers = (speaker for plan in plans for speaker in plan.speakers())
+    models = frozenset(speaker.model for speaker in speakers if speaker.paid)
+    token = _together.set(_Together(folder, models))
+    try:
+        yield
+    finally:
+        _together.reset(token)
+
+
 @dataclass(kw_only=True)
 class Budget:
     """What a run may spend at an endpoint, over all its starts and all its models there.
+
+    Within `spent_together` it is what all runs of a folder may spend.
 
     Attributes:
         tokens: most tokens, prompt and answer; None is no limit.
         usd: most money; None is no limit.
         prompt_price, generated_price: USD a million tokens.
         spent: by finished calls.
+        where: the folder of the runs that have it together; None where it is one run's.
     """
 
     tokens: int | None = None
@@ -74,21 +114,29 @@ class Budget:
     prompt_price: float = 0.0
     generated_price: float = 0.0
     spent: Usage = field(default_factory=Usage)
+    where: Path | None = None
     _reserved: Usage = field(default_factory=Usage)
 
     @classmethod
     def of(cls, endpoint: Endpoint, models: Collection[str], journal: Journal) -> Budget:
-        """The endpoint's budget, less what the journal says has been spent on its `models`."""
+        """The endpoint's budget, less what the journal says has been spent on its `models`.
+
+        Other runs' journals count as well where they have it together.
+        """
+        together = _together.get()
         budget = cls(
             tokens=endpoint.budget_tokens,
             usd=endpoint.budget_usd,
             prompt_price=endpoint.prompt_price or 0.0,
             generated_price=endpoint.generated_price or 0.0,
+            where=None if together is None else together.folder,
         )
         if (budget.tokens, budget.usd) != (None, None):
-            for entry in journal.entries():
+            others = () if together is None else together.journals_beside(journal)
+            paid = {*models, *(() if together is None else together.models)}
+            for entry in chain(journal.entries(), *map(entries_in, others)):
                 for sample in completions(entry.get("samples")) or ():
-                    if sample.model in models:
+                    if sample.model in paid:
                         budget.spent = budget.spent + sample.usage
         return budget
 
@@ -122,9 +170,10 @@ class Budget:
     def _spent_message(self, name: str, limit: str) -> str:
         spent = self.spent.total
         money = f", {self.cost(self.spent):.4f} USD" if self.usd is not None else ""
+        by = "" if self.where is None else f" by all runs in {self.where}"
         return (
             f"the budget of {limit} ({name}) does not cover the next call: {spent} tokens{money} "
-            f"are spent; what was finished is kept, and the same command with a higher {name} "
+            f"are spent{by}; what was finished is kept, and the same command with a higher {name} "
             "continues"
         )
 

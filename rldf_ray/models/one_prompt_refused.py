@@ -1,4 +1,4 @@
-"""A model of a study: a prompt that it cannot read is one item's failure, and ends nothing else."""
+"""A prompt that a model cannot read is one item's failure, and ends nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OnePromptRefused:
     """Answers as `model` does; a prompt that is too long has no text, and a `refusal` says why.
 
     Items differ in length, and the longest may be one of thousands. It is asked again whenever the
-    study goes on, as a larger `engines.max_model_len` may have made room for it.
+    work goes on, as an endpoint may have made room for it.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -36,7 +36,7 @@ class OnePromptRefused:
         except PromptTooLongError as error:
             if not self._warned:
                 self._warned = True
-                log.warning("%s; such items count as failed, and the study goes on", error)
+                log.warning("%s; such items count as failed, and the others go on", error)
             none = Completion(
                 text="",
                 finish_reason="length",

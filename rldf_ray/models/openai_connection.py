@@ -38,7 +38,9 @@ class Connection:
             "http",
             "https",
         ):
-            raise ModelError("endpoint.base_url must begin with http:// or https://")
+            raise ModelError(
+                f"endpoint.base_url={endpoint.base_url}: a URL begins with http:// or https://"
+            )
         self._endpoint = endpoint
         self._key = _api_key(endpoint)
         self._url = endpoint.base_url or ""

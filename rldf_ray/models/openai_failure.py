@@ -9,7 +9,7 @@ from tenacity import Future
 
 from rldf_ray.models.openai_checked import ForeignReplyError, MalformedReplyError
 from rldf_ray.models.openai_connection import Connection
-from rldf_ray.models.openai_refusal import reason_of
+from rldf_ray.models.openai_refusal import is_out_of_credit, reason_of
 from rldf_ray.models.openai_retry import is_passing, retry_after_s
 from rldf_ray.plan import Endpoint
 
@@ -57,6 +57,8 @@ class Failures:
             )
         elif error.status_code == 401:
             advice = f"check the key in the environment variable {self.endpoint.api_key_env}"
+        elif is_out_of_credit(error):
+            advice = "the account has no credit left: add some, and the same command goes on"
         elif asked_s is not None and is_passing(error.status_code):
             advice = f"it asks for a wait of {asked_s:.0f} s: run the same command again after that"
         return self.connection.without_key(f"{self.where} refused: {self.what(error)}; {advice}")

@@ -57,6 +57,22 @@ _FILTERED = re.compile(
 )
 
 
+# OpenAI's, and how others of its kind call it.
+_OUT_OF_CREDIT = re.compile(r"insufficient_(?:quota|balance|credits|funds)|billing_\w+")
+
+
+def is_out_of_credit(error: APIStatusError) -> bool:
+    """Whether a refusal that looks like a rate limit is of an account that has nothing left.
+
+    By its code or type alone: texts of rate limits speak of quotas, too.
+    """
+    return any(
+        _OUT_OF_CREDIT.fullmatch(named.casefold()) is not None
+        for named in (error.code, error.type)
+        if isinstance(named, str)
+    )
+
+
 def is_filtered(error: APIStatusError) -> bool:
     """Whether a content filter refused these words; another prompt is answered all the same."""
     if error.status_code not in (400, 403, 422, 451):

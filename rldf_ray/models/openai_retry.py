@@ -11,6 +11,7 @@ from openai import APIConnectionError, APIStatusError
 from tenacity import RetryCallState, wait_random_exponential
 
 from rldf_ray.models.openai_checked import MalformedReplyError
+from rldf_ray.models.openai_refusal import is_out_of_credit
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
@@ -20,9 +21,12 @@ LONGEST_RETRY_AFTER_S = 300.0
 def worth_another_try(error: BaseException) -> bool:
     """Whether the same request may succeed later.
 
-    It may after 408, 429, 5xx, timeouts, no connection, and a reply that is no answer.
+    It may after 408, 429, 5xx, timeouts, no connection, and a reply that is no answer; not where
+    the account has no credit left.
     """
     if isinstance(error, APIStatusError):
+        if is_out_of_credit(error):
+            return False
         asked_s = retry_after_s(error) or 0.0
         return is_passing(error.status_code) and asked_s <= LONGEST_RETRY_AFTER_S
     return isinstance(error, APIConnectionError | TimeoutError | MalformedReplyError)

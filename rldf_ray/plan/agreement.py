@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rldf_ray.plan.training import KL_ERROR_CLIP
@@ -56,21 +57,39 @@ def _check_rollouts(plan: Plan) -> None:
 
 
 def check_answers(plan: Plan) -> None:
-    """Engines have room for a prompt before the longest answers of PPO and evaluation.
+    """Engines have room for a prompt before the longest answers that they give.
 
     Raises:
         ValueError: they have none.
     """
-    answers = {"evaluate": plan.evaluate.max_tokens}
-    if "ppo" in plan.train.after:
-        answers["ppo"] = plan.ppo.max_tokens
-    for name, longest in answers.items():
+    for name, longest in _answers_of_engines(plan).items():
         if longest >= plan.engines.max_model_len:
             raise ValueError(
-                f"{name}.max_tokens={longest} with engines.max_model_len="
-                f"{plan.engines.max_model_len}: prompt and answer together are at most that, so no "
-                f"prompt is left room; lower {name}.max_tokens or raise engines.max_model_len"
+                f"{name}={longest} with engines.max_model_len={plan.engines.max_model_len}: prompt "
+                "and answer together are at most that, so no prompt is left room; lower "
+                f"{name} or raise engines.max_model_len"
             )
+
+
+def _answers_of_engines(plan: Plan) -> dict[str, int]:
+    """The longest answers to held-out prompts, of PPO, of debaters and of the referee, by field."""
+    answers = {"evaluate.max_tokens": plan.evaluate.max_tokens}
+    if "ppo" in plan.train.after:
+        answers["ppo.max_tokens"] = plan.ppo.max_tokens
+    # Of other protocols, and where all answers are chosen, another field is the limit.
+    writing = plan.debate.answers != "chosen" or plan.topics.judgement_share < 1
+    if plan.debate.protocol == "multirole" and writing and _on_engines(plan, plan.debate_parts()):
+        answers["debate.max_tokens"] = plan.debate.max_tokens
+    most = plan.referee.evaluation_tokens
+    if most is not None and _on_engines(plan, ("referee", *plan.referee_parts())):
+        answers["referee.evaluation_tokens"] = most
+    return answers
+
+
+def _on_engines(plan: Plan, parts: Iterable[str]) -> bool:
+    """Whether a model that answers one of these parts is loaded on the plan's engines."""
+    speakers = [plan.speaker_of(part) for part in parts]
+    return any(speaker.local and speaker.on_engines for speaker in speakers)
 
 
 def check_ppo(plan: Plan) -> None:

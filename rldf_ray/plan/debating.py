@@ -6,7 +6,7 @@ import re
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import model_validator
+from pydantic import ValidationInfo, model_validator
 
 from rldf_ray.plan.request_fields import ExtraBody, TemplateValues, unset
 from rldf_ray.plan.section import Section, described
@@ -66,13 +66,27 @@ class Endpoint(Section):
         return self
 
     @model_validator(mode="after")
-    def _the_address_holds_no_secret(self) -> Endpoint:
+    def _the_address_is_a_servers_and_holds_no_secret(self, info: ValidationInfo) -> Endpoint:
         # Of the model and not of the field, so that no message repeats what was given.
-        if self.base_url is not None and holds_secret(self.base_url):
+        if self.base_url is None:
+            return self
+        try:
+            secret = holds_secret(self.base_url)
+        except ValueError as error:
+            raise ValueError(f"base_url: no URL ({error})") from None
+        if secret:
             raise ValueError(
                 "base_url holds a password or a key, which would stand in plan.yaml and in every "
                 "report: leave it out, and put the key into the environment variable that "
                 f"api_key_env names ({self.api_key_env})"
+            )
+        url = urlsplit(self.base_url)
+        # A run is read whatever its endpoint was.
+        saved = (info.context or {}).get("saved")
+        if not saved and not (url.scheme in ("http", "https") and url.hostname):
+            raise ValueError(
+                "base_url: a server's URL begins with http:// or https://, as in "
+                f"http://localhost:8000/v1 (found {self.base_url})"
             )
         return self
 
@@ -159,7 +173,11 @@ class DebateSection(Section):
         source="paper 3.1 (paper)",
     )
     examples: int = described(
-        0, "statements of other debates, written for this project, shown to debaters", ge=0, le=6
+        0,
+        "statements of other debates, written for this project, shown to debaters on opinions; on "
+        "scenes none is",
+        ge=0,
+        le=6,
     )
     unknown: Literal["own", "bbq"] = described(
         "own",
@@ -184,7 +202,12 @@ class DebateSection(Section):
     )
     max_tokens: int = described(256, "longest statement", unit="tokens", ge=8)
     temperature: float = described(1.0, "sampling temperature of debaters", ge=0, le=2)
-    top_p: float = described(0.95, "nucleus threshold of debaters", gt=0, le=1)
+    top_p: float = described(
+        0.95,
+        "nucleus threshold of what debaters write; of answers to choose from each may be drawn",
+        gt=0,
+        le=1,
+    )
     in_flight: int = described(64, "debates under way at once", ge=1)
 
     @model_validator(mode="after")

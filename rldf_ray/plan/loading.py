@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from rldf_ray.plan.section import Section
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.yaml_text import read_yaml
 
+TEXTS = ("str", "str | null")
+"""Types of fields, as `rldf plan fields` prints them, in which everything is a text."""
 SHOWN = 200
 """Characters of a wrong value that a message shows."""
 
@@ -45,8 +48,9 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = (), *, saved: bool =
     values = plan_values(name_or_path, presets())
     if saved:
         values = Plan.with_added_fields(values)
+    fields = list(plan_fields()) if overrides else []
     for override in overrides:
-        apply_override(values, override)
+        apply_override(values, override, fields)
     try:
         return Plan.model_validate(values, context={"saved": saved})
     except ValidationError as error:
@@ -71,8 +75,11 @@ def plan_values(name_or_path: str, known: Mapping[str, Path]) -> dict[str, Any]:
     return values
 
 
-def apply_override(values: dict[str, Any], override: str) -> None:
-    """Set one field of a plan's values by its dotted path.
+def apply_override(values: dict[str, Any], override: str, fields: Iterable[PlanField] = ()) -> None:
+    """Set one field of a plan's values, or a whole section, by its dotted path.
+
+    Args:
+        fields: those that there are; what is given for a text is a text, also if it is a number.
 
     Raises:
         PlanError: it is not FIELD=VALUE, or goes into a value.
@@ -86,9 +93,13 @@ def apply_override(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise PlanError(f"--set {override!r}: {section} is a value, not a section")
     try:
-        values[field] = read_yaml(text)
+        value = read_yaml(text)
     except yaml.YAMLError as error:
         raise PlanError(f"--set {override!r}: the value is not valid YAML: {error}") from error
+    texts = {one.path for one in fields if one.type in TEXTS}
+    if dotted.strip() in texts and not isinstance(value, str | list | dict | None):
+        value = text.strip()
+    values[field] = value
 
 
 def endpoint_at(base_url: str | None, api_key_env: str | None, plan: str | None = None) -> Endpoint:
@@ -127,13 +138,23 @@ def _explain_one(details: Any, fields: Sequence[PlanField], section: str) -> str
         return f"  {where}: no such field; {_nearest(path, fields)}"
     value = details["input"]
     shown = "" if _has_sections(value) else f" (found {_shown(value)})"
-    said = details["msg"].removeprefix("Value error, ")
+    said = details["msg"].removeprefix("Value error, ") + _how_to_write(details)
     # A check of a whole section begins with the field that it is about.
     named, _, rest = said.partition(": ")
     inside = ".".join([*path, named])
     if rest and any(f"{field.path}.".startswith(f"{inside}.") for field in fields):
         where, said = inside, rest
     return f"  {where}: {said}{shown}"
+
+
+def _how_to_write(details: Any) -> str:
+    """What YAML wants of a list, or of a text that it takes for something else."""
+    value, kind = details["input"], details["type"]
+    if kind in ("tuple_type", "list_type") and isinstance(value, str):
+        return f": a list is written in brackets, as [{value}]"
+    if kind == "string_type" and isinstance(value, bool | int | float | date):
+        return f": a text that YAML reads as something else is written in quotes, as '{value}'"
+    return ""
 
 
 def _has_sections(value: object) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -37,6 +39,9 @@ RUNTIME_FIELDS = (
     "endpoint.tokens_per_minute",
     "endpoint.budget_usd",
     "endpoint.budget_tokens",
+    "endpoint.api_key_env",
+    "endpoint.prompt_price",
+    "endpoint.generated_price",
     "engines.count",
     "engines.kv_cache_gib",
     "engines.max_count",
@@ -45,11 +50,23 @@ RUNTIME_FIELDS = (
     "engines.request_timeout_s",
     "engines.restarts",
     "engines.sleep",
+    "referee.below_min_auc",
     "train.checkpoint_every",
     "train.checkpoint_keep",
     "train.loggers",
     "train.max_failures",
 )
+
+COUNTED_BEFORE: Mapping[str, object] = {
+    "endpoint.api_key_env": Endpoint().api_key_env,
+    "endpoint.prompt_price": None,
+    "endpoint.generated_price": None,
+    "referee.below_min_auc": RefereeSection().below_min_auc,
+}
+"""`RUNTIME_FIELDS` that plans of earlier versions had in their digests, and what stands for them.
+
+So the digest of a plan that leaves them as they are is what it was.
+"""
 
 ADDED_FIELDS: Mapping[str, object] = {
     "debate.protocol": "multirole",
@@ -119,9 +136,17 @@ class Plan(Section):
 
     @field_validator("bias_types")
     @classmethod
-    def _no_bias_type_twice(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _no_bias_type_twice(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if len(set(value)) != len(value):
             raise ValueError("a bias type is named twice")
+        names = Counter(PurePath(name).stem for name in value)
+        twice = sorted(name for name, number in names.items() if number > 1)
+        # A run is read whatever its ids are.
+        if twice and not (info.context or {}).get("saved"):
+            raise ValueError(
+                f"{', '.join(twice)}: the name of two bias types, whose topics would have the same "
+                "ids; allowed: another name for your file"
+            )
         return value
 
     @model_validator(mode="after")
@@ -225,10 +250,20 @@ class Plan(Section):
 
     def digest(self) -> str:
         """A hash of everything that shapes the results; `RUNTIME_FIELDS` do not."""
+        return self._digest(COUNTED_BEFORE)
+
+    def earlier_digest(self) -> str:
+        """What `digest` was as long as it told plans apart by `COUNTED_BEFORE`."""
+        return self._digest({})
+
+    def _digest(self, uncounted: Mapping[str, object]) -> str:
         values = self.model_dump(mode="json")
         for path in RUNTIME_FIELDS:
             section, _, field = path.partition(".")
-            del values[section][field]
+            if path in uncounted:
+                values[section][field] = uncounted[path]
+            elif path not in COUNTED_BEFORE:
+                del values[section][field]
         for path, value in ADDED_FIELDS.items():
             section, _, field = path.partition(".")
             holder, name = (values[section], field) if field else (values, section)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from rldf_ray.plan.request_fields import unset
 from rldf_ray.plan.section import Section, described
@@ -57,6 +57,17 @@ class RefereeFitSection(Section):
         gt=0,
         lt=1,
     )
+
+    @field_validator("bias_types")
+    @classmethod
+    def _none_twice(
+        cls, value: tuple[str, ...] | None, info: ValidationInfo
+    ) -> tuple[str, ...] | None:
+        twice = sorted({name for name in value or () if (value or ()).count(name) > 1})
+        # A run is read whatever it was fitted to.
+        if twice and not (info.context or {}).get("saved"):
+            raise ValueError(f"{', '.join(twice)}: named twice; each counts once, so name it once")
+        return value
 
 
 class RefereeSection(Section):

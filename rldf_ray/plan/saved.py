@@ -13,6 +13,12 @@ from rldf_ray.storage.unfinished import check_finished
 from rldf_ray.storage.yaml_text import read_yaml
 
 PLAN = "plan.yaml"
+KEPT_CALLS = "with a copy of this one's journal/ in it no model is asked the same twice"
+
+
+def another_run(change: str) -> str:
+    """What to do where a run's own plan would have to change; `change` is what to begin it with."""
+    return f"begin another run with {change} (another --out; {KEPT_CALLS})"
 
 
 def settle_plan(plan: Plan, folder: RunFolder) -> None:
@@ -32,8 +38,8 @@ def settle_plan(plan: Plan, folder: RunFolder) -> None:
         if differing:
             raise RunFolderError(
                 f"{folder.where} holds a run of another plan (differs in "
-                f"{', '.join(sorted(differing))}): give another --out, or the plan it was begun "
-                "with (its plan.yaml)"
+                f"{', '.join(sorted(differing))}): give the plan it was begun with (its "
+                f"plan.yaml), or another --out; {KEPT_CALLS}"
             )
     check_stages(plan, folder)
     folder.write_text(PLAN, plan.to_yaml())
@@ -65,7 +71,7 @@ def check_stages(plan: Plan, folder: RunFolder) -> None:
     """Nothing where every finished stage of the folder is one of `plan`.
 
     A stage that was taken from another run is that run's, and an evaluation may have had items of
-    its own.
+    its own. A stage of an earlier version has that version's digest of the plan.
 
     Raises:
         RunFolderError: one is of another plan.
@@ -77,7 +83,8 @@ def check_stages(plan: Plan, folder: RunFolder) -> None:
         for name, manifest in manifests.items()
         if "taken_from" not in manifest and "key" in manifest
     }
-    others = [name for name, key in keys.items() if key != plan.digest()]
+    own = (plan.digest(), plan.earlier_digest())
+    others = [name for name, key in keys.items() if key not in own]
     if others:
         raise RunFolderError(
             f"{folder.root / PLAN} is not the plan that {', '.join(others)} "

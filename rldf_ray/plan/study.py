@@ -26,6 +26,9 @@ STUDY_RUNTIME_FIELDS = (
     "endpoint.tokens_per_minute",
     "endpoint.budget_usd",
     "endpoint.budget_tokens",
+    "endpoint.api_key_env",
+    "endpoint.prompt_price",
+    "endpoint.generated_price",
     "engines.count",
     "engines.kv_cache_gib",
     "engines.max_count",
@@ -36,6 +39,13 @@ STUDY_RUNTIME_FIELDS = (
     "engines.sleep",
 )
 """How a study is carried out; these may change when it is continued."""
+
+COUNTED_BEFORE: Mapping[str, object] = {
+    "endpoint.api_key_env": Endpoint().api_key_env,
+    "endpoint.prompt_price": None,
+    "endpoint.generated_price": None,
+}
+"""Those of them that earlier versions had in their digests, and what stands for them."""
 
 
 class StudyPlan(Section):
@@ -93,10 +103,21 @@ class StudyPlan(Section):
 
     def digest(self) -> str:
         """A hash of everything that shapes the results; `STUDY_RUNTIME_FIELDS` do not."""
+        return self._digest(COUNTED_BEFORE)
+
+    def earlier_digest(self) -> str:
+        """What `digest` was as long as it told plans apart by `COUNTED_BEFORE`."""
+        return self._digest({})
+
+    def _digest(self, uncounted: Mapping[str, object]) -> str:
         values = self.model_dump(mode="json")
         for path in STUDY_RUNTIME_FIELDS:
             section, _, field = path.rpartition(".")
-            del (values[section] if section else values)[field]
+            holder = values[section] if section else values
+            if path in uncounted:
+                holder[field] = uncounted[path]
+            elif path not in COUNTED_BEFORE:
+                del holder[field]
         return digest(values)
 
     def to_yaml(self) -> str:

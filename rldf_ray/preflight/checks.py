@@ -7,13 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rldf_ray.cluster.address import joined_address
-from rldf_ray.cluster.placement import (
-    BYTES,
-    Resources,
-    check_memory,
-    hungriest,
-    memory_needed_gib,
-)
+from rldf_ray.cluster.memory_room import check_memory
+from rldf_ray.cluster.placement import BYTES, Resources
 from rldf_ray.cluster.session_folder import check_session_folder
 from rldf_ray.cluster.shared_memory import SHARED, place_for
 from rldf_ray.dataset import filters
@@ -24,8 +19,10 @@ from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
 from rldf_ray.plan.agreement import check_answers, check_batches, check_ppo
 from rldf_ray.plan.speaking import speaks_here
+from rldf_ray.preflight.debate_room import check_debate_room, crowded
 from rldf_ray.preflight.disk import check_disk
 from rldf_ray.preflight.models import check_templates, parameters_of
+from rldf_ray.preflight.unsent_prompts import unsent_prompts
 from rldf_ray.protocols.known import ProtocolError, protocol_named, source_names
 from rldf_ray.protocols.source import SourceError, check_source
 from rldf_ray.referee.fit import fit_statements, judged_kinds
@@ -33,14 +30,14 @@ from rldf_ray.referee.labelled_statements import LABELLED
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.stages import PIPELINE, whole_run
 from rldf_ray.topics.bias_type import bias_type
-from rldf_ray.topics.writer import seed_topics
+from rldf_ray.topics.writer import seed_topics, shown_seeds, wanted_by_kind
 from rldf_ray.train.ppo.reward_functions import reward_texts
 
 
 def check_inputs(
     plan: Plan, out: Path, stages: Collection[str] | None = None, freed_gib: float = 0.0
-) -> None:
-    """Everything a run will read, before it starts.
+) -> list[str]:
+    """Everything a run will read, before it starts; returns what one should know of the plan.
 
     Args:
         stages: those it will do, by default all of the plan's; what they write has to have room,
@@ -49,7 +46,8 @@ def check_inputs(
         freed_gib: what is going to be removed before they write, GiB.
 
     Raises:
-        PreflightError: model, bias type, evaluation set, endpoint key or disk is not there.
+        PreflightError: model, bias type, evaluation set, endpoint key or disk is not there, or
+            debaters' prompts have no room.
         SessionFolderError: Ray could not start.
     """
     stages = whole_run(plan.train.after) if stages is None else stages
@@ -58,6 +56,7 @@ def check_inputs(
     for check in (
         check_protocol,
         check_bias_types,
+        *((check_seed_scenes,) if "topics" in stages else ()),
         check_language,
         *((check_model, check_templates) if computing else ()),
         check_referee,
@@ -70,6 +69,21 @@ def check_inputs(
     if computing:
         check_session_folder()
     check_disk(plan, out, stages, freed_gib)
+    crowding = ""
+    if computing and "debates" in stages:
+        crowding = crowded(plan, check_debate_room(plan))
+    remarks = (crowding, unsent_prompts(plan) if speaking else "")
+    return [remark for remark in remarks if remark]
+
+
+def check_names(plan: Plan) -> None:
+    """What a plan names beside models is there: its protocol, bias types, language, statements.
+
+    Raises:
+        PreflightError: something is not; names it and what is allowed.
+    """
+    for check in (check_protocol, check_bias_types, check_language, check_referee):
+        check(plan)
 
 
 def computes_here(plan: Plan, stages: Collection[str]) -> bool:
@@ -117,6 +131,24 @@ def check_bias_types(plan: Plan) -> str:
     except ValueError as error:
         raise PreflightError(f"bias_types: {error}") from error
     return f"{len(plan.bias_types)} bias types, {seeds} seed topics"
+
+
+def check_seed_scenes(plan: Plan) -> str:
+    """Whoever writes scenes is shown one: each bias type's file has some that are not held out."""
+    section = plan.topics
+    if not wanted_by_kind(section.per_bias_type, section.judgement_share)["judgement"]:
+        return "no scenes are wanted"
+    for name in plan.bias_types:
+        about = bias_type(name)
+        if not shown_seeds(about.judgement_topics, about, "judgement", plan):
+            held_out = " that is not held out by its hash" if about.judgement_topics else ""
+            raise PreflightError(
+                f"topics.judgement_share={section.judgement_share:g}: the file of bias type "
+                f"{name!r} has no scene in judgement_topics{held_out}, and a model that writes "
+                "others is shown one; add scenes (docs/extending.md), or set "
+                "topics.judgement_share=0"
+            )
+    return "every bias type has scenes"
 
 
 def check_language(plan: Plan) -> str:
@@ -207,10 +239,7 @@ def check_policy_memory(plan: Plan, resources: Resources) -> str:
     Raises:
         PlacementError: it does not; says what to change.
     """
-    parameters = parameters_of(resolve_model(plan.model))
-    check_memory(plan, parameters, resources)
-    needed = memory_needed_gib(plan, parameters)
-    return f"{hungriest(plan)} needs about {needed:.1f} GiB, {resources.memory_gib:.1f} are free"
+    return check_memory(plan, parameters_of(resolve_model(plan.model)), resources)
 
 
 def check_shared_memory(plan: Plan, resources: Resources) -> str:

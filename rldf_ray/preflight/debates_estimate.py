@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import replace
 
 from rldf_ray.models.agent import CHOICE_TOKENS
 from rldf_ray.plan import Plan
-from rldf_ray.plan.refereeing import EVALUATION_TOKENS, ROUNDS
-from rldf_ray.preflight.stage_estimate import StageEstimate, billed, mean_context, tokens_of
+from rldf_ray.preflight.referee_estimate import Asked, Total, judging, ranking, total
+from rldf_ray.preflight.stage_estimate import StageEstimate, mean_context, tokens_of
 from rldf_ray.protocols.known import source_named, source_names, study_named
 from rldf_ray.protocols.multirole import items as multirole_items
 from rldf_ray.protocols.multirole.layouts import render as debate_prompt
@@ -20,26 +19,13 @@ from rldf_ray.referee.prompted import render as referee_prompt
 from rldf_ray.topics.bias_type import bias_type
 from rldf_ray.topics.writer import seed_topics, wanted_by_kind
 
-# A score or a ranking: a few digits.
-VERDICT_TOKENS = 3
-
 
 def audit_estimate(plan: Plan) -> StageEstimate:
     """The referee's verdicts on the held-out labelled statements."""
     statements = audit_statements(plan)
     reads = [_scoring_prompt(plan, s.context, s.text) for s in statements]
-    prompt = sum(_score_passes(plan) * r + _evaluating(plan, r) for r in reads)
-    said = _evaluations(plan) * _evaluation_tokens(plan)
-    generated = (_verdict_tokens(plan) + said) * len(statements)
-    share = billed(plan, "referee")
-    return StageEstimate(
-        name="audit",
-        calls=(1 + _evaluations(plan)) * len(statements),
-        prompt=prompt,
-        generated=generated,
-        work=prompt + generated,
-        billed=(share, share),
-    )
+    asked = total(plan, [one for r in reads for one in judging(plan, r)])
+    return _stage("audit", asked)
 
 
 def debates_estimate(plan: Plan) -> StageEstimate:
@@ -56,30 +42,35 @@ def debates_estimate(plan: Plan) -> StageEstimate:
         debate_prompt("turn", number=2, identity=identities[0], kind="judgement"),
     )
     said_before = n * longest * rounds * (rounds - 1) // 2
-    speaking = requests * n * (rounds * (turn + context) + said_before)
+    parts = plan.debate_parts()
+    seats = n / len(parts)
+    speaking = [
+        Asked(
+            part,
+            requests * rounds * seats,
+            requests * seats * (rounds * (turn + context) + said_before),
+            rounds * longest * seats,
+        )
+        for part in parts
+    ]
     around = _scoring_prompt(plan, "", "")
-    reads = around + context + longest
     refereed = rounds * n * _refereed(plan)
-    judging: float = refereed * (_score_passes(plan) * reads + _evaluating(plan, reads))
-    rankings = _rankings(plan)
-    judging += rankings * (around + context + n * longest)
-    said, judged = rounds * n * longest, (refereed + rankings) * _verdict_tokens(plan)
-    judged += refereed * _evaluations(plan) * _evaluation_tokens(plan)
-    prompt, generated = round(speaking + judging), round(said + judged)
-    debater = statistics.mean(speaker.paid for speaker in plan.debaters())
-    referee = billed(plan, "referee")
+    scored = [one.times(refereed) for one in judging(plan, around + context + longest)]
+    ranked = ranking(around + context + n * longest).times(_rankings(plan))
+    debate = [*speaking, *scored, ranked]
+    return _stage("debates", total(plan, [one.times(section.debates) for one in debate]))
+
+
+def _stage(name: str, asked: Total) -> StageEstimate:
     return StageEstimate(
-        name="debates",
-        calls=round(
-            (requests * n * rounds + refereed * (1 + _evaluations(plan)) + rankings)
-            * section.debates
-        ),
-        prompt=prompt * section.debates,
-        generated=generated * section.debates,
-        work=(prompt + generated) * section.debates,
+        name=name,
+        calls=round(asked.calls),
+        prompt=round(asked.prompt),
+        generated=round(asked.generated),
+        work=asked.prompt + asked.generated,
         billed=(
-            (debater * speaking + referee * judging) / prompt,
-            (debater * said + referee * judged) / generated,
+            asked.paid_prompt / (asked.prompt or 1),
+            asked.paid_generated / (asked.generated or 1),
         ),
     )
 
@@ -126,25 +117,6 @@ def _source(plan: Plan) -> StageEstimate:
     )
 
 
-def _evaluations(plan: Plan) -> int:
-    """Texts of judges and critics on one statement before it is scored."""
-    section = plan.referee
-    if section.kind == "debate":
-        return 1 + 2 * (section.rounds or ROUNDS)
-    # A member of a pool evaluates and scores; a trained one reads the statement once.
-    return 2 * len(section.pool or ())
-
-
-def _evaluation_tokens(plan: Plan) -> int:
-    return plan.referee.evaluation_tokens or EVALUATION_TOKENS
-
-
-def _evaluating(plan: Plan, reads: int) -> int:
-    """Tokens that are read for the evaluations of a statement, each of which reads all before."""
-    number = _evaluations(plan)
-    return number * reads + number * (number + 1) // 2 * _evaluation_tokens(plan)
-
-
 def _refereed(plan: Plan) -> float:
     """Share of the statements that a referee reads: all, or those that nothing is matched with."""
     return 1 - plan.topics.judgement_share * (plan.referee.judgements == "matched")
@@ -158,25 +130,12 @@ def _rankings(plan: Plan) -> float:
     return plan.debate.rounds * (1 - plan.topics.judgement_share * by_score)
 
 
-def _trained(plan: Plan) -> bool:
-    return plan.referee.kind == "trained"
-
-
 def _scoring_prompt(plan: Plan, context: str, text: str) -> int:
     """Tokens the referee reads to score a statement."""
-    if _trained(plan):
+    if plan.referee.kind == "trained":
         prompt = referee_prompt("trained", context=context)
         return tokens_of(referee_prompt("trained_system"), prompt, text)
     return tokens_of(referee_prompt("system"), referee_prompt("score", context=context, text=text))
-
-
-def _verdict_tokens(plan: Plan) -> int:
-    return 0 if _trained(plan) else VERDICT_TOKENS
-
-
-def _score_passes(plan: Plan) -> int:
-    """An engine reads a score's prompt twice, as "1" may go on to "10" (models/choice_trie.py)."""
-    return 1 if _trained(plan) or billed(plan, "referee") else 2
 
 
 def _table(plan: Plan) -> tuple[Identity, ...]:

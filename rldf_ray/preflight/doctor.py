@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rldf_ray.cluster.environment import versions
-from rldf_ray.cluster.placement import place
+from rldf_ray.cluster.node_shares import check_ppo_nodes
+from rldf_ray.cluster.placement import Resources, place
 from rldf_ray.cluster.ray_cluster import reported_resources
 from rldf_ray.cluster.session_folder import check_session_folder
 from rldf_ray.engines.checks import check_endpoint, check_model
@@ -25,10 +26,13 @@ from rldf_ray.preflight.checks import (
     check_protocol,
     check_referee,
     check_rewards,
+    check_seed_scenes,
     check_shared_memory,
 )
+from rldf_ray.preflight.debate_room import described
 from rldf_ray.preflight.disk import check_disk
 from rldf_ray.preflight.models import check_templates
+from rldf_ray.preflight.unsent_prompts import unsent_prompts
 
 IMPORTED = ("ray", "torch", "transformers", "trl", "deepspeed", "vllm", "datasets")
 
@@ -48,10 +52,12 @@ def examine(plan: Plan, out: Path) -> list[Check]:
     return [
         checked("packages", lambda: packages_of(IMPORTED)),
         checked("protocol", lambda: check_protocol(plan)),
-        checked("bias types", lambda: check_bias_types(plan)),
+        checked("bias types", lambda: f"{check_bias_types(plan)}; {check_seed_scenes(plan)}"),
         checked("language", lambda: check_language(plan)),
         checked("model", lambda: check_model(plan)),
         checked("chat templates", lambda: check_templates(plan)),
+        checked("debate prompts", lambda: described(plan)),
+        *([checked("own prompts", lambda: own_prompts_of(plan))] if plan.prompts else []),
         checked("referee", lambda: check_referee(plan)),
         checked("evaluation items", lambda: check_items(plan)),
         checked("loggers", lambda: check_loggers(plan)),
@@ -64,7 +70,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
             True,
             f"{resources.cpus:g} CPUs, {resources.gpus:g} GPUs, {resources.memory_gib:.1f} GiB",
         ),
-        checked("placement", lambda: place(plan, resources).describe()),
+        checked("placement", lambda: placed(plan, resources)),
         checked("memory", lambda: check_policy_memory(plan, resources)),
         *(
             [checked("shared memory", lambda: check_shared_memory(plan, resources))]
@@ -72,6 +78,19 @@ def examine(plan: Plan, out: Path) -> list[Check]:
             else []
         ),
     ]
+
+
+def placed(plan: Plan, resources: Resources) -> str:
+    """Where engines and workers go; raises where they have no room."""
+    placement = place(plan, resources)
+    if "ppo" in plan.train.after:
+        check_ppo_nodes(placement, resources.nodes)
+    return placement.describe()
+
+
+def own_prompts_of(plan: Plan) -> str:
+    """How many prompts of its own a plan has, and which of them are not sent."""
+    return unsent_prompts(plan) or f"{len(plan.prompts or ())} in the place of shipped ones"
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:

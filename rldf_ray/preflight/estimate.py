@@ -22,6 +22,7 @@ from rldf_ray.preflight.stage_estimate import (
     tokens_of,
 )
 from rldf_ray.prompts import own_prompts
+from rldf_ray.protocols.known import source_names
 from rldf_ray.records import TopicKind
 from rldf_ray.referee.fit import fit_statements
 from rldf_ray.storage.results import Finish
@@ -73,10 +74,12 @@ def _bounds(plan: Plan) -> list[StageEstimate]:
 def _stages(plan: Plan) -> list[StageEstimate]:
     statements = plan.debate.debates * plan.debate.debaters * plan.debate.rounds
     examples = min(statements, plan.data.max_sft or statements)
+    # A source has preferences of its own: its run neither fits nor audits a referee.
+    is_source = plan.debate.protocol in source_names()
     return [
-        *_referee(plan),
+        *(() if is_source else _referee(plan)),
         _topics(plan),
-        audit_estimate(plan),
+        *(() if is_source else (audit_estimate(plan),)),
         debates_estimate(plan),
         StageEstimate(name="data", calls=0, prompt=0, generated=0, work=statements),
         StageEstimate(name="sft", calls=0, prompt=0, generated=0, work=examples * plan.sft.epochs),
@@ -103,6 +106,8 @@ def _topics(plan: Plan) -> StageEstimate:
     for name in plan.bias_types:
         about = bias_type(name)
         for kind, missing in _missing(plan, about).items():
+            if not missing:
+                continue
             batch = plan.topics.batch if kind == "opinion" else 1
             requests = math.ceil(missing / batch)
             calls += requests
@@ -137,7 +142,7 @@ def _topic_prompt(about: BiasType, kind: TopicKind, batch: int) -> int:
     if kind == "opinion":
         examples = about.opinion_topics[:4]
         return tokens_of(system, topic_prompt("opinion", examples=examples, count=batch))
-    example = about.judgement_topics[0].model_dump_json()
+    example = about.judgement_topics[0].model_dump_json() if about.judgement_topics else ""
     return tokens_of(system, topic_prompt("judgement", example=example))
 
 

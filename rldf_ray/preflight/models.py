@@ -27,7 +27,7 @@ BILLIONS = {"b": 1e9, "m": 1e6}
 
 
 def check_templates(plan: Plan) -> str:
-    """The models that are trained or speak render chats, and read as much as engines give them.
+    """The models that are trained or speak render chats, and read as much as they are given.
 
     Raises:
         PreflightError: a model is not there, or its chat template or context does not do.
@@ -41,8 +41,13 @@ def check_templates(plan: Plan) -> str:
                 f"chat_template_kwargs.{name}: no chat template of {', '.join(names)} reads it; "
                 "mend the name, or leave it out"
             )
+    on_engines = {speaker.model for speaker in plan.speakers() if speaker.on_engines}
     for name in names:
-        _check_context(name, plan.engines.max_model_len)
+        if name == plan.model or name in on_engines:
+            _check_context(name, "engines.max_model_len", plan.engines.max_model_len)
+    if plan.referee.fitted:
+        fit = plan.referee.fit
+        _check_context(plan.fitted_speaker().model, "referee.fit.max_length", fit.max_length)
     return "; ".join(f"{name}: {own.describe()}" for name, own in templates.items())
 
 
@@ -60,13 +65,12 @@ def _template(name: str, values: Mapping[str, Any] | None) -> ChatTemplate:
         ) from error
 
 
-def _check_context(name: str, longest: int) -> None:
+def _check_context(name: str, field: str, longest: int) -> None:
     context = context_of(_config(name))
     if context is not None and longest > context:
         raise PreflightError(
-            f"engines.max_model_len={longest}: model {name} reads {context} tokens at most "
-            f"(max_position_embeddings); set engines.max_model_len={context} or less, or name "
-            "another model"
+            f"{field}={longest}: model {name} reads {context} tokens at most "
+            f"(max_position_embeddings); set {field}={context} or less, or name another model"
         )
 
 

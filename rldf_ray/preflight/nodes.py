@@ -6,7 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rldf_ray.cluster.placement import BYTES, Placement, PlacementError, Resources, place
+from rldf_ray.cluster.memory_room import check_memory
+from rldf_ray.cluster.node_shares import NodeShare, ppo_shares, worker_shares
+from rldf_ray.cluster.placement import (
+    BYTES,
+    NodeSize,
+    Placement,
+    PlacementError,
+    Resources,
+    place,
+)
 from rldf_ray.plan import Plan
 
 SYNTAX = (
@@ -14,6 +23,9 @@ SYNTAX = (
     "(memory of each GPU), `N cpus`, `N GB ram`: '1x 8 cpus, 2x 8 gpus 80 GB 96 cpus 1000 GB ram'"
 )
 _UNKNOWN = float("inf")
+# Of those, GiB.
+GB = 1e9 / 2**30
+MOST_NODES = 10_000
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(gpus?|cpus?|gb\s*ram|gb)\b[\s+]*", re.IGNORECASE)
 
 
@@ -45,8 +57,12 @@ def parse_nodes(text: str) -> list[Node]:
 
 
 def _group(group: str) -> list[Node]:
-    counted = re.fullmatch(r"(\d+)\s*x\s*(.*)", group, re.IGNORECASE)
-    if counted is None or _AMOUNT.sub("", counted[2]).strip() or not int(counted[1]):
+    counted = re.fullmatch(r"(\d{1,9})\s*x\s*(.*)", group, re.IGNORECASE)
+    if (
+        counted is None
+        or _AMOUNT.sub("", counted[2]).strip()
+        or int(counted[1]) not in range(1, MOST_NODES + 1)
+    ):
         raise PlacementError(f"--nodes {group!r}: expected {SYNTAX}")
     amounts: dict[str, float] = {}
     for number, unit in _AMOUNT.findall(counted[2]):
@@ -76,17 +92,26 @@ def arrange(
         PlacementError: what is missing where.
     """
     gpus = sum(node.gpus for node in nodes)
-    ram = sum(node.ram_gb for node in nodes) * 1e9 / 2**30
-    cpus = [node.cpus for node in nodes]
-    placement = place(plan, Resources(sum(cpus), gpus, ram, max(cpus)))
+    ram = sum(node.ram_gb for node in nodes) * GB
+    if not gpus and _UNKNOWN in [node.cpus for node in nodes]:
+        raise PlacementError(
+            "--nodes: nodes without GPUs compute on their CPUs; say how many each has, as in "
+            "'1x 8 cpus 64 GB ram'"
+        )
+    sizes = [NodeSize(node.cpus, node.gpus, node.ram_gb * GB) for node in nodes]
+    resources = Resources(sum(node.cpus for node in nodes), gpus, ram, tuple(sizes))
+    placement = place(plan, resources)
+    with_ppo = "ppo" in plan.train.after
+    shares = (ppo_shares if with_ppo else worker_shares)(placement, sizes)
     if not gpus:
-        return Arrangement((f"{len(nodes)} node(s) without GPU: {placement.describe()}",), "")
-    _check_gpu_memory(plan, nodes, parameters, others)
-    ppo = _ppo(plan, nodes, placement)
-    debating = _debating(plan, nodes, ppo)
+        needed = check_memory(plan, parameters, resources) if ram != _UNKNOWN else ""
+        line = f"{len(nodes)} node(s) without GPU: {placement.describe()}"
+        return Arrangement((line,), needed)
+    _check_gpu_memory(plan, nodes, placement, parameters, others)
+    debating = _debating(plan, nodes, shares)
     lines = []
     for number, (node, engines) in enumerate(zip(nodes, debating, strict=True), start=1):
-        parts = _ppo_parts(placement, ppo[number - 1])
+        parts = _parts(plan, placement, shares[number - 1])
         if engines:
             parts.append(f"{engines} of the debates' {sum(debating)} engine(s)")
         lines.append(f"node {number} ({_said(node)}): {'; '.join(parts) or 'nothing'}")
@@ -96,71 +121,29 @@ def arrange(
         f"before activations, each GPU of an engine {engine:.0f} GB of weights before its KV cache"
     )
     for other in others:
-        memory += (
-            f"; {other / 1e9:.3g} billion of another speaker: {_engine_gb(plan, other):.0f} GB"
-        )
+        weights = _engine_gb(plan, other, plan.engines.dtype)
+        memory += f"; {other / 1e9:.3g} billion of another speaker: {weights:.0f} GB"
     return Arrangement(tuple(lines), memory)
 
 
-@dataclass(frozen=True)
-class _Share:
-    """What a node has of PPO."""
-
-    engines: int = 0
-    workers: int = 0
-
-
-def _ppo(plan: Plan, nodes: Sequence[Node], placement: Placement) -> list[_Share]:
-    """PPO's workers on one node, its engines beside them or, where that has no room, elsewhere."""
-
-    def room(node: Node, share: _Share) -> bool:
-        return (
-            node.gpus
-            >= share.engines * placement.engine_gpus + share.workers * placement.worker_gpus
-            and node.cpus
-            >= share.engines * placement.engine_cpus + share.workers * placement.worker_cpus
-        )
-
-    def engines_beside(node: Node, workers: int) -> int:
-        fit = [n for n in range(placement.engines + 1) if room(node, _Share(n, workers))]
-        return max(fit, default=-1)
-
-    # The node that holds most of it has the workers.
-    beside = [engines_beside(node, placement.workers) for node in nodes]
-    home = max(range(len(nodes)), key=beside.__getitem__)
-    shares, left = [_Share()] * len(nodes), placement.engines
-    for index in sorted(range(len(nodes)), key=lambda index: index != home):
-        workers = placement.workers if index == home else 0
-        engines = min(left, engines_beside(nodes[index], workers))
-        shares[index] = _Share(engines, workers)
-        left -= engines
-    if beside[home] < 0 or left:
-        raise PlacementError(
-            f"PPO's {placement.workers} worker(s) have to be on one node, and its "
-            f"{placement.engines} engine(s) of {plan.engines.tensor_parallel} GPU(s) each on one; "
-            f"the largest node has {max(node.gpus for node in nodes)} GPUs: lower engines.count, "
-            "engines.tensor_parallel or train.workers, or take larger nodes"
-        )
-    return shares
-
-
-def _ppo_parts(placement: Placement, share: _Share) -> list[str]:
-    """What a node has of PPO, in words."""
+def _parts(plan: Plan, placement: Placement, share: NodeShare) -> list[str]:
+    """What a node has of the training, in words."""
     engines = f"{share.engines} engine(s) of {placement.engine_gpus:g} GPU"
     workers = f"{share.workers} training worker(s) of {placement.worker_gpus:g} GPU"
     said = [part for part, number in ((engines, share.engines), (workers, share.workers)) if number]
-    return [f"PPO's {' and '.join(said)}"] if said else []
+    whose = "PPO's " if "ppo" in plan.train.after else ""
+    return [f"{whose}{' and '.join(said)}"] if said else []
 
 
-def _debating(plan: Plan, nodes: Sequence[Node], ppo: Sequence[_Share]) -> list[int]:
-    """How many of the debates' engines fit on each node, PPO's filled first; each is on one node.
+def _debating(plan: Plan, nodes: Sequence[Node], shares: Sequence[NodeShare]) -> list[int]:
+    """How many of the debates' engines fit on each node, those of training filled first.
 
-    PPO begins when the debates have ended, so its nodes are free for them.
+    Each is on one node. Training begins when the debates have ended, so its nodes are free.
     """
     speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]
     left = wanted = plan.engines.count * len(speaking)
     counts = [0] * len(nodes)
-    for index in sorted(range(len(nodes)), key=lambda i: ppo[i] == _Share()):
+    for index in sorted(range(len(nodes)), key=lambda i: shares[i] == NodeShare()):
         counts[index] = min(left, nodes[index].gpus // plan.engines.tensor_parallel)
         left -= counts[index]
     if left:
@@ -173,21 +156,25 @@ def _debating(plan: Plan, nodes: Sequence[Node], ppo: Sequence[_Share]) -> list[
     return counts
 
 
-def _engine_gb(plan: Plan, parameters: float) -> float:
+def _engine_gb(plan: Plan, parameters: float, dtype: str) -> float:
     """GB of weights on each GPU of an engine."""
-    return BYTES[plan.engines.dtype] * parameters / plan.engines.tensor_parallel / 1e9
+    return BYTES[dtype] * parameters / plan.engines.tensor_parallel / 1e9
 
 
 def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
-    """GB that PPO takes on a worker's GPU before activations, and weights on an engine's GPU.
+    """GB that training takes on a worker's GPU before activations, and weights on an engine's GPU.
 
-    A worker has its part of actor and critic, if there is one (weights, gradients, Adam's moments
-    and, below float32, a float32 copy of the weights), which ZeRO 1, 2, 3 split over all workers
-    one after the other, and reference and reward model whole. Offload keeps the optimizer's part
-    in RAM. With adapters all four share one frozen base; what the adapters take is small beside it.
+    In PPO a worker has its part of actor and critic, if there is one (weights, gradients, Adam's
+    moments and, below float32, a float32 copy of the weights), which ZeRO 1, 2, 3 split over all
+    workers one after the other, and reference and reward model whole; without PPO, its part of the
+    policy alone. Offload keeps the optimizer's part in RAM. With adapters all share one frozen
+    base; what the adapters take is small beside it. An engine's weights are of `ppo.dtype` in PPO,
+    and of `engines.dtype` in debates and evaluation.
     """
-    train, size = plan.train, BYTES[plan.ppo.dtype]
-    engine = _engine_gb(plan, parameters)
+    train, with_ppo = plan.train, "ppo" in plan.train.after
+    dtypes = {plan.engines.dtype, plan.ppo.dtype} if with_ppo else {plan.engines.dtype}
+    engine = max(_engine_gb(plan, parameters, dtype) for dtype in dtypes)
+    size = BYTES[plan.ppo.dtype if with_ppo else train.dtype]
     if train.lora.rank:
         return size * parameters / 1e9, engine
     optimizer = 0 if train.offload and train.zero_stage >= 2 else (8 if size == 4 else 12)
@@ -197,18 +184,23 @@ def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
         (size, train.zero_stage == 3),
     )
     trained = sum(part / (train.workers if split else 1) for part, split in parts)
-    return (plan.ppo.models_trained * trained + 2 * size) * parameters / 1e9, engine
+    models, frozen = (plan.ppo.models_trained, 2 * size) if with_ppo else (1, 0)
+    return (models * trained + frozen) * parameters / 1e9, engine
 
 
 def _check_gpu_memory(
-    plan: Plan, nodes: Sequence[Node], parameters: float, others: Sequence[float]
+    plan: Plan,
+    nodes: Sequence[Node],
+    placement: Placement,
+    parameters: float,
+    others: Sequence[float],
 ) -> None:
     smallest = min(node.gpu_gb for node in nodes if node.gpus)
-    apart = sum(node.gpus for node in nodes) > 1
     share = plan.engines.gpu_memory_utilization
-    worker, _ = gpu_memory_gb(plan, parameters)
-    engine = _engine_gb(plan, max(parameters, *others, 0.0))
-    room = smallest if apart else smallest * (1 - share)
+    worker, engine = gpu_memory_gb(plan, parameters)
+    for other in others:
+        engine = max(engine, _engine_gb(plan, other, plan.engines.dtype))
+    room = smallest * (placement.worker_gpus if "ppo" in plan.train.after else 1)
     if worker > room:
         raise PlacementError(
             f"a training worker needs {worker:.0f} GB of GPU memory before activations, and has "

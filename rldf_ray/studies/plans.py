@@ -50,9 +50,9 @@ def load_study(name: str, plan: str, overrides: Sequence[str] = ()) -> LoadedStu
     # The plan of a study's folder says which study it is of.
     if values.pop("study", name) != name:
         raise PlanError(f"plan {plan}: it is of another study than {name}")
-    for override in overrides:
-        apply_override(values, override)
     fields = list(study_fields(name))
+    for override in overrides:
+        apply_override(values, override, fields)
     try:
         loaded = StudyPlan.model_validate(values)
     except ValidationError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.console import Progress
+from rldf_ray.plan.saved import KEPT_CALLS
 from rldf_ray.plan.study import STUDY_RUNTIME_FIELDS, StudyPlan
 from rldf_ray.preflight.study import check_study
 from rldf_ray.prompts import own_prompts
@@ -48,11 +49,12 @@ def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progres
     with folder.locked(), own_prompts(plan.prompts):
         items = study.items(settings, plan.seed)
         table = study.item_table(items)
-        key = digest(name, plan.digest(), table.to_pylist())
+        rows = table.to_pylist()
+        key, earlier = (digest(name, d, rows) for d in (plan.digest(), plan.earlier_digest()))
         held_before = folder.manifest(HELD) is not None
         # Before the folder is begun: what cannot be searched leaves nothing behind.
         backends = {} if held_before else open_searches(study, settings)
-        _settle(name, plan, key, searched_by(study, settings, backends), folder)
+        _settle(name, plan, (key, earlier), searched_by(study, settings, backends), folder)
         folder.write_table("data/items.parquet", table)
         if held_before:
             progress.say("items: held before")
@@ -66,8 +68,14 @@ def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progres
     return summary
 
 
-def _settle(name: str, plan: StudyPlan, key: str, searched: Searched, folder: RunFolder) -> None:
-    """Make plan and data the folder's own; a folder of others is refused, not overwritten."""
+def _settle(
+    name: str, plan: StudyPlan, keys: tuple[str, str], searched: Searched, folder: RunFolder
+) -> None:
+    """Make plan and data the folder's own; a folder of others is refused, not overwritten.
+
+    Args:
+        keys: of plan and data, and what an earlier version has for it.
+    """
     before: dict[str, Any] = {}
     path = folder.root / "plan.yaml"
     if path.exists():
@@ -76,11 +84,11 @@ def _settle(name: str, plan: StudyPlan, key: str, searched: Searched, folder: Ru
         differing = sorted(set(_differing(saved, given)) - set(STUDY_RUNTIME_FIELDS))
         if differing:
             raise RunFolderError(
-                f"{folder.where} holds another study (differs in {', '.join(differing)}): give "
-                "another --out, or the plan it was begun with (its plan.yaml)"
+                f"{folder.where} holds another study (differs in {', '.join(differing)}): give the "
+                f"plan it was begun with (its plan.yaml), or another --out; {KEPT_CALLS}"
             )
         before = folder.read_object("study.json", ("key",))
-        if before["key"] != key:
+        if before["key"] not in keys:
             raise RunFolderError(
                 f"{folder.where} was begun on other items: the data at settings.data has changed; "
                 "put it back, or give another --out"
@@ -88,7 +96,7 @@ def _settle(name: str, plan: StudyPlan, key: str, searched: Searched, folder: Ru
         if problem := changed_search(before.get("searched", {}), searched):
             raise RunFolderError(f"{folder.where} {problem}")
     # In this order: where there is a plan, there is the key as well.
-    about = {"study": name, "key": key, "searched": {**before.get("searched", {}), **searched}}
+    about = {"study": name, "key": keys[0], "searched": {**before.get("searched", {}), **searched}}
     folder.write_json("study.json", about)
     folder.write_text("plan.yaml", f"study: {name}\n{plan.to_yaml()}")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rldf_ray.plan.saved import another_run
+
 # What Ray's memory monitor says of a host; the line after it is advice about Ray's settings.
 OUT_OF_MEMORY = re.compile(r"Memory on the node \(IP: ([^,]+),[^)]*\) was (\S+) used / (\S+) limit")
 
@@ -25,8 +27,9 @@ def reason_of(error: BaseException, out: str) -> str:
         host, used, limit = match.groups()
         return (
             f"host {host} ran out of memory ({used} of {limit} used), so Ray killed a worker. What "
-            "was finished is kept. Give it less to hold (the stage's micro_batch or max_length, "
-            "train.lora, engines.kv_cache_gib) or run it where there is more"
+            "was finished is kept. Run it where there is more, or with a smaller "
+            "engines.kv_cache_gib; or "
+            + another_run("a smaller micro_batch or max_length of the stage, or with train.lora")
         )
     lines = [line for line in text.splitlines() if line.strip()]
     word = OWN_ERROR.sub("", lines[-1].strip()) if lines else type(error).__name__

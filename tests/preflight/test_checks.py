@@ -99,6 +99,19 @@ def test_a_context_shorter_than_the_engines_is_said_with_both_numbers(
         check_inputs(plan, tmp_path / "out")
 
 
+def test_a_model_that_is_fitted_as_the_referee_reads_what_it_is_fitted_to_alone(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    """It is on no engine, so the engines' context is not its own."""
+    short = tmp_path / "short"
+    shutil.copytree(model_folder, short)
+    write_model(short, max_position_embeddings=512)
+    fitted = ["engines.max_model_len=1024", "referee.kind=trained", f"referee.fit.model={short}"]
+    check_templates(plan_of(model_folder, *fitted))
+    with pytest.raises(PreflightError, match=r"referee\.fit\.max_length=600: .* 512 tokens"):
+        check_templates(plan_of(model_folder, *fitted, "referee.fit.max_length=600"))
+
+
 def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(
     model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

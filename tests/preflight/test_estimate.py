@@ -10,10 +10,13 @@ import pytest
 from rldf_ray.models.base import ChatRequest
 from rldf_ray.plan import Plan
 from rldf_ray.preflight.estimate import estimate, summary
+from rldf_ray.preflight.referee_estimate import evaluation_tokens, judging
 from rldf_ray.preflight.stage_estimate import StageEstimate
 from rldf_ray.protocols import multirole
 from rldf_ray.protocols.hold import hold_all
+from rldf_ray.protocols.judges.refereeing import DebateReferee, MetaReferee, StatementJudge
 from rldf_ray.protocols.seam import Cast
+from rldf_ray.records import Context
 from rldf_ray.referee.matched import MatchedReferee
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
@@ -57,7 +60,9 @@ def test_answers_that_are_chosen_count_as_the_requests_they_take(answers: str) -
     )
     calls = held(plan)
     assert stage(plan, "debates").calls == len(calls)
-    most = sum(call.max_tokens for call in calls if "/role/" in call.address)
+    said = [call for call in calls if "/role/" in call.address]
+    # A choice is no longer than itself, however many tokens a server might take for it.
+    most = sum(max(map(len, c.choices)) / 4 if c.choices else c.max_tokens for c in said)
     assert stage(plan, "debates").generated >= most
 
 
@@ -140,6 +145,70 @@ def test_only_the_parts_that_an_endpoint_plays_cost_money() -> None:
     assert whole and speaking and judging and 0 < judging < whole and 0 < speaking < whole
     assert speaking + judging == pytest.approx(whole)
     assert stage(plan_with(*ENDPOINT[1:], "debate.model=openai:big"), "topics").usd == 0
+
+
+POOL = "referee={kind: meta, evaluation_tokens: 20, pool: ['openai:big', 'vllm:a', 'vllm:b']}"
+
+
+def refereed(plan: Plan, seats: dict[str, RecordingModel]) -> None:
+    """One statement, judged by the plan's kind of referee on scripted models."""
+
+    def judge(part: str) -> StatementJudge:
+        most = evaluation_tokens(plan)
+        return StatementJudge(model=seats.setdefault(part, model()), seed=0, max_tokens=most)
+
+    def model() -> RecordingModel:
+        # As long as allowed: an evaluation of 20 tokens of four characters.
+        return RecordingModel(lambda r: r.choices[0] if r.choices else "word " * 16)
+
+    members = {part: judge(part) for part in plan.referee_parts()}
+    if plan.referee.kind == "debate":
+        referee: DebateReferee | MetaReferee = DebateReferee(
+            judge_=judge("referee"), critic=members["critic"], rounds=plan.referee.rounds or 1
+        )
+    else:
+        mode = plan.referee.mode or "conclude"
+        referee = MetaReferee(judge_=judge("referee"), pool=members, mode=mode)
+    asyncio.run(referee.judge(Context("It is late."), ["Go home."], "a"))
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "referee={kind: debate, critic: 'openai:big', evaluation_tokens: 20}",
+        "referee={kind: debate, critic: 'openai:big', evaluation_tokens: 20, rounds: 3}",
+        POOL,
+        POOL.replace("}", ", mode: select}"),
+    ],
+)
+def test_each_part_of_a_referee_is_asked_what_it_is_billed_for(override: str) -> None:
+    plan = plan_with(override)
+    seats: dict[str, RecordingModel] = {}
+    refereed(plan, seats)
+    parts = judging(plan, 0)
+    for part, model in seats.items():
+        own = [one for one in parts if one.part == part]
+        assert sum(one.calls for one in own) == len(model.requests)
+        generated = sum(3 if r.choices else r.max_tokens for r in model.requests)
+        assert sum(one.generated for one in own) == generated
+    assert {one.part for one in parts} == set(seats)
+
+
+@pytest.mark.parametrize("override", ["referee={kind: debate, critic: 'openai:big'}", POOL])
+def test_a_critic_and_a_member_at_an_endpoint_cost_money(override: str) -> None:
+    plan = plan_with(ENDPOINT[1], override)
+    found = {name: stage(plan, name) for name in ("audit", "debates")}
+    for one in found.values():
+        assert one.usd and 0 < one.billed[0] < 1 and 0 < one.billed[1] < 1
+    everything = stage(plan_with(*ENDPOINT, override), "debates").usd
+    assert everything and found["debates"].usd < everything  # type: ignore[operator]
+
+
+def test_seats_at_an_endpoint_are_billed_by_seat() -> None:
+    one = ["debate.seats=['openai:big', 'vllm:a', 'vllm:b']", ENDPOINT[1]]
+    all_ = ["debate.seats=['openai:big', 'openai:big', 'openai:big']", ENDPOINT[1]]
+    paid, everything = (stage(plan_with(*seats), "debates").usd for seats in (one, all_))
+    assert paid and everything == pytest.approx(3 * paid)
 
 
 def finished(seconds: float, tokens: dict[str, int] | None = None) -> Finish:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.cluster.placement import PlacementError, Resources, place
@@ -46,6 +46,72 @@ def test_wild_text_gives_nodes_or_a_placement_error(text: str) -> None:
 def test_an_amount_given_twice_is_refused() -> None:
     with pytest.raises(PlacementError, match="twice"):
         parse_nodes("1x 8 gpus 4 gpus")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 9),
+            *(st.none() | st.integers(0, 64) for _ in range(4)),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from(["quickstart", "one-80gb", "paper-7b"]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_whatever_nodes_have_a_plan_is_placed_or_refused(
+    groups: list[tuple[int | None, ...]], name: str, with_ppo: bool
+) -> None:
+    units = ("gpus", "GB", "cpus", "GB ram")
+    text = ", ".join(
+        f"{count}x "
+        + " ".join(f"{n} {unit}" for n, unit in zip(amounts, units, strict=True) if n is not None)
+        for count, *amounts in groups
+    )
+    plan = load_plan(name, [] if with_ppo else ["train.after=[dpo]"])
+    try:
+        found = arrange(plan, parse_nodes(text), 7e9)
+    except PlacementError:
+        return
+    assert "nan" not in " ".join(found.nodes)
+
+
+def test_nodes_without_gpus_say_how_many_cpus_they_have() -> None:
+    with pytest.raises(PlacementError, match="say how many each has"):
+        arrange(load_plan("quickstart"), parse_nodes("1x 64 GB ram"), 135e6)
+    found = arrange(load_plan("quickstart"), parse_nodes("1x 2 cpus 64 GB ram"), 135e6)
+    assert found.memory.startswith("PPO needs about")
+    with pytest.raises(PlacementError, match="GiB of memory"):
+        arrange(load_plan("quickstart"), parse_nodes("2x 2 cpus 4 GB ram"), 135e6)
+
+
+def test_more_nodes_than_anybody_has_are_refused() -> None:
+    with pytest.raises(PlacementError, match="COUNTx"):
+        parse_nodes("999999999x 1 gpu")
+
+
+def test_an_engine_of_ppo_has_weights_of_ppos_precision() -> None:
+    """1e9 parameters in float32; the debates' engines are in bfloat16."""
+    plan = plan_with("engines.dtype=bfloat16", "ppo.dtype=float32")
+    assert gpu_memory_gb(plan, 1e9)[1] == pytest.approx(4)
+    alone = plan_with("engines.dtype=bfloat16", "ppo.dtype=float32", "train.after=[dpo]")
+    assert gpu_memory_gb(alone, 1e9)[1] == pytest.approx(2)
+
+
+def test_without_ppo_a_worker_holds_the_policy_alone() -> None:
+    """By hand, 1e9 parameters in bf16: one trained model of 2 + 2 + 12 bytes."""
+    plan = plan_with("train.after=[dpo]", "train.dtype=bfloat16", "train.zero_stage=0")
+    assert gpu_memory_gb(plan, 1e9)[0] == pytest.approx(16)
+    found = arrange(plan, parse_nodes("1x 1 gpu 80 GB"), 1e9)
+    assert "PPO" not in found.nodes[0] and "1 training worker(s) of" in found.nodes[0]
+
+
+def test_an_endpoint_speaks_and_one_gpu_does() -> None:
+    plan = load_plan("one-80gb", ["teacher=openai:m"])
+    found = arrange(plan, parse_nodes("1x 1 gpu 80 GB"), 7e9)
+    assert "1 engine(s) of 0.4 GPU and 1 training worker(s) of 0.6 GPU" in found.nodes[0]
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -111,7 +111,7 @@ def test_the_labels_of_the_form_of_table_1(out: Path) -> None:
     assert total[-2] == "8, 8, 0"
     # Neither rater of a pair ever changes: kappa is 0 where they differ, and none where not.
     assert ann[:2] == ["S and D", "n = 4"]
-    assert ann[-2] == "2.000 apart; kappa 0.000 (0.000 to 0.000)"
+    assert ann[-2] == "2.000 apart; kappa 0.000"
     assert ben[0] == "S and R"
     assert ben[-2] == "0.000 apart; kappa –"
 

@@ -21,6 +21,8 @@ def test_of_a_worker_killed_for_memory_it_says_where_and_what_to_change() -> Non
     reason = reason_of(RuntimeError(KILLED), "run/sft")
     assert reason.startswith("host 192.0.2.2 ran out of memory (22.46GB of 23.54GB used)")
     assert "micro_batch" in reason and "is kept" in reason and "Refer" not in reason
+    # What the plan of a run cannot have changed takes another run, and its debates along.
+    assert "smaller engines.kv_cache_gib; or begin another run" in reason and "journal/" in reason
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,7 +17,8 @@ FACTS = BackendFacts(form="SECONDS", paid=False, local=False, on_engines=True)
 
 
 def check(model: str) -> None:
-    if not model.replace(".", "", 1).isdigit():
+    number = model.isascii() and model.replace(".", "", 1).isdigit()
+    if not number or not math.isfinite(float(model)):
         raise ValueError("after 'scripted:' come the seconds that an answer takes")
 
 
