@@ -16,6 +16,7 @@ import typer
 from rldf_ray import extras, signals
 from rldf_ray.commands import compare, figures
 from rldf_ray.commands import export as eval_export
+from rldf_ray.commands.addresses import refuse_addresses
 from rldf_ray.commands.corpus import app as corpora
 from rldf_ray.commands.data import export, import_
 from rldf_ray.commands.doctor import doctor as doctor_command
@@ -34,7 +35,7 @@ from rldf_ray.console import Progress, tolerate_narrow_streams, write
 from rldf_ray.errors import UserError
 from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
 from rldf_ray.plan.saved import saved_plan
-from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.json_text import exact_json, json_text
 from rldf_ray.storage.lock import RunInUseError
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.unfinished import MARK, check_finished
@@ -89,7 +90,7 @@ app.add_typer(evinces, name="evince")
 app.add_typer(persuasions, name="persuasion")
 app.add_typer(corpora, name="corpus")
 
-progress = Progress()
+progress = Progress.beside(as_json=False)
 INTERRUPTED = "interrupted; the same command continues from what was finished"
 
 PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="a preset's name or a YAML file")]
@@ -103,22 +104,37 @@ Set = Annotated[
     list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
 ]
 AsJSON = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
-Redo = Annotated[bool, typer.Option("--redo", help="do it again, and what depends on it")]
-BBQ = Annotated[str | None, typer.Option("--bbq", metavar="DIR", help="a folder with BBQ's files")]
+Redo = Annotated[
+    bool,
+    typer.Option("--redo", help="do it again; what depends on it is undone until its own command"),
+]
+BBQ = Annotated[Path | None, typer.Option("--bbq", metavar="DIR", help="a folder with BBQ's files")]
 PlanOption = Annotated[
     str | None, typer.Option("--plan", help="begin the folder with this plan (preset or file)")
 ]
 
 
 @app.command("run")
-def run_command(plan: PlanName, out: Out, set_: Set = [], bbq: BBQ = None) -> None:  # noqa: B006
+def run_command(
+    plan: PlanName,
+    out: Out,
+    set_: Set = [],  # noqa: B006
+    bbq: BBQ = None,
+    as_json: AsJSON = False,
+) -> None:
     """Run everything: debates, data, SFT, reward model, PPO (or DPO, KTO), evaluation, report."""
-    overrides = [*set_, *([f"evaluate.bbq={json_text(str(Path(bbq).resolve()))}"] if bbq else [])]
+    items = [f"evaluate.bbq={exact_json(str(bbq.resolve()), '--bbq')}"] if bbq else []
+    overrides = [*set_, *items]
     loaded = load_plan(plan, overrides)
     from rldf_ray import pipeline
 
-    pipeline.run(loaded, out, progress)
-    print_summary(out, progress, as_json=False)
+    terminal = _progress(as_json)
+    pipeline.run(loaded, out, terminal)
+    print_summary(out, terminal, as_json)
+
+
+def _progress(as_json: bool) -> Progress:
+    return Progress.beside(as_json) if as_json else progress
 
 
 def _stages(
@@ -146,7 +162,11 @@ def _plan_of(out: str, plan: str | None, overrides: list[str]) -> Plan:
 @app.command()
 def debate(out: Folder, plan: PlanOption = None, set_: Set = [], redo: Redo = False) -> None:  # noqa: B006
     """Topics, the referee's audit and the debates."""
-    _stages(out, ("topics", "audit", "debates"), plan, set_, redo)
+    from rldf_ray import pipeline
+    from rldf_ray.stages.order import debating
+
+    loaded = _plan_of(out, plan, set_)
+    pipeline.run(loaded, out, progress, only=debating(loaded), redo=redo)
 
 
 @datas.command("RUN")
@@ -195,9 +215,10 @@ def eval_command(out: Folder, bbq: BBQ = None, redo: Redo = False, as_json: AsJS
     from rldf_ray import pipeline
 
     plan = _plan_of(out, None, [])
-    other_items = Path(bbq).resolve() if bbq else None
-    pipeline.run(plan, out, progress, only=("eval",), redo=redo, bbq=other_items)
-    print_summary(out, progress, as_json)
+    other_items = bbq.resolve() if bbq else None
+    terminal = _progress(as_json)
+    pipeline.run(plan, out, terminal, only=("eval",), redo=redo, bbq=other_items)
+    print_summary(out, terminal, as_json)
 
 
 add_evaluations(evals, others=(compare, figures, eval_export))
@@ -232,8 +253,11 @@ def show(plan: PlanName, set_: Set = [], as_json: AsJSON = False) -> None:  # no
 
 @plans.command()
 def validate(plan: PlanName, set_: Set = []) -> None:  # noqa: B006
-    """Check a plan's fields, types and values."""
+    """Check a plan's fields, types and values, and that protocol and bias types are there."""
+    from rldf_ray.preflight.checks import check_names
+
     loaded = load_plan(plan, set_)
+    check_names(loaded)
     write(f"{plan}: valid, digest {loaded.digest()}")
 
 
@@ -255,6 +279,9 @@ def fields(as_json: AsJSON = False) -> None:
 def schema() -> None:
     """The JSON Schema of a plan, for editors that check YAML files."""
     write(json_text(Plan.model_json_schema(), indent=2))
+
+
+refuse_addresses(app)
 
 
 def main(command: Callable[[], None] = app) -> None:

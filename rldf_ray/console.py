@@ -115,6 +115,11 @@ class Progress:
     def say(self, text: str) -> None:
         self.console.print(text, markup=False)
 
+    @classmethod
+    def beside(cls, as_json: bool) -> Progress:
+        """On stdout, or on stderr where stdout is to hold JSON and nothing else."""
+        return cls(TextConsole(stderr=as_json, soft_wrap=True))
+
     @contextmanager
     def bar(self, name: str, total: int) -> Iterator[Bar]:
         """A bar for as long as the block lasts."""

@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import rldf_ray as rldf
 from rldf_ray.api.arguments import written
 from rldf_ray.apps.serve.settings import SettingsError
 from rldf_ray.evaluate.bbq.run_models import SCENES
-from rldf_ray.plan import PlanError
+from rldf_ray.plan import PlanError, load_plan
 from rldf_ray.sets.bbq.data import load_bbq
+from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.yaml_text import read_yaml
 from tests.comparison.conftest import Machine, machine
 from tests.endpoint import Server, completion, made_up, serving
 
@@ -106,6 +109,25 @@ def test_a_wrong_field_of_an_endpoint_is_named(fields: Any) -> None:
         rldf.bbq("openai:small", bbq=SCENES, endpoint=fields)
 
 
+def test_what_a_run_has_not_written_is_an_error_that_says_so(tmp_path: Path) -> None:
+    run = rldf.Run(str(tmp_path / "run"))
+    with pytest.raises(rldf.UserError, match=r"run has no data/pairs\.parquet; there: no table"):
+        _ = run.pairs
+    RunFolder(tmp_path / "run").write_table("data/turns.parquet", pa.table({"text": ["x"]}))
+    for get, name in (
+        (lambda: run.statements, r"data/transcripts\.parquet; there: data/turns\.parquet\."),
+        (lambda: run.report, r"report\.json: `rldf report` writes it"),
+        (lambda: run.model, r"model: it comes when the last stage of train\.after has finished"),
+    ):
+        with pytest.raises(rldf.UserError, match=rf"run has no {name}"):
+            get()
+    RunFolder(tmp_path / "run").write_text("data/sft.parquet", "no table")
+    with pytest.raises(rldf.UserError, match=r"sft\.parquet cannot be read"):
+        _ = run.sft
+    studied = rldf.StudyResult(str(tmp_path / "run"), (), {}, {})
+    assert studied.data("turns").num_rows == 1
+
+
 def test_a_path_is_a_value_of_a_plan_and_an_object_is_none(tmp_path: Path) -> None:
     assert written({"evaluate.bbq": tmp_path, "a": (Path("b"), {"c": Path("d")})}) == [
         f'evaluate.bbq="{tmp_path}"',
@@ -116,6 +138,20 @@ def test_a_path_is_a_value_of_a_plan_and_an_object_is_none(tmp_path: Path) -> No
             rldf.run("smoke", tmp_path / "run", overrides={"evaluate.bbq": wrong})
     with pytest.raises(SettingsError, match=r"port\.x"):
         rldf.serve("embedded", overrides={"port": 1, "port.x": 2})
+
+
+def test_values_of_a_plan_are_read_as_they_were_given() -> None:
+    prompt = "\U0001f600 Straße, 你好:\n\x7f"
+    plan = load_plan("smoke", written({"name": "run \U0001f600", "debate.rounds": 1}))
+    assert plan.name == "run \U0001f600"
+    assert [read_yaml(text.partition("=")[2]) for text in written({"a": {prompt: [prompt]}})] == [
+        {prompt: [prompt]}
+    ]
+    with pytest.raises(PlanError, match="half of a character"):
+        load_plan("smoke", written({"name": "\ud83d"}))
+    for none in (float("nan"), float("inf")):
+        with pytest.raises(PlanError, match=r"overrides: endpoint\.budget_usd .*is NaN or inf"):
+            written({"endpoint.budget_usd": none})
 
 
 async def test_a_judge(endpoint: Server, tmp_path: Path) -> None:

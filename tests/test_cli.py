@@ -61,6 +61,7 @@ class Pipeline(SimpleNamespace):
         self.calls.append((plan, out, options))
         if self.error is not None:
             raise self.error
+        progress.say(f"report: {out / 'report.html'}")
         out.mkdir(exist_ok=True)
         (out / "report.json").write_text(json.dumps(REPORT), encoding="utf-8")
 
@@ -141,6 +142,21 @@ def test_a_valid_plan_is_told_with_its_digest(rldf: Rldf) -> None:
     status, out, _ = rldf("plan", "validate", "smoke", "--set", "seed=3")
     assert status == 0
     assert out == f"smoke: valid, digest {load_plan('smoke', ['seed=3']).digest()}\n"
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("debate.protocol=nope", "debate.protocol=nope: no such protocol; allowed: "),
+        ("bias_types=[nope]", "bias_types: "),
+        ("data.language=xx", "data.language='xx'"),
+    ],
+)
+def test_a_plan_that_names_what_is_not_there_is_not_valid(
+    override: str, named: str, rldf: Rldf
+) -> None:
+    status, out, err = rldf("plan", "validate", "opinions", "--set", override)
+    assert (status, out) == (1, "") and named in err
 
 
 def test_fields_as_json_have_path_type_default_unit_source_and_meaning(rldf: Rldf) -> None:
@@ -334,8 +350,22 @@ def test_a_folder_with_bbqs_files_is_part_of_the_plan_with_its_whole_path(
     rldf: Rldf, pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rldf("run", "smoke", "--out", "run", "--bbq", "my: data")
-    assert pipeline.calls[0][0].evaluate.bbq == str(tmp_path / "my: data")
+    rldf("run", "smoke", "--out", "run", "--bbq", "my: data \U0001f600")
+    assert pipeline.calls[0][0].evaluate.bbq == str(tmp_path / "my: data \U0001f600")
+
+
+def test_fields_of_a_referee_are_refused_where_the_plans_own_would_be(
+    rldf: Rldf, tmp_path: Path
+) -> None:
+    for fields, why in (
+        ("{threshold: .nan}", "referee.threshold cannot be written: it is NaN"),
+        ("{kind: 2024-01-01}", "(found '2024-01-01')"),
+    ):
+        out = str(tmp_path / "c")
+        status, _, err = rldf(
+            "referee", "compare", "smoke", "--out", out, "--referee", f"a={fields}"
+        )
+        assert status == 1 and "referee." in err and why in err
 
 
 @pytest.mark.parametrize(
@@ -385,11 +415,13 @@ def test_debates_may_begin_a_folder_with_a_plan(
     assert pipeline.calls[0][0] == load_plan("smoke", ["debate.rounds=4"])
 
 
-def test_the_evaluations_table_can_be_printed_as_json(
-    rldf: Rldf, pipeline: Pipeline, tmp_path: Path
+@pytest.mark.parametrize("command", [["eval"], ["run", "smoke", "--out"]], ids=" ".join)
+def test_json_is_all_that_is_printed_and_what_a_run_says_goes_to_stderr(
+    command: list[str], rldf: Rldf, pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    _, out, _ = rldf("eval", str(begun(tmp_path)), "--json")
+    _, out, err = rldf(*command, str(begun(tmp_path)), "--json")
     assert json.loads(out) == REPORT["evaluation"]
+    assert f"report: {tmp_path / 'report.html'}" in err
 
 
 # ---- in a process of its own

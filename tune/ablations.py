@@ -9,6 +9,7 @@ nothing is left to do.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,7 +19,8 @@ from rldf_ray.apps.tune.figures import write_pages
 from rldf_ray.apps.tune.grids import Sweep, sweep_of
 from rldf_ray.apps.tune.outcome import best_plan, names_of, outcome
 from rldf_ray.apps.tune.sweep import Scheduler, SweepSettings, carry_out
-from rldf_ray.apps.tune.trial import result_of
+from rldf_ray.apps.tune.trial import out_of_budget, result_of
+from rldf_ray.cluster.provenance import command
 from rldf_ray.console import TextConsole
 from rldf_ray.plan import PlanError
 from rldf_ray.storage.json_text import json_text
@@ -53,6 +55,8 @@ def ablate(
 
     Raises:
         PlanError: a value that is not allowed, or a plan or axis that is none.
+        RunInUseError: another program works on the sweep.
+        SweepError: a trial failed, or cannot be compared with the others.
     """
     _check(scheduler, metric)
     sweep = sweep_of(plan, overrides, over, repeats)
@@ -65,8 +69,9 @@ def ablate(
         budget_tokens=budget_tokens,
         budget_trials=budget_trials,
     )
-    carry_out(sweep, settings)
-    return _report(plan, overrides, sweep, settings, metric)
+    with RunFolder(settings.out).locked():
+        carry_out(sweep, settings)
+        return _report(plan, overrides, sweep, settings, metric)
 
 
 def _place_of_store(store: str | None, out: Path) -> str:
@@ -93,22 +98,24 @@ def _report(
     results = {key: result for key, result in found.items() if result is not None}
     rung = settings.rungs[-1]
     report = {
-        "command": " ".join(["rldf", *sys.argv[1:]]),
+        "command": command(),
         "metric": metric,
         "repeats": max(setting.repeat for setting in sweep.settings) + 1,
         "seconds": sum(result["seconds"] for result in results.values()),
+        "out_of_budget": out_of_budget(settings.out),
         **outcome(sweep, results, rung),
     }
+    pages = write_pages(report["axes"], names_of(sweep), metric, settings.out / "figures")
+    report["figures"] = [page.name for page in pages]
     folder = RunFolder(settings.out)
     folder.write_json("sweep.json", report)
     best = best_plan(plan, overrides, sweep, results, rung)
     folder.write_text("best.yaml", best.to_yaml())
-    pages = write_pages(report["axes"], names_of(sweep), metric, settings.out / "figures")
-    _print(report, settings.out, len(pages))
     return report
 
 
-def _print(report: dict[str, Any], out: Path, pages: int) -> None:
+def show(report: Mapping[str, Any], out: Path) -> None:
+    """Every value of every axis, what was reused, what is left, and where the files are."""
     console = TextConsole()
     table = Table("axis", "value", "repeats", f"{report['metric']} (all types)", "best for")
     for name, axis in report["axes"].items():
@@ -131,7 +138,16 @@ def _print(report: dict[str, Any], out: Path, pages: int) -> None:
     for what, why in (("stopped_early", "stopped early"), ("not_run", "not run (budget)")):
         if report[what]:
             console.print(f"{why}: {len(report[what])} trial(s)")
-    console.print(f"{out / 'sweep.json'}; {pages} page(s) in {out / 'figures'}", soft_wrap=True)
+    for left in report["incomplete"]:
+        console.print(
+            f"{left['axis']}={json_text(left['value'])} has {left['n']} of {report['repeats']} "
+            "repeats, and is no best value",
+            soft_wrap=True,
+        )
+    if report["out_of_budget"]:
+        console.print(f"stopped: {report['out_of_budget']}", soft_wrap=True)
+    pages = f"{len(report['figures'])} page(s) in {out / 'figures'}"
+    console.print(f"{out / 'sweep.json'}; {pages}", soft_wrap=True)
     console.print(f"best: rldf run {out / 'best.yaml'} --out {out / 'best'}", soft_wrap=True)
 
 

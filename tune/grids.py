@@ -13,7 +13,9 @@ from typing import Any
 
 import yaml
 
-from rldf_ray.plan import Plan, PlanError, load_plan, plan_fields
+from rldf_ray.plan import RUNTIME_FIELDS, Plan, PlanError, load_plan, plan_fields
+from rldf_ray.protocols.known import source_names
+from rldf_ray.protocols.source import UNREAD
 from rldf_ray.storage.json_text import exact_json
 from rldf_ray.storage.yaml_text import read_yaml
 
@@ -69,13 +71,39 @@ def axes_of(over: Sequence[str], plan: Plan) -> list[Axis]:
     """The axes that `--over` names: `roles`, `roles=2,3`, `figure8`, `ppo.beta=0.01,0.1`.
 
     Raises:
-        PlanError: no such axis or field, or an axis without a grid of its own and no values.
+        PlanError: no such axis or field, an axis without a grid of its own and no values, or one
+            whose values are no different runs.
     """
     names = [name for text in over for name in (FIGURE_8 if text == "figure8" else (text,))]
     axes = [_axis(name, plan) for name in names]
     if len({axis.field for axis in axes}) < len(axes):
         raise PlanError(f"--over {' '.join(over)}: a field is named twice")
+    for axis in axes:
+        _check(axis, plan)
     return axes
+
+
+def _check(axis: Axis, plan: Plan) -> None:
+    """Its values are different, and a run that has one differs in what it computes."""
+    if axis.field == "seed":
+        raise PlanError(
+            "--over seed: a seed is no setting; --repeats N runs every setting with N seeds"
+        )
+    if axis.field in RUNTIME_FIELDS:
+        raise PlanError(
+            f"--over {axis.name}: {axis.field} is how a run is carried out, and all of its values "
+            "are one trial; give it by --set"
+        )
+    protocol = plan.debate.protocol
+    if axis.field in UNREAD and protocol in source_names():
+        raise PlanError(
+            f"--over {axis.name}: {axis.field} is not read with debate.protocol={protocol}, so all "
+            f"trials would be the same; fields of its own are in debate.settings (`rldf study "
+            f"fields {protocol}`)"
+        )
+    for place, value in enumerate(axis.values):
+        if value in axis.values[:place]:
+            raise PlanError(f"--over {axis.name}: the value {value!r} is named twice")
 
 
 def _axis(text: str, plan: Plan) -> Axis:

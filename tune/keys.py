@@ -10,6 +10,7 @@ from pathlib import Path
 from rldf_ray.cluster.environment import versions
 from rldf_ray.cluster.import_path import ROOT
 from rldf_ray.plan import RUNTIME_FIELDS, Plan
+from rldf_ray.referee.fit import judged_kinds
 from rldf_ray.storage.digest import digest, file_digest
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -35,7 +36,8 @@ NOT_TRAINING = (
 def topics_key(plan: Plan, most: int) -> str:
     """Of the first topics of a list of `most` for each bias type."""
     section = plan.topics.model_dump(mode="json", exclude={"model", "per_bias_type"})
-    evaluated = plan.evaluate.model_dump(include={"bbq", "items_per_category"})
+    # No topic repeats what is evaluated.
+    evaluated = plan.evaluate.model_dump(include={"bbq", "multirole", "items_per_category"})
     count = plan.topics.per_bias_type
     own = _own_prompts(plan, "topics/")
     return digest(*_speaking(plan, "topics"), section, evaluated, most, count, *own)
@@ -44,16 +46,21 @@ def topics_key(plan: Plan, most: int) -> str:
 def debates_key(plan: Plan, most: int) -> str:
     section = plan.debate.model_dump(mode="json", exclude={"model", *_how("debate")})
     referee = plan.referee.model_dump(mode="json", exclude={"model"})
-    parts = tuple(_speaking(plan, part) for part in (*plan.debate_parts(), "referee"))
+    names = (*plan.debate_parts(), "referee", *plan.referee_parts())
+    parts = tuple(_speaking(plan, part) for part in names)
     own = _own_prompts(plan, "referee/", "protocols/")
-    return digest(topics_key(plan, most), parts, section, referee, *own)
+    fitted = (referee_key(plan),) if plan.referee.fitted else ()
+    return digest(topics_key(plan, most), parts, section, referee, *fitted, *own)
 
 
 def referee_key(plan: Plan) -> str:
-    """Of the fit of a trained referee."""
+    """Of the fit of a trained referee, or of the one in a pool."""
     train = _how_trained(plan)
     fit = plan.referee.fit.model_dump(mode="json")
-    return digest(_speaking(plan, "referee"), train, fit, *_own_prompts(plan, "referee/"))
+    kinds = sorted(judged_kinds(plan))
+    start = str(plan.fitted_speaker())
+    own = _own_prompts(plan, "referee/")
+    return digest(_speaking(plan, "referee"), start, train, fit, kinds, *own)
 
 
 def sft_key(plan: Plan, folder: RunFolder) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from rldf_ray.storage.results import EvaluationResult, recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
 
 _BIAS_TYPE = pa.schema([PAIR_SCHEMA.field("bias_type")])
-# Where BBQ's name of a category is not the bias type's.
-CATEGORIES = {"physical_appearance": "beauty"}
+# The bias types that a category of BBQ may stand for, where there are others than that of its name.
+TYPES = {
+    "physical_appearance": ("physical_appearance", "beauty"),
+    "ses": ("socioeconomic_status",),
+}
 
 
 def pairs_by_type(folder: RunFolder) -> dict[str, float]:
@@ -27,12 +31,12 @@ def pairs_by_type(folder: RunFolder) -> dict[str, float]:
     return {"overall": float(found.total()), **{Path(k).stem: v for k, v in names.items()}}
 
 
-def trained_accuracy(folder: RunFolder) -> dict[str, float]:
+def trained_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
     """The policy's accuracy on the plan's items, as the `eval` stage measured it."""
     result = stage_result(folder, EvaluationResult)
     assert result is not None
     evaluation = recorded(result.evaluation, "eval", "evaluation")
-    return accuracies(evaluation["models"]["policy"]["multiple_choice"])
+    return accuracies(plan, evaluation["models"]["policy"]["multiple_choice"])
 
 
 def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
@@ -57,13 +61,18 @@ def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
         ):
             found |= ray.get(reference)
     scores = [found[i] for i in range(len(items.items))]
-    return accuracies(summarise(items, scores, plan.seed))
+    return accuracies(plan, summarise(items, scores, plan.seed))
 
 
-def accuracies(summary: dict[str, Any]) -> dict[str, float]:
-    """Accuracy over all items and in each category, by bias type where one has that category."""
+def accuracies(plan: Plan, summary: dict[str, Any]) -> dict[str, float]:
+    """Accuracy over all items and in each category, by the plan's bias type where it has one."""
+    types = {Path(name).stem for name in plan.bias_types}
     by_type = {
-        CATEGORIES.get(name.lower(), name.lower()): float(found["accuracy"])
+        _type_of(name.lower(), types): float(found["accuracy"])
         for name, found in summary["categories"].items()
     }
     return {"overall": float(summary["overall"]["accuracy"]), **by_type}
+
+
+def _type_of(category: str, types: Collection[str]) -> str:
+    return next((name for name in TYPES.get(category, ()) if name in types), category)

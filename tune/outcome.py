@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,20 @@ from rldf_ray.storage.json_text import exact_json
 Results = Mapping[str, dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One value of an axis.
 
     Attributes:
         mean, sd: of what was measured, over `n` repeats; the sample's deviation, None for one.
+        whole: all of its repeats were measured. Of others the mean is over those that came through.
     """
 
     value: Any
     n: int
     mean: float
     sd: float | None
+    whole: bool
 
 
 def names_of(sweep: Sweep) -> list[str]:
@@ -43,19 +45,29 @@ def points(sweep: Sweep, results: Results, axis: Axis, name: str, rung: str) -> 
         values = [m[name] for m in measured if m.get(name) is not None]
         if values:
             sd = statistics.stdev(values) if len(values) > 1 else None
-            found.append(Point(value, len(values), statistics.fmean(values), sd))
+            whole = len(values) == len(trials)
+            found.append(
+                Point(value=value, n=len(values), mean=statistics.fmean(values), sd=sd, whole=whole)
+            )
     return found
 
 
 def best(found: Sequence[Point]) -> Point | None:
-    """The highest mean; of equal ones the first, which is the smaller in the paper's grids."""
-    return max(found, key=lambda point: point.mean, default=None)
+    """The highest mean; of equal ones the first, which is the smaller in the paper's grids.
+
+    Only values with all repeats: where the worse ones were stopped, the mean is of survivors.
+    """
+    whole = (point for point in found if point.whole)
+    return max(whole, key=lambda point: point.mean, default=None)
 
 
 def best_plan(
     name: str, overrides: Sequence[str], sweep: Sweep, results: Results, rung: str
 ) -> Plan:
-    """The plan with every axis at its best value over all bias types, and the plan's own seed."""
+    """The plan with every axis at its best value over all bias types, and the plan's own seed.
+
+    An axis without a value that has all of its repeats stays as the plan has it.
+    """
     values: dict[str, Any] = {}
     for axis in sweep.axes:
         found = best(points(sweep, results, axis, "overall", rung))
@@ -96,10 +108,20 @@ def outcome(sweep: Sweep, results: Results, rung: str) -> dict[str, Any]:
     whole = {key for key, result in results.items() if rung in result["measured"]}
     return {
         "axes": axes,
+        "incomplete": list(_incomplete(sweep, whole)),
         "reuse": reuse(sweep, results),
         "stopped_early": sorted(set(results) - whole),
         "not_run": sorted({trial.key for trial in sweep.trials} - set(results)),
     }
+
+
+def _incomplete(sweep: Sweep, whole: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Values without all of their repeats, none of which is a best one, and how many each has."""
+    for axis in sweep.axes:
+        for value, trials in by_value(sweep, axis):
+            n = sum(key in whole for key in trials)
+            if n < len(trials):
+                yield {"axis": axis.name, "value": value, "n": n}
 
 
 def _row(point: Point) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from typing import Any, Literal
 
 from rldf_ray.apps.tune.cleanup import PROGRAM, clear_ended_trials
 from rldf_ray.apps.tune.grids import Sweep, Trial
-from rldf_ray.apps.tune.trial import result_of
+from rldf_ray.apps.tune.trial import OUT_OF_BUDGET, out_of_budget, result_of
 from rldf_ray.cluster.import_path import import_path
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.errors import UserError
+from rldf_ray.models.base import BudgetSpentError
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.run_folder import RunFolder
@@ -61,23 +62,45 @@ class SweepSettings:
 def carry_out(sweep: Sweep, settings: SweepSettings) -> None:
     """Carry out the trials that have not finished; a sweep that was interrupted goes on.
 
+    Where the plan's budget at an endpoint is spent, no further trial starts (`out_of_budget`).
+
     Raises:
-        SweepError: a trial failed. The same command goes on from there.
+        SweepError: a trial failed, or cannot be compared with the others at a rung. The same
+            command goes on from there.
     """
     trials = sweep.trials[: settings.budget_trials]
     for trial in trials:
         settings.folder(trial.key).write_text("trial.yaml", trial.plan.to_yaml())
+    RunFolder(settings.out).remove(OUT_OF_BUDGET)
     todo = [trial for trial in trials if not finished(settings, trial.key)]
     if not todo:
         return
+    _check_rungs(trials, settings)
     _quiet_tune()
     with ray_cluster(settings.out / "logs"):
         try:
             results = _tuner(sweep, trials, settings).fit()
         finally:
             clear_ended_trials()
-    if results.errors:
-        raise SweepError(f"{len(results.errors)} trial(s) failed: {_first_line(results.errors[0])}")
+    stopped = out_of_budget(settings.out) is not None
+    failed = [e for e in results.errors if not (stopped and BudgetSpentError.__name__ in str(e))]
+    if failed:
+        raise SweepError(f"{len(failed)} trial(s) failed: {_first_line(failed[0])}")
+
+
+def _check_rungs(trials: Sequence[Trial], settings: SweepSettings) -> None:
+    """Trials that have finished were measured at every rung: their models are gone."""
+    last = settings.rungs[-1]
+    results = (result_of(settings.folder(trial.key)) for trial in trials)
+    measured = [result["measured"] for result in results if result is not None]
+    unknown = [rungs for rungs in measured if last in rungs and not {*settings.rungs} <= {*rungs}]
+    if unknown:
+        raise SweepError(
+            f"--scheduler {settings.scheduler} compares trials after {settings.rungs[0]}, and "
+            f"{len(unknown)} of this sweep were finished without that figure: go on with "
+            f"--scheduler none, or begin another --out with --store {settings.store}, which has "
+            "their debates and what was trained on them"
+        )
 
 
 def finished(settings: SweepSettings, trial: str) -> bool:
@@ -151,6 +174,7 @@ def trainable_of(config: dict[str, Any]) -> None:
         if result is None or rung not in result["measured"]:
             if _spent(trial):
                 return
+            _check_budget(Path(trial["sweep"]))
             _run(_command(trial, rung), folder)
             result = result_of(folder)
         assert result is not None
@@ -163,6 +187,17 @@ def _spent(trial: dict[str, Any]) -> bool:
         return False
     limit: int = trial["budget_tokens"]
     return made_tokens(Path(trial["sweep"])) >= limit
+
+
+def _check_budget(out: Path) -> None:
+    """Nothing unless an earlier trial found the budget of the plan's endpoint spent.
+
+    Raises:
+        BudgetSpentError: it did. Tune goes on with a trial that failed, not with one that ended.
+    """
+    why = out_of_budget(out)
+    if why is not None:
+        raise BudgetSpentError(why)
 
 
 def made_tokens(out: Path) -> int:
@@ -197,6 +232,8 @@ def _run(command: Sequence[str], folder: RunFolder) -> None:
         finally:
             _end(program)
             clear_ended_trials()
+    if status == BudgetSpentError.exit_status:
+        raise BudgetSpentError(f"a trial ended with status {status}: {log} has its output")
     if status != 0:
         raise SweepError(f"a trial ended with status {status}: {log} has its output")
 

@@ -11,6 +11,8 @@ When a program ends, however it ends, Ray ends the actors and placement groups o
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -22,14 +24,21 @@ from rldf_ray.apps.tune.measure import pairs_by_type, sft_accuracy, trained_accu
 from rldf_ray.apps.tune.orphan import end_with_parent
 from rldf_ray.apps.tune.prefix import begin_with
 from rldf_ray.apps.tune.store import KnownCalls, Store, generated_tokens
-from rldf_ray.console import Progress
+from rldf_ray.console import Progress, write
+from rldf_ray.errors import UserError
+from rldf_ray.models.base import BudgetSpentError
+from rldf_ray.models.limits import spent_together
 from rldf_ray.pipeline import run
 from rldf_ray.plan import Plan, load_plan
+from rldf_ray.plan.saved import PLAN
+from rldf_ray.storage.folders import visible
 from rldf_ray.storage.results import finish
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, TRAINING, whole_run
 
 Until = Literal["data", "sft", "eval"]
+OUT_OF_BUDGET = "out-of-budget.json"
+"""In a sweep's folder: what a trial said whose calls the budget did not cover."""
 
 
 @dataclass(kw_only=True)
@@ -44,12 +53,15 @@ class TrialRun:
     fetched: list[str] = field(default_factory=list)
 
     @property
-    def _sweep(self) -> Path:
+    def sweep(self) -> Path:
         """The sweep's folder: trials are in trials/KEY."""
         return self.folder.root.parent.parent
 
     def until(self, stage: Until) -> dict[str, float]:
         """Go on until `stage` has finished; what was measured there, by bias type and `overall`."""
+        if stage == "eval" and self.folder.manifest("eval") is not None:
+            # Its models may be gone.
+            return trained_accuracy(self.plan, self.folder)
         self._speak()
         if stage == "data":
             return pairs_by_type(self.folder)
@@ -58,15 +70,14 @@ class TrialRun:
             self._run("sft")
             self.store.keep("sft", sft_key(self.plan, self.folder), self.folder)
             return sft_accuracy(self.plan, self.folder)
-        if self.folder.manifest("eval") is None:
-            keys = {"sft": sft_key}
-            if "ppo" in self.plan.train.after:
-                self._fetch("reward", reward_key(self.plan, self.folder))
-                keys["reward"] = reward_key
-            self._run("eval")
-            for name, key in keys.items():
-                self.store.keep(name, key(self.plan, self.folder), self.folder)
-        return trained_accuracy(self.folder)
+        keys = {"sft": sft_key}
+        if "ppo" in self.plan.train.after:
+            self._fetch("reward", reward_key(self.plan, self.folder))
+            keys["reward"] = reward_key
+        self._run("eval")
+        for name, key in keys.items():
+            self.store.keep(name, key(self.plan, self.folder), self.folder)
+        return trained_accuracy(self.plan, self.folder)
 
     def _speak(self) -> None:
         """Topics, debates and data; no engine starts where the store has them."""
@@ -77,9 +88,10 @@ class TrialRun:
         trained = self.plan.referee.fitted
         if trained and self.folder.manifest("debates") is None:
             self._fetch("referee", referee_key(self.plan))
-        calls = self.store.calls(self._sweep / "cache")
-        self._run("data", calls)
-        calls.close()
+        if self.folder.manifest("data") is None:
+            calls = self.store.calls(self.sweep / "cache")
+            self._run("data", calls)
+            calls.close()
         self.store.keep("debates", key, self.folder)
         self.store.keep("referee", referee_key(self.plan), self.folder)
         self.store.keep_calls(self.plan.digest(), self.folder.path("journal/calls.jsonl"))
@@ -89,9 +101,12 @@ class TrialRun:
         topics = self.plan.topics.model_copy(update={"per_bias_type": self.most_topics})
         whole = self.plan.model_copy(update={"topics": topics})
         key = topics_key(whole, self.most_topics)
-        source = RunFolder(self._sweep / "topics" / key)
+        source = RunFolder(self.sweep / "topics" / key)
         if not self.store.fetch("topics", key, source):
-            run(whole, source.root, self.progress, only=("topics",))
+            if source.manifest("topics") is None:
+                # A trial that was cut off here may have had another plan with the same topics.
+                source.write_text(PLAN, whole.to_yaml())
+                run(whole, source.root, self.progress, only=("topics",))
             self.store.keep("topics", key, source)
         begin_with(source, self.plan, self.folder)
 
@@ -147,19 +162,33 @@ def main(
         most_topics=most_topics,
         progress=Progress(),
     )
-    measured = trial.until(until)  # type: ignore[arg-type]
+    sweep = trial.sweep
+    try:
+        with spent_together(sweep, _plans(sweep)):
+            measured = trial.until(until)  # type: ignore[arg-type]
+    except BudgetSpentError as error:
+        RunFolder(sweep).write_json(OUT_OF_BUDGET, {"why": str(error)})
+        raise
+    fetched = sorted({*before["fetched"], *trial.fetched})
+    if until == "eval":
+        # Before the result is there, after which nobody comes back to this trial.
+        trial.drop_models()
     folder.write_json(
         "result.json",
         {
             "key": trial.plan.digest(),
             "measured": {**before["measured"], until: measured},
             "tokens": tokens_of(folder),
-            "fetched": sorted({*before["fetched"], *trial.fetched}),
-            "seconds": _seconds(folder, trial.fetched),
+            "fetched": fetched,
+            "seconds": _seconds(folder, fetched),
         },
     )
-    if until == "eval":
-        trial.drop_models()
+
+
+def _plans(sweep: Path) -> Iterator[Plan]:
+    """Of all trials: a budget is the whole sweep's."""
+    for path in visible(sweep / "trials", "*/trial.yaml"):
+        yield load_plan(str(path))
 
 
 def result_of(folder: RunFolder) -> dict[str, Any] | None:
@@ -171,10 +200,27 @@ def result_of(folder: RunFolder) -> dict[str, Any] | None:
 
 
 def _seconds(folder: RunFolder, fetched: list[str]) -> float:
-    """Of the stages that were carried out here."""
+    """Of the stages that were carried out here, at whatever rung."""
     stages = [finish(folder, name) for name in PIPELINE if name not in ("topics", *fetched)]
     return sum(stage.seconds for stage in stages if stage is not None)
 
 
+def out_of_budget(sweep: Path) -> str | None:
+    """Why a trial of the sweep stopped, where the plan's budget was spent; None where it is not."""
+    folder = RunFolder(sweep)
+    if not (sweep / OUT_OF_BUDGET).exists():
+        return None
+    return str(folder.read_object(OUT_OF_BUDGET, ("why",))["why"])
+
+
+def program(trial: Callable[[], None] = lambda: typer.run(main)) -> None:
+    """A trial whose expected errors are one line and their status, as the command's are."""
+    try:
+        trial()
+    except UserError as error:
+        write(f"{error.heading}: {error}", to_stderr=True)
+        sys.exit(error.exit_status)
+
+
 if __name__ == "__main__":
-    typer.run(main)
+    program()

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from rldf_ray.plan import Endpoint, PlanError
 from rldf_ray.plan.loading import explain
-from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.json_text import NotFiniteError, exact_json
 
 Overrides = Mapping[str, Any]
 """Fields of a plan by their dotted names, as {"debate.rounds": 2}."""
@@ -27,7 +27,9 @@ def written(overrides: Overrides | None) -> list[str]:
 
 def _value_text(field: str, value: object) -> str:
     try:
-        return json_text(plain(value))
+        return exact_json(plain(value), f"overrides: {field}", "None is no number")
+    except NotFiniteError as error:
+        raise PlanError(str(error)) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise PlanError(
             f"overrides: {field} is {type(value).__name__} and cannot be written ({error}); "

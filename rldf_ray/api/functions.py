@@ -7,16 +7,17 @@ that works in a thread; in a running event loop the others may be called as well
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from rldf_ray.api.arguments import Overrides, endpoint_of, plain, written
 from rldf_ray.api.results import BBQResult, Comparison, JudgeResult, Run, Server, StudyResult
 from rldf_ray.console import Progress, TextConsole
+from rldf_ray.loops import in_thread
 from rldf_ray.plan import TREE_TOKENS, Plan, load_plan
+from rldf_ray.storage.object_store import local_path
 
 if TYPE_CHECKING:
     from rldf_ray.evaluate.bbq.ask import DType
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-DEBATED = ("topics", "audit", "debates", "data")
 
 
 def run(
@@ -66,10 +65,13 @@ def debate(
 ) -> Run:
     """Topics, the referee's audit, debates, and the data they make (`rldf debate`, `rldf data`).
 
-    At an endpoint (`overrides={"teacher": "openai:MODEL"}`) nothing is loaded here. Arguments and
-    errors are those of `run`.
+    At an endpoint (`overrides={"teacher": "openai:MODEL"}`) nothing is loaded here, unless the
+    plan's referee is trained, which is fitted here first. Arguments and errors are those of `run`.
     """
-    return _staged(load_plan(plan, written(overrides)), out, DEBATED, quiet)
+    from rldf_ray.stages.order import debating
+
+    loaded = load_plan(plan, written(overrides))
+    return _staged(loaded, out, (*debating(loaded), "data"), quiet)
 
 
 def study(
@@ -180,10 +182,12 @@ def judge(
     Raises:
         UserError: as `rldf_ray.evaluate.judge.run.judged`.
     """
+    from rldf_ray.evaluate.judge.answers import RUN_ANSWERS
     from rldf_ray.evaluate.judge.run import judged
+    from rldf_ray.storage.run_folder import local_copy
 
     summary = judged(
-        Path(answers),
+        local_copy(answers, "plan.yaml", "stages", RUN_ANSWERS),
         judge,
         measures=measures,
         rubrics=[Path(path) for path in rubrics],
@@ -247,7 +251,7 @@ def compare(
     folder = None if bbq is None else str(bbq_folder(str(bbq)).resolve())
     other = None if multirole is None else str(Path(multirole).resolve())
     whole = plan_with_items(load_plan(plan, written(overrides)), folder, items, other)
-    result = work.compare(whole, settings, Path(out), _progress(quiet))
+    result = work.compare(whole, settings, local_path(out), _progress(quiet))
     return Comparison(str(out), result.summary, tuple(result.notes))
 
 
@@ -273,7 +277,7 @@ def export(
     """
     from rldf_ray.api.exports import export_results
 
-    return [str(path) for path in export_results(str(folder), Path(out), to, _path(bbq))]
+    return [str(path) for path in export_results(str(folder), local_path(out), to, _path(bbq))]
 
 
 def serve(
@@ -305,11 +309,14 @@ def serve(
 
 
 def _twin(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The same for coroutines: it works in a thread, and their loop goes on."""
+    """The same for coroutines: it works in a thread, and their loop goes on.
+
+    One that is cancelled ends once what was under way has been left in order.
+    """
 
     @wraps(function)
     async def work(*args: P.args, **given: P.kwargs) -> T:
-        return await asyncio.to_thread(function, *args, **given)
+        return await in_thread(partial(function, *args, **given))
 
     return work
 
@@ -328,7 +335,7 @@ def _staged(plan: Plan, out: str | Path | None, stages: tuple[str, ...] | None, 
 
 
 def _path(given: str | Path | None) -> Path | None:
-    return None if given is None else Path(given)
+    return None if given is None else local_path(given)
 
 
 def _progress(quiet: bool) -> Progress:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
-from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.folders import visible
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -18,16 +18,45 @@ if TYPE_CHECKING:
     from rldf_ray.protocols.study import StudyTable, Summary
 
 
-def _data_set(folder: str, name: str) -> Dataset:
-    """A Parquet file of a folder, or of its address, in memory."""
+def _data_set(where: str, name: str) -> Dataset:
+    """A Parquet file of a folder, or of its address, in memory.
+
+    Raises:
+        RunFolderError: there is none; says which there are.
+        UnreadableFileError: it is not Parquet.
+    """
     from datasets import Dataset
 
-    return Dataset(pq.read_table(RunFolder.at(folder).fetched(name)))
+    folder = RunFolder.at(where)
+    path = folder.fetched(name)
+    if not path.is_file():
+        part = str(PurePath(name).parent)
+        folder.fetched(part)
+        beside = sorted(f"{part}/{file.name}" for file in visible(path.parent, "*.parquet"))
+        raise RunFolderError(
+            f"{folder.where} has no {name}; there: {', '.join(beside) or 'no table'}. The stage "
+            "that writes it has not finished, or it is none of this kind of run"
+        )
+    return Dataset(folder.read_table(name))
+
+
+def _present(folder: RunFolder, name: str, comes: str) -> Path:
+    """Where a file or folder of a run lies.
+
+    Raises:
+        RunFolderError: there is none; `comes` says when there is.
+    """
+    path = folder.fetched(name)
+    if not path.exists():
+        raise RunFolderError(f"{folder.where} has no {name}: {comes}")
+    return path
 
 
 @dataclass(frozen=True)
 class Run:
     """A run's folder, finished or on its way.
+
+    What its stages have not written yet, or never do, is a `UserError` that says so.
 
     Attributes:
         folder: where it is, or its address in a bucket.
@@ -64,14 +93,15 @@ class Run:
     def report(self) -> dict[str, Any]:
         """report.json: plan, stages, figures and notes."""
         folder = RunFolder.at(self.folder)
-        folder.fetched("report.json")
+        _present(folder, "report.json", "`rldf report` writes it")
         report: dict[str, Any] = folder.read_json("report.json")
         return report
 
     @property
     def model(self) -> str:
         """The folder of the trained policy, as transformers and vLLM read it."""
-        return str(RunFolder.at(self.folder).fetched("model"))
+        comes = "it comes when the last stage of train.after has finished"
+        return str(_present(RunFolder.at(self.folder), "model", comes))
 
 
 @dataclass(frozen=True)
@@ -114,9 +144,8 @@ class BBQResult:
     @property
     def answers(self) -> Dataset:
         """One row an item: what was asked, what was answered, and what is right."""
-        from datasets import Dataset
-
-        return Dataset(pq.read_table(self.summary["written"]))
+        path = Path(self.summary["written"])
+        return _data_set(str(path.parents[1]), "/".join(path.parts[-2:]))
 
 
 @dataclass(frozen=True)

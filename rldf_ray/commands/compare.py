@@ -155,8 +155,7 @@ def compare(
         judge=judge,
         audit_pairs=audit_pairs,
     )
-    # Tables and JSON go to stdout; what a run tells while it works must not be among JSON.
-    progress = Progress(TextConsole(stderr=as_json, soft_wrap=True))
+    progress = Progress.beside(as_json)
     other = None if multirole is None else str(multirole.resolve())
     whole = plan_with_items(loaded, folder, items, other)
     result = work.compare(whole, settings, out, progress)

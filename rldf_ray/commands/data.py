@@ -12,7 +12,8 @@ from rldf_ray.console import write
 from rldf_ray.dataset.export import export_files, hub_files
 from rldf_ray.plan import load_plan
 from rldf_ray.plan.saved import saved_plan
-from rldf_ray.storage.hub import hub_client, listing, upload
+from rldf_ray.storage.hub import HubError, hub_client, listing, upload
+from rldf_ray.storage.object_store import local_path
 from rldf_ray.storage.run_folder import RunFolder
 
 
@@ -33,12 +34,14 @@ def export(
     ] = False,
 ) -> None:
     """Take a run's data elsewhere, with its card and content warning."""
+    if public and to is not Form.hub:
+        raise HubError(f"rldf data export --to {to.value}: --public is of --to hub alone")
     folder = RunFolder.at(out)
     saved_plan(folder)
     folder.fetched("data")
     if to is not Form.hub:
         form: Literal["jsonl", "parquet"] = "jsonl" if to is Form.jsonl else "parquet"
-        for file in export_files(folder, Path(target), form):
+        for file in export_files(folder, local_path(target), form):
             write(str(file))
         return
     files = hub_files(folder)
@@ -77,6 +80,8 @@ def import_(
     if imported.overlaps_dropped:
         dropped = ", ".join(f"{n} {how}" for how, n in sorted(imported.overlaps_dropped.items()))
         write(f"left out, as they repeat what the run is evaluated on: {dropped}")
+    if imported.topics_merged:
+        write(f"{imported.topics_merged} topics repeat an earlier one: merged")
     if repeats := imported.repeats:
         write(
             f"{repeats.get('duplicate', 0)} rows repeat an earlier one, "

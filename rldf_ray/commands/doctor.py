@@ -21,7 +21,6 @@ from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.results import Finish, finish
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE
-from rldf_ray.topics.bias_type import BiasTypeError
 
 if TYPE_CHECKING:
     from rldf_ray.preflight.doctor import Check
@@ -47,6 +46,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """What is installed, whether a plan fits, and what its run would take; says what to change."""
+    _check_options(study, nodes, like)
     if study is not None:
         _examine_study(study, plan, set_, out, as_json)
         return
@@ -57,15 +57,28 @@ def doctor(
 
     loaded = load_plan(plan, set_)
     checks = examine(loaded, out)
-    stages = _estimate(loaded, like)
+    # What is to be reckoned with has to be right, which its check says.
+    reckonable = all(check.ok for check in checks if check.name in ("protocol", "bias types"))
+    earlier = measured(like) if like else None
+    stages = estimate(loaded, earlier) if reckonable else []
     if as_json:
         print(json_text(_as_dict(checks, stages), indent=2))
     else:
         console = TextConsole(soft_wrap=True)
         _print_checks(console, checks)
-        _print_estimate(console, stages, like)
+        if stages:
+            _print_estimate(console, stages, like)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
+
+
+def _check_options(study: str | None, nodes: str | None, like: Path | None) -> None:
+    given = {"--study": study, "--nodes": nodes, "--like": like}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise typer.BadParameter(
+            f"{' with '.join(names)}: each is for another question; give one of them"
+        )
 
 
 def _examine_study(name: str, plan: str, overrides: list[str], out: Path, as_json: bool) -> None:
@@ -120,14 +133,6 @@ def measured(run: Path) -> tuple[Plan, dict[str, Finish]]:
     folder = RunFolder(run)
     plan, stages = saved_plan(folder), {name: finish(folder, name) for name in PIPELINE}
     return plan, {name: s for name, s in stages.items() if s is not None}
-
-
-def _estimate(plan: Plan, like: Path | None) -> list[StageEstimate]:
-    """Nothing where a bias type cannot be read: the checks say so."""
-    try:
-        return estimate(plan, measured(like) if like else None)
-    except BiasTypeError:
-        return []
 
 
 def _as_dict(checks: Sequence[Check], stages: Sequence[StageEstimate]) -> dict[str, Any]:

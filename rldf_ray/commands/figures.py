@@ -10,7 +10,8 @@ import typer
 
 from rldf_ray.console import Progress
 from rldf_ray.plan import PlanError
-from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.object_store import is_address
+from rldf_ray.storage.run_folder import RunFolder, local_copy
 
 PLACE = 6
 
@@ -27,7 +28,7 @@ SUMMARY = "compare/compare.json"
 
 def figures(
     folder: Annotated[
-        Path,
+        str,
         typer.Argument(metavar="DIR", help="of `rldf eval compare`, `rldf eval judge` or a run"),
     ],
     out: Annotated[
@@ -38,8 +39,10 @@ def figures(
     from rldf_ray.report.abstention import answered_of
     from rldf_ray.report.comparison import write_figures
 
-    source = RunFolder(folder.resolve())
     drawn_from = (ITEMS, *RESULTS, *TEXTS)
+    if is_address(folder) and out is None:
+        raise PlanError(f"rldf eval figures {folder}: give --out, a folder of this machine")
+    source = RunFolder(local_copy(folder, *drawn_from, SUMMARY).resolve())
     there = [name for name in drawn_from if (source.root / name).exists()]
     if not there:
         raise PlanError(f"{folder} has nothing to draw: needed is one of {', '.join(drawn_from)}")

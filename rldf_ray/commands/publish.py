@@ -11,7 +11,7 @@ import typer
 from rldf_ray.console import write
 from rldf_ray.plan.saved import PLAN, saved_plan
 from rldf_ray.storage.hub import HubError, check_name, hub_client, listing, upload
-from rldf_ray.storage.run_folder import RunFolder
+from rldf_ray.storage.run_folder import RunFolder, local_copy
 
 
 class Target(StrEnum):
@@ -26,7 +26,9 @@ def publish(
     store: Annotated[
         Path | None, typer.Option("--store", metavar="DIR", help="the model store")
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="store: the served model's name")] = "policy",
+    name: Annotated[
+        str | None, typer.Option("--name", help="store: the served model's name; default: policy")
+    ] = None,
     to: Annotated[Target | None, typer.Option("--to", help="upload it, with its card")] = None,
     public: Annotated[
         bool, typer.Option("--public", help="hub: for everybody; private otherwise")
@@ -48,8 +50,20 @@ def publish(
     if (store is None) == (to is None):
         raise HubError("rldf publish: needed is either --store DIR or --to hub USER/NAME")
     if store is not None:
-        _to_store(model, store, name)
+        of_hub = {
+            "USER/NAME": repo,
+            "--public": public,
+            "--adapter": adapter,
+            "--dataset": dataset,
+            "--dry-run": dry_run,
+        }
+        if given := [option for option, value in of_hub.items() if value]:
+            verb = "is" if len(given) == 1 else "are"
+            raise HubError(f"rldf publish --store: {', '.join(given)} {verb} of --to hub alone")
+        _to_store(model, store, name or "policy")
         return
+    if name is not None:
+        raise HubError("rldf publish --to hub: --name is of --store alone; give USER/NAME")
     if repo is None:
         raise HubError(f"rldf publish {model} --to hub: needed is a name there, USER/NAME")
     from rldf_ray.report.publish import hub_files
@@ -71,7 +85,8 @@ def publish(
 def _to_store(model: str, store: Path, name: str) -> None:
     from rldf_ray.apps.serve.store import ModelStore
 
-    folder = Path(model)
+    # At an address only a run is known by it.
+    folder = local_copy(model, PLAN, "stages", "model")
     source = folder
     if (folder / PLAN).exists():
         saved_plan(RunFolder.at(folder))

@@ -10,7 +10,10 @@ import yaml
 
 from rldf_ray.commands.groups import DefaultCommandGroup
 from rldf_ray.console import Progress
+from rldf_ray.plan.saved import PLAN
 from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.object_store import is_address, local_path
+from rldf_ray.storage.run_folder import RunFolder, local_copy
 from rldf_ray.storage.yaml_text import read_yaml
 
 progress = Progress()
@@ -146,5 +149,11 @@ def _settings(model: str, names: str, set_: list[str], given: dict[str, Any]) ->
         except yaml.YAMLError as error:
             raise SettingsError(f"--set {dotted}: the value is not valid YAML: {error}") from error
     if model.endswith((".yaml", ".yml")):
-        return settings_of_file(Path(model), values)
+        return settings_of_file(local_path(model), values)
+    if is_address(model) and (local_copy(model, PLAN) / PLAN).exists():
+        raise SettingsError(
+            f"{model} is a run at an address, of which its model alone can be served: "
+            f"{RunFolder.at(model).address('model')}; copy the run to this machine to serve the "
+            "rest of it"
+        )
     return settings_for(model, tuple(names.split(",")), values)

@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.text import Text
 
 from rldf_ray.console import TextConsole, harmless, write
+from rldf_ray.plan import Plan
 from rldf_ray.plan.saved import PLAN, saved_plan
+from rldf_ray.protocols.known import source_names
 from rldf_ray.protocols.transcripts import ENDED_DEBATES, ended_so_far
 from rldf_ray.records import STATEMENT_SCHEMA, Label, Statement, statements_of
 from rldf_ray.storage.json_text import json_text
@@ -98,7 +100,7 @@ def show(
     label: Label | None = None if high is None else "high" if high else "low"
     folder = RunFolder.at(out)
     if folder.fetched(PLAN).exists():
-        saved_plan(folder)
+        _check_debated(folder, saved_plan(folder))
     wanted = Wanted(debate=debate, bias_type=bias_type, round=number, role=role, label=label)
     contents = Contents(folder)
     debates = contents.chosen(wanted)
@@ -108,6 +110,25 @@ def show(
         print(json_text([_as_dict(shown) for shown in contents.read(debates)], indent=2))
         return
     page(contents.read(debates), TextConsole(soft_wrap=False))
+
+
+def _check_debated(folder: RunFolder, plan: Plan) -> None:
+    """Nothing where the run's statements are, or are going to be, those of multi-role debates.
+
+    Raises:
+        RunFolderError: another protocol was held, or pairs were given.
+    """
+    if plan.debate.protocol in source_names():
+        raise RunFolderError(
+            f"{folder.where}: its data come from the protocol {plan.debate.protocol}, and not from "
+            "debates of statements that a referee scores; what was said is in "
+            f"{folder.address('source/data/turns.parquet')} once it has been held"
+        )
+    if folder.manifest("debates") is not None and not folder.fetched(TRANSCRIPTS).exists():
+        raise RunFolderError(
+            f"{folder.where} has no debates: it was begun with pairs, which are in "
+            f"{folder.address('data/pairs.parquet')}"
+        )
 
 
 class Contents:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from rldf_ray.console import Progress, TextConsole, table_console, write
+from rldf_ray.console import Progress, table_console, write
 from rldf_ray.protocols.known import study_named, study_names
 from rldf_ray.storage.json_text import json_text
 
@@ -66,7 +65,7 @@ def study(
         raise typer.BadParameter("--out DIR is missing: the study's folder")
     from rldf_ray.studies.run import run_study
 
-    progress = Progress(TextConsole(stderr=as_json, soft_wrap=True))
+    progress = Progress.beside(as_json)
     summary = run_study(name, loaded, out, progress)
     if as_json:
         facts = {"notes": summary.notes, "facts": summary.facts}
@@ -123,12 +122,13 @@ def _fields(name: str, as_json: bool) -> None:
 
 
 def _rows(folder: str, out: str | None, as_json: bool) -> None:
+    from rldf_ray.storage.object_store import local_path
     from rldf_ray.storage.run_folder import RunFolder
     from rldf_ray.studies.finished import write_training_rows
 
     if not folder or out is None:
         raise typer.BadParameter("rldf study rows DIR --out OUT: a finished study, a folder")
-    written = write_training_rows(RunFolder.at(folder), Path(out))
+    written = write_training_rows(RunFolder.at(folder), local_path(out))
     if as_json:
         write(json_text({str(path): number for path, number in written.items()}, indent=2))
         return

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rldf_ray.console import write
 from rldf_ray.models.base import BudgetSpentError
+from rldf_ray.storage.json_text import json_text
 
 
 def sweep(
@@ -49,21 +53,30 @@ def sweep(
     bias_types: Annotated[
         str | None, typer.Option(help="comma-separated; default: the plan's, all in one run")
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="print sweep.json instead of a table")
+    ] = False,
 ) -> None:
     """Compare settings of a plan, computing nothing twice."""
-    from rldf_ray.apps.tune.ablations import ablate
+    from rldf_ray.apps.tune.ablations import ablate, show
 
-    report = ablate(
-        plan,
-        [*overrides, *([] if bias_types is None else [f"bias_types=[{bias_types}]"])],
-        over=over,
-        out=out,
-        repeats=repeats,
-        scheduler=scheduler,
-        metric=metric,
-        store=store,
-        budget_tokens=budget_tokens,
-        budget_trials=budget_trials,
-    )
-    if report["not_run"]:
+    # Tune has a table of its own.
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        report = ablate(
+            plan,
+            [*overrides, *([] if bias_types is None else [f"bias_types=[{bias_types}]"])],
+            over=over,
+            out=out,
+            repeats=repeats,
+            scheduler=scheduler,
+            metric=metric,
+            store=store,
+            budget_tokens=budget_tokens,
+            budget_trials=budget_trials,
+        )
+    if as_json:
+        write(json_text(report, indent=2))
+    else:
+        show(report, out.resolve())
+    if report["not_run"] or report["out_of_budget"]:
         raise typer.Exit(BudgetSpentError.exit_status)

@@ -17,7 +17,7 @@ from rldf_ray.comparison.runs import DEBATED, LEARNING, debate_run_name, pairs_o
 from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.plan import Plan, Speaker
 from rldf_ray.records import TopicKind
-from rldf_ray.report.notes import is_unproven
+from rldf_ray.report.training_notes import is_unproven
 from rldf_ray.storage.results import (
     DebatesResult,
     SFTResult,

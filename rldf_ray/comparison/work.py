@@ -42,6 +42,7 @@ from rldf_ray.evaluate.judge.run import (
     judged_before,
 )
 from rldf_ray.models.base import ModelError
+from rldf_ray.models.limits import spent_together
 from rldf_ray.plan import Plan, PlanError
 from rldf_ray.preflight.checks import (
     check_inputs,
@@ -76,7 +77,7 @@ def _compare(
     _check_thoughts(plan, methods)
     _check_runs(plan, methods, settings.repeats, folder.root)
     selection = Selection.of(settings.dev_items, plan)
-    with folder.locked():
+    with folder.locked(), spent_together(folder.root, _speaking(plan, methods, settings)):
         items = load_items(plan, without=selection.items)
         queries = queries_of(plan, settings, selection.queries)
         pairs = _train(methods, settings, folder.root, progress)
@@ -127,6 +128,13 @@ def _compare(
                 f"{kept.root}"
             )
     return result
+
+
+def _speaking(plan: Plan, methods: Sequence[Method], settings: Settings) -> list[Plan]:
+    """The plans whose models may be asked at an endpoint; its budget is the whole comparison's."""
+    sources = [method.training.source for method in methods if method.training is not None]
+    judges = [] if settings.judge is None else [judge_plan(plan, settings.judge)]
+    return [plan, *sources, *judges]
 
 
 def _check_runs(plan: Plan, methods: Sequence[Method], repeats: int, out: Path) -> None:

@@ -64,5 +64,31 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     assert isinstance(result.exception, PlanError) and "no plan.yaml" in str(result.exception)
 
 
+@pytest.mark.parametrize("failed", ["protocol", "bias types"])
+def test_of_a_plan_that_cannot_be_held_the_checks_are_printed_and_no_estimate(
+    failed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = Check(failed, ok=False, found="topics.judgement_share=0.5: allowed: 1")
+    monkeypatch.setattr(rldf_ray.doctor, "examine", lambda plan, out: [check])  # type: ignore[attr-defined]
+    overrides = {"protocol": "debate.protocol=evince", "bias types": "bias_types=[shoes]"}
+    result = doctor("--set", overrides[failed])
+    assert result.exit_code == 1 and "allowed: 1" in result.output
+    assert "What the run would take" not in result.output
+    assert json.loads(doctor("--json", "--set", overrides[failed]).output)["checks"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--study", "judges", "--nodes", "1x 8 cpus"],
+        ["--study", "judges", "--like", "run"],
+        ["--nodes", "1x 8 cpus", "--like", "run"],
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(options: list[str]) -> None:
+    result = doctor(*options)
+    assert result.exit_code == 2 and f"{options[0]} with {options[2]}" in result.output
+
+
 def test_the_names_of_a_check_in_json_are_those_of_earlier_versions() -> None:
     assert [field.name for field in fields(Check)] == ["name", "ok", "found"]

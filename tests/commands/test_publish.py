@@ -162,6 +162,34 @@ class TestRefusedBeforeTheHubIsAsked:
         assert "USER/NAME" in refused(rldf, HubError, run.root, "--to", "hub")
         assert "USER/NAME" in refused(rldf, HubError, run.root, "mine", "--to", "hub")
 
+    def test_what_is_of_the_hub_alone(self, run: RunFolder, tmp_path: Path, rldf: Rldf) -> None:
+        store = tmp_path / "store"
+        for words in (
+            ["me/mine"],
+            ["--dry-run"],
+            ["--public"],
+            ["--adapter"],
+            ["--dataset", "a/b"],
+        ):
+            error = refused(rldf, HubError, run.root, *words, "--store", store)
+            shown = "USER/NAME" if words == ["me/mine"] else words[0]
+            assert error == f"rldf publish --store: {shown} is of --to hub alone"
+        both = refused(rldf, HubError, run.root, "--public", "--dry-run", "--store", store)
+        assert both == "rldf publish --store: --public, --dry-run are of --to hub alone"
+        assert not store.exists()
+
+    def test_what_is_of_the_store_alone(self, run: RunFolder, rldf: Rldf) -> None:
+        words = (run.root, "me/mine", "--to", "hub", "--name", "policy")
+        assert "--name is of --store alone" in refused(rldf, HubError, *words)
+
+    def test_data_for_everybody_in_a_folder(
+        self, run: RunFolder, tmp_path: Path, rldf: Rldf
+    ) -> None:
+        words = ("data", "export", run.root, tmp_path / "there", "--to", "jsonl", "--public")
+        error = rldf(*words).exception
+        assert isinstance(error, HubError) and "--public is of --to hub alone" in str(error)
+        assert not (tmp_path / "there").exists()
+
     def test_a_run_without_a_model(self, tmp_path: Path, rldf: Rldf) -> None:
         RunFolder(tmp_path).write_text("plan.yaml", load_plan("smoke").to_yaml())
         words = (tmp_path, "me/mine", "--to", "hub")

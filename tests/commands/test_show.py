@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from rldf_ray import cli
 from rldf_ray.commands.show import Contents, ShownDebate, Wanted, page
+from rldf_ray.plan import load_plan
 from rldf_ray.protocols.transcripts import ENDED_DEBATES, Transcripts
 from rldf_ray.records import STATEMENT_SCHEMA, Statement, table_of
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
@@ -139,3 +140,27 @@ def test_while_debates_are_held_those_that_have_ended_are_shown(tmp_path: Path) 
     debates = json.loads(result.stdout)
     assert [d["debate_id"] for d in debates] == ["age-j1-0", "age-o0-0"]
     assert [s["text"] for s in debates[1]["statements"]] == [s.text for s in STATEMENTS[:3]]
+
+
+def refused(run: Path) -> str:
+    error = CliRunner().invoke(cli.app, ["show", str(run)]).exception
+    assert isinstance(error, RunFolderError)
+    return str(error)
+
+
+def test_of_another_protocols_run_it_is_said_where_its_turns_are(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    plan = load_plan("smoke", ["debate.protocol=mabrf"])
+    folder.write_text("plan.yaml", plan.to_yaml())
+    assert "the protocol mabrf" in refused(tmp_path)
+    folder.finish("debates", plan.digest(), {})
+    assert f"{tmp_path}/source/data/turns.parquet" in refused(tmp_path)
+
+
+def test_a_run_that_was_begun_with_pairs_has_no_debates(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    plan = load_plan("smoke")
+    folder.write_text("plan.yaml", plan.to_yaml())
+    assert "run the stage that writes it first" in refused(tmp_path)
+    folder.finish("debates", plan.digest(), {})
+    assert "has no debates: it was begun with pairs" in refused(tmp_path)

@@ -23,8 +23,13 @@ from rldf_ray.referee.labelled_statements import labelled_statements
 from rldf_ray.referee.prompted import render as referee_prompt
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.score import score
-from rldf_ray.topics.bias_type import SHIPPED, BiasTypeError, bias_type, shipped_bias_types
-from rldf_ray.topics.writer import judgement_problem
+from rldf_ray.topics.bias_type import (
+    SHIPPED,
+    BiasTypeError,
+    bias_type,
+    judgement_problem,
+    shipped_bias_types,
+)
 from tests.prompts.texts import MORE, TYPES, seed_texts, shared_runs, the_papers
 
 SCENES = Path(str(resources.files("rldf_ray") / "evaluate" / "bbq" / "scenes"))

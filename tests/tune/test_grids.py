@@ -53,11 +53,23 @@ def test_teacher_compares_both_modes() -> None:
         (["roles", "debate.debaters=2"], "a field is named twice"),
         (["teacher"], "the plan has none"),
         (["roles=9"], "debate.debaters"),
+        (["seed=1,2"], "--repeats N"),
+        (["rounds=1,2,1"], "the value 1 is named twice"),
+        (["ppo.beta=0.1,0.10"], "the value 0.1 is named twice"),
+        (["bias_types=[age],[age]"], "is named twice"),
+        (["debate.in_flight=1,2"], "all of its values are one trial"),
     ],
 )
 def test_a_wrong_axis_is_named(over: list[str], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         sweep_of("smoke", [], over, repeats=1)
+
+
+@pytest.mark.parametrize("over", ["rounds", "debate.top_p=0.5,0.9", "data.min_gap=0,1"])
+def test_what_a_protocol_does_not_read_is_no_axis(over: str) -> None:
+    with pytest.raises(PlanError, match=r"is not read with debate\.protocol=mabrf"):
+        sweep_of("smoke", ["debate.protocol=mabrf"], [over], repeats=1)
+    assert len(sweep_of("smoke", ["debate.protocol=mabrf"], ["debate.debates=8,9"], 1).trials) == 2
 
 
 def test_a_plan_file_will_do(tmp_path: Path) -> None:

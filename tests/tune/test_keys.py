@@ -21,7 +21,8 @@ def _debates(*overrides: str) -> str:
         "seed=1", "debate.rounds=3", "debate.temperature=0.5", "teacher=scripted:0",
         "referee.threshold_kind=relative", "referee.model=openai:judge", "topics.similarity=0.5",
         "topics.per_bias_type=10", "engines.dtype=float32", "bias_types=[age]",
-        "evaluate.items_per_category=4", "debate.seats=[scripted:0, scripted:0, scripted:0]",
+        "evaluate.items_per_category=4", "evaluate.multirole=/queries",
+        "debate.seats=[scripted:0, scripted:0, scripted:0]",
     ],
 )  # fmt: skip
 def test_debates_depend_on_what_shapes_them(override: str) -> None:
@@ -37,6 +38,31 @@ def test_debates_depend_on_what_shapes_them(override: str) -> None:
 )  # fmt: skip
 def test_debates_do_not_depend_on_later_stages_or_on_how_they_are_held(override: str) -> None:
     assert _debates() == _debates(override)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "train.dtype=float32", "train.warmup_share=0.5", "train.zero_stage=0", "model=other",
+        "topics.judgement_share=0.0", "referee.fit.epochs=9",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "referee",
+    ["referee={kind: trained}", "referee={kind: meta, pool: [trained, 'openai:judge']}"],
+)
+def test_debates_before_a_fitted_referee_depend_on_how_it_is_fitted(
+    override: str, referee: str
+) -> None:
+    fitted = ("teacher=scripted:0", "topics.model=openai:a", "train.zero_stage=2", referee)
+    assert _debates(*fitted) != _debates(*fitted, override)
+    other = plan_with(*fitted, override)
+    assert referee_key(plan_with(*fitted)) != referee_key(other)
+
+
+def test_debates_before_an_asked_referee_do_not_depend_on_training() -> None:
+    asked = ("teacher=scripted:0", "referee.kind=prompted")
+    assert _debates(*asked) == _debates(*asked, "train.dtype=float32")
 
 
 def test_topics_depend_on_the_list_they_begin() -> None:

@@ -44,7 +44,7 @@ def test_points_are_means_over_repeats_with_their_deviation() -> None:
     assert second["mean"] == pytest.approx(0.1705)
     assert found["axes"]["rounds"]["best"] == {"overall": 2, "age": 1}
     assert found["axes"]["roles"]["best"] == {"overall": 2, "age": 3}
-    assert found["stopped_early"] == found["not_run"] == []
+    assert found["stopped_early"] == found["not_run"] == found["incomplete"] == []
 
 
 def test_what_was_reused_is_counted_against_every_setting_by_itself() -> None:
@@ -67,6 +67,41 @@ def test_trials_that_did_not_finish_are_in_no_figure() -> None:
     assert found["stopped_early"] == [one]
     assert found["not_run"] == [two]
     assert sum(len(axis["points"]["overall"]) for axis in found["axes"].values()) == 1
+
+
+def test_the_best_value_is_one_with_all_of_its_repeats() -> None:
+    """Halving has stopped the worse of two rounds' repeats: the mean is of the other alone."""
+    sweep = _sweep()
+    results = _results(sweep, _accuracy)
+    worse = min(
+        (t for t in sweep.trials if (t.plan.debate.rounds, t.plan.debate.debaters) == (2, 3)),
+        key=lambda trial: trial.plan.seed,
+    )
+    results[worse.key]["measured"] = {"sft": {"overall": 0.1}}
+    found = outcome(sweep, results, "eval")
+    # Two rounds and three debaters are a point of both axes.
+    assert found["incomplete"] == [
+        {"axis": "rounds", "value": 2, "n": 1},
+        {"axis": "roles", "value": 3, "n": 1},
+    ]
+    assert found["axes"]["rounds"]["best"] == {"overall": 1, "age": 1}
+    assert found["axes"]["roles"]["best"] == {"overall": 2, "age": 2}
+    assert [p["n"] for p in found["axes"]["rounds"]["points"]["overall"]] == [2, 1]
+    plan = best_plan(*PLAN, sweep, results, "eval")
+    assert (plan.debate.rounds, plan.debate.debaters) == (1, 2)
+
+
+def test_without_a_whole_value_the_plans_own_stays() -> None:
+    sweep = _sweep()
+    results = {
+        key: result
+        for key, result in _results(sweep, _accuracy).items()
+        if next(t for t in sweep.trials if t.key == key).plan.seed == 0
+    }
+    found = outcome(sweep, results, "eval")
+    assert found["axes"]["rounds"]["best"] == {} and len(found["incomplete"]) == 4
+    plan = best_plan(*PLAN, sweep, results, "eval")
+    assert (plan.debate.rounds, plan.debate.debaters) == (2, 3)
 
 
 def test_the_best_plan_has_every_axis_at_its_best() -> None:

@@ -16,6 +16,7 @@ import yaml
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.plan import load_plan
 from rldf_ray.storage.run_folder import RunFolder
+from tests.endpoint import Server, made_up, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [
@@ -104,6 +105,27 @@ def test_a_sweep_shares_stops_at_its_budget_and_goes_on(tmp_path: Path) -> None:
     assert yaml.safe_load((out / "best.yaml").read_text(encoding="utf-8"))["name"] == "smoke-best"
     assert (out / "figures/figure-8-age.png").exists()
     assert not _processes_of(str(out))
+
+
+@pytest.mark.cluster
+def test_a_sweep_whose_budget_at_an_endpoint_is_spent_goes_on_with_a_higher_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+    out = tmp_path / "sweep"
+    with serving(Server(otherwise=made_up())) as server:
+        asked = ["--set", "teacher=openai:small", "--set", f"endpoint.base_url={server.url}"]
+        command = [*SMALL, *asked, "--over", "rounds=1,2", "--out", str(out)]
+        first = _ablations(*command, "--set", "endpoint.budget_tokens=2000")
+        assert first.returncode == 3, first.stdout[-2000:] + first.stderr[-2000:]
+        assert "stopped: the budget of 2000 tokens (endpoint.budget_tokens)" in first.stdout
+        report = json.loads((out / "sweep.json").read_text(encoding="utf-8"))
+        assert "by all runs in" in report["out_of_budget"] and report["not_run"]
+        whole = _ablations(*command, "--set", "endpoint.budget_tokens=1000000000", "--json")
+    assert whole.returncode == 0, whole.stdout[-2000:] + whole.stderr[-2000:]
+    report = json.loads(whole.stdout)
+    assert report["out_of_budget"] is None and report["not_run"] == []
 
 
 @pytest.mark.cluster

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rldf_ray.comparison.method import Method, Training
 from rldf_ray.comparison.plans import SEATS, as_planned, debating, own_teacher, titled
-from rldf_ray.models.embedded import short_name
+from rldf_ray.models.names import short_name
 from rldf_ray.plan import Plan, PlanError, Speaker
 
 PLACE = 11

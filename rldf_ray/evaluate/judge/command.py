@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from rldf_ray.storage.run_folder import local_copy
+
 PLACE = 3
 
 
 def judge(
     source: Annotated[
-        Path, typer.Argument(metavar="ANSWERS", help="a run's folder, or a .parquet or .jsonl file")
+        str, typer.Argument(metavar="ANSWERS", help="a run's folder, or a .parquet or .jsonl file")
     ],
     judge_: Annotated[
         str, typer.Option("--judge", metavar="BACKEND", help="vllm:MODEL or openai:MODEL")
@@ -59,11 +61,12 @@ def judge(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """Bias, communication, logic and measures of your own of free answers, 0-100."""
+    from rldf_ray.evaluate.judge.answers import RUN_ANSWERS
     from rldf_ray.evaluate.judge.run import judged
     from rldf_ray.evaluate.judge.tables import leave
 
     summary = judged(
-        source,
+        local_copy(source, "plan.yaml", "stages", RUN_ANSWERS),
         judge_,
         measures=None if measures is None else [name.strip() for name in measures.split(",")],
         rubrics=rubric,

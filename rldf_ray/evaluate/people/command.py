@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rldf_ray.storage.run_folder import local_copy
+
 PLACE = 7
 
 app = typer.Typer(help="BS, CE and LS of free answers by people.", no_args_is_help=True)
@@ -15,7 +17,7 @@ app = typer.Typer(help="BS, CE and LS of free answers by people.", no_args_is_he
 @app.command("export")
 def export(
     source: Annotated[
-        Path, typer.Argument(metavar="ANSWERS", help="a run's folder, or a .parquet or .jsonl file")
+        str, typer.Argument(metavar="ANSWERS", help="a run's folder, or a .parquet or .jsonl file")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="gets for_raters/ and the key")],
     prompts: Annotated[
@@ -28,10 +30,11 @@ def export(
     seed: Annotated[int, typer.Option("--seed", help="of the sample and the order")] = 0,
 ) -> None:
     """Write a blind, shuffled sheet, as CSV and as a page that needs no server."""
+    from rldf_ray.evaluate.judge.answers import RUN_ANSWERS
     from rldf_ray.evaluate.people import run as work
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    work.export(source, out, prompts, names, seed)
+    work.export(local_copy(source, RUN_ANSWERS), out, prompts, names, seed)
 
 
 @app.command("import")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rldf_ray.plan import load_plan
+from rldf_ray.storage.run_folder import local_copy
 
 PLACE = 5
 
@@ -21,7 +22,7 @@ def self_identification(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="where results are written")],
     answers: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--answers",
             metavar="PATH",
@@ -51,9 +52,9 @@ def self_identification(
     """How many biases a model names in answers shown as its own, another's, a competitor's."""
     loaded = load_plan(plan, set_)
     from rldf_ray.evaluate.self_identification import run as work
-    from rldf_ray.evaluate.self_identification.pairs import OWN_WRITING, question_answers
+    from rldf_ray.evaluate.self_identification.pairs import ANSWERS, OWN_WRITING, question_answers
 
-    source = answers or OWN_WRITING
+    source = OWN_WRITING if answers is None else local_copy(answers, ANSWERS)
     pairs = question_answers(source, of, items, loaded.seed)
     request = work.Request(
         model=model, plan=loaded, source=source, samples=samples, attention=attention

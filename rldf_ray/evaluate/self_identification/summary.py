@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rldf_ray.dataset.preference_data import topic_of_prompt
 from rldf_ray.evaluate.self_identification.name_biases import FRAMINGS, Framing, Naming
-from rldf_ray.stats import Estimate, auc_estimate, clustered_estimate
+from rldf_ray.stats import LEAST_CLUSTERS, Estimate, auc_estimate, clustered_estimate
 
 DIFFERENCES: tuple[tuple[Framing, Framing], ...] = (
     ("own", "another"),
@@ -140,7 +140,8 @@ def _verdict(change: Estimate | None, alike: bool) -> str:
         return "No pair could be read under both framings: nothing is known."
     moved = f"{change.value:+.2f} biases an answer on {change.n} pairs"
     if change.low is None or change.high is None:
-        why = "the same on every pair" if alike else "all about one scene, so without an interval"
+        few = f"about fewer than {LEAST_CLUSTERS} topics, so without an interval"
+        why = "the same on every pair" if alike else few
         return f"A competitor's against one's own: {moved}; {why}."
     evidence = f"{moved}, 95 % interval {change.low:+.2f} to {change.high:+.2f}"
     if change.low > 0:
