@@ -28,9 +28,10 @@ from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.mirror import Mirror, copy_of
 from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.periodic import repeated
-from rldf_ray.train.localize import UPLOAD_EVERY_S, localize_inputs
+from rldf_ray.train.localize import UPLOAD_EVERY_S
 from rldf_ray.train.loggers import open_loggers
 from rldf_ray.train.loggers.logger import LoggedStage, Logger, TrackedRun
+from rldf_ray.train.ray_trainer import ray_trainer
 from rldf_ray.train.reasons import reason_of
 from rldf_ray.train.shards import TRAINER, is_whole
 from rldf_ray.train.unpickling import check_files
@@ -78,27 +79,8 @@ def run_training(
     Raises:
         TrainingError: a worker failed.
     """
-    from ray.train import FailureConfig, RunConfig, ScalingConfig
-    from ray.train.torch import TorchConfig, TorchTrainer
-
     out = job.folders["out"]
-    trainer: Any = TorchTrainer(
-        localize_inputs(loop, PROGRESS),
-        train_loop_config={"job": job},
-        torch_config=TorchConfig(backend="nccl" if job.placement.device == "cuda" else "gloo"),
-        scaling_config=ScalingConfig(
-            num_workers=job.placement.workers,
-            use_gpu=job.placement.device == "cuda",
-            resources_per_worker=_resources(job.placement),
-        ),
-        run_config=RunConfig(
-            name=RAY_TRAIN,
-            storage_path=out,
-            failure_config=FailureConfig(max_failures=job.plan.train.max_failures),
-        ),
-    )
-    # Ray's handler of Ctrl-C waits for its controller, then exits with a status of its own.
-    trainer._register_sigint_handler = lambda controller: None
+    trainer = ray_trainer(loop, job, name=RAY_TRAIN, progress=PROGRESS)
     # Ray would go on from what an earlier driver recorded; our own checkpoints say more.
     here = _forget_ray_train(out)
     logged = LoggedStage(plan=job.plan, name=here.name, folder=here, run=job.run)
@@ -120,13 +102,6 @@ def _forget_ray_train(out: str) -> Path:
         return copy_of(out)
     shutil.rmtree(Path(out) / RAY_TRAIN, ignore_errors=True)
     return Path(out)
-
-
-def _resources(placement: Placement) -> dict[str, float]:
-    resources: dict[str, float] = {"CPU": placement.worker_cpus}
-    if placement.worker_gpus:
-        resources["GPU"] = placement.worker_gpus
-    return resources | placement.pinned()
 
 
 def prepare_worker(job: TrainJob) -> int:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from rldf_ray.train.ray_trainer import CLEANER
+
 ROOT = Path(__file__).parents[2]
 PRIVATE = re.compile(r"\b(_private|_internal)\b")
 # Documented ones, of os and of named tuples.
@@ -28,8 +30,8 @@ USED = {
     # Not installed here: tests/train/test_trackers.py has its shape, where it is.
     "rldf_ray/train/loggers/trackio.py": {"_next_step"},
     "rldf_ray/train/prompts_once.py": {"_attn_implementation"},
+    "rldf_ray/train/ray_trainer.py": {"_create_default_callbacks", "_register_sigint_handler"},
     "rldf_ray/train/unpickling.py": {"_core", "_reconstruct"},
-    "rldf_ray/train/worker.py": {"_register_sigint_handler"},
     "serve/replicas.py": {"_app_state", "_engine_client"},
 }
 IMPORTED = {
@@ -134,6 +136,15 @@ SHAPES: dict[str, Callable[[], bool]] = {
         )
         == ["self", "controller"]
     ),
+    "Ray Train's callbacks": lambda: (
+        f"{CLEANER}()"
+        in inspect.getsource(
+            of(
+                "ray.train.v2.api.data_parallel_trainer"
+                ":DataParallelTrainer._create_default_callbacks"
+            )
+        )
+    ),
     "DeepSpeed's operators": lambda: isinstance(of("deepspeed.ops:__compatible_ops__"), dict),
     "what DeepSpeed's states are made of": lambda: all(
         isinstance(of(name), type)
@@ -179,7 +190,7 @@ def test_no_other_file_uses_a_private_attribute() -> None:
             and node.attr.startswith("_")
             and not node.attr.startswith("__")
             and not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
-        } - (own - {"_register_sigint_handler"} | PUBLIC)
+        } - (own - {"_create_default_callbacks", "_register_sigint_handler"} | PUBLIC)
         if names:
             used[path.relative_to(ROOT).as_posix()] = names
     assert used == USED
