@@ -166,6 +166,8 @@ def check_referee(plan: Plan) -> str:
 
     Each of a bias type's labels is in every topic, so two topics are enough.
     """
+    if plan.debate.protocol in source_names():
+        return f"nobody: {plan.debate.protocol} has preferences of its own"
     if not judged_kinds(plan):
         return "nobody: answers are matched with the scenes' records"
     if not plan.referee.fitted:

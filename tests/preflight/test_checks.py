@@ -248,6 +248,12 @@ def test_statements_of_a_bias_type_that_has_none_are_refused_by_name(model_folde
         preflight.check_referee(plan)
 
 
+def test_a_source_needs_no_referee_that_could_be_fitted(model_folder: Path) -> None:
+    unfit = ("referee.kind=trained", "referee.fit.bias_types=[agge]", "debate.protocol=evince")
+    source = plan_of(model_folder, *unfit)
+    assert preflight.check_referee(source) == "nobody: evince has preferences of its own"
+
+
 def test_where_every_answer_is_matched_nobody_referees(model_folder: Path) -> None:
     matched = ("debate.answers=chosen", "referee.judgements=matched")
     scenes = plan_of(model_folder, *matched, "topics.judgement_share=1.0", "referee.kind=prompted")
