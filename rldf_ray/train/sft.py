@@ -9,6 +9,7 @@ from more_itertools import ilen, longest_common_prefix
 
 from rldf_ray.errors import UserError
 from rldf_ray.models.chat_template import ChatTemplate
+from rldf_ray.plan.saved import another_run
 from rldf_ray.train.reward import held_out_topics
 from rldf_ray.train.worker import OnProgress, TrainJob, run_training
 
@@ -106,7 +107,7 @@ def apart(data: Any, share: float) -> tuple[Any, Any]:
     if not held_out:
         raise NothingHeldOutError(
             f"sft.held_out_share={share:g} of {len(set(data['topic_id']))} topics is none of them: "
-            "raise it, or set it to 0 and choose sft.epochs"
+            + another_run("a higher share, or with 0 and sft.epochs of your choice")
         )
     return (
         data.filter(lambda row: row["topic_id"] not in held_out),
