@@ -20,6 +20,7 @@ from rldf_ray.cluster.address import LOCAL, joined_address, reachable_address
 from rldf_ray.cluster.environment import waiting_environment
 from rldf_ray.cluster.home import writable_home
 from rldf_ray.cluster.import_path import import_path
+from rldf_ray.cluster.interface import HOOK
 from rldf_ray.cluster.nodes import cluster_resources
 from rldf_ray.cluster.placement import Placement, Resources
 from rldf_ray.cluster.ray_logs import keep_logs, link_logs
@@ -126,7 +127,7 @@ def _start(address: str) -> Path:
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
-                runtime_env={"env_vars": _worker_environment()},
+                runtime_env=_worker_settings(address),
             )
     except Terminated:
         raise
@@ -172,6 +173,14 @@ def _end_those_left(workers: list[psutil.Process]) -> None:
         with suppress(psutil.NoSuchProcess):
             worker.kill()
     psutil.wait_procs(left, timeout=WORKERS_END_S)
+
+
+def _worker_settings(address: str) -> dict[str, Any]:
+    """What Ray gives every worker process; on several nodes they also have to meet."""
+    settings: dict[str, Any] = {"env_vars": _worker_environment()}
+    if address != LOCAL:
+        settings["worker_process_setup_hook"] = HOOK
+    return settings
 
 
 def _worker_environment() -> dict[str, str]:
