@@ -84,7 +84,7 @@ class Placement:
     def describe(self) -> str:
         """The decision in one line."""
         if not self.engines and not self.workers:
-            return "no engine and no worker: models answer at endpoints"
+            return "no engine and no worker: nothing is computed here"
         where = "GPUs" if self.device == "cuda" else "CPU"
         return (
             f"{where}: {self.engines} engine(s) with {self.engine_cpus:g} CPU and "
