@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from rich.table import Table
 
-from rldf_ray.cluster.placement import Placement, place
+from rldf_ray.cluster.placement import ELSEWHERE, place
 from rldf_ray.cluster.provenance import provenance
 from rldf_ray.cluster.ray_cluster import ray_cluster
 from rldf_ray.console import Progress, TextConsole
@@ -136,16 +136,7 @@ def _speakers(
     """The model asked, on Ray where it runs on engines."""
     with ExitStack() as opened:
         if plan.speaker_of("referee").paid:
-            placement = Placement(
-                device="cpu",
-                engines=0,
-                engine_cpus=0,
-                engine_gpus=0,
-                workers=0,
-                worker_cpus=0,
-                worker_gpus=0,
-                threads=1,
-            )
+            placement = ELSEWHERE
         else:
             placement = place(plan, opened.enter_context(ray_cluster(folder.root / "logs")))
         speakers = Speakers(
