@@ -160,7 +160,7 @@ def test_without_ppo_engines_and_workers_need_room_one_after_the_other() -> None
 
 
 def test_where_endpoints_answer_nothing_is_placed() -> None:
-    assert "endpoints" in ELSEWHERE.describe()
+    assert ELSEWHERE.describe() == "no engine and no worker: nothing is computed here"
 
 
 def test_the_decision_is_said_in_one_line() -> None:
