@@ -6,6 +6,7 @@ its own.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from tests.s3_server import Buckets, as_environment, s3_server
 RAY = str(Path(sys.executable).with_name("ray"))
 RUN = "s3://bucket/run"
 RLDF = "~/rldf-ray/.venv/bin/rldf"
+SCRIPTED = "--set referee.kind=prompted --set debate.debates=12"
 DASHBOARD = "http://127.0.0.1:18265"
 ENDS = {"succeeded", "failed", "stopped"}
 
@@ -163,3 +165,14 @@ def cluster(
         assert not runs(hosts, hosts.hosts[0], "raylet"), down.stdout[-2000:] + down.stderr[-2000:]
         wait_until(lambda: not left(hosts), 600, "Ray goes on without a head")
         print("ray down", flush=True)
+
+
+def logged(buckets: Buckets) -> int:
+    """The last step of the reward model that was logged."""
+    content, _ = buckets.objects["bucket"].get("run/reward/progress.jsonl", (b"", 0.0))
+    lines = content.decode().splitlines()
+    return int(json.loads(lines[-1])["step"]) if lines else 0
+
+
+def is_trained(buckets: Buckets) -> bool:
+    return "run/stages/reward.json" in buckets.objects["bucket"]

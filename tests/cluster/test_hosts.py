@@ -17,13 +17,24 @@ from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.mirror import JOURNAL
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.train.worker import read_progress
-from tests.cluster.running import RLDF, RUN, Job, busy, cluster, runs, wait_until, workers
+from tests.cluster.running import (
+    RLDF,
+    RUN,
+    SCRIPTED,
+    Job,
+    busy,
+    cluster,
+    is_trained,
+    logged,
+    runs,
+    wait_until,
+    workers,
+)
 from tests.s3_server import Buckets
 
 pytestmark = [pytest.mark.cluster, pytest.mark.hosts, pytest.mark.timeout(4800)]
 
 ROLES, ROUNDS = 3, 2
-SCRIPTED = "--set referee.kind=prompted --set debate.debates=12"
 # Long enough to lose a host in them.
 DEBATES = f"{RUN} --plan smoke {SCRIPTED} --set teacher=scripted:1.5 --set debate.in_flight=2"
 WHOLE = (
@@ -98,17 +109,6 @@ def checkpoint(buckets: Buckets) -> int:
         re.MULTILINE,
     )
     return max(map(int, found), default=0)
-
-
-def logged(buckets: Buckets) -> int:
-    """The last step of the reward model that was logged."""
-    content, _ = buckets.objects["bucket"].get("run/reward/progress.jsonl", (b"", 0.0))
-    lines = content.decode().splitlines()
-    return int(json.loads(lines[-1])["step"]) if lines else 0
-
-
-def is_trained(buckets: Buckets) -> bool:
-    return "run/stages/reward.json" in buckets.objects["bucket"]
 
 
 def every_statement_is_there_once() -> None:

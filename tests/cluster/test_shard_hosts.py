@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.running import RLDF, RUN, Job, busy, cluster
-from tests.cluster.test_hosts import SCRIPTED, is_trained, logged
+from tests.cluster.running import RLDF, RUN, SCRIPTED, Job, busy, cluster, is_trained, logged
 from tests.s3_server import Buckets
 
 pytestmark = [pytest.mark.cluster, pytest.mark.hosts, pytest.mark.timeout(4800)]
