@@ -8,6 +8,7 @@ import pytest
 
 from rldf_ray.engines.checks import PreflightError
 from rldf_ray.plan import Plan, PlanError, load_plan
+from rldf_ray.plan.counted import with_added_fields
 from rldf_ray.preflight.checks import check_ppo_fields
 
 
@@ -121,7 +122,7 @@ def test_a_plan_without_dpo_and_kto_has_the_digest_it_had() -> None:
     plan = load_plan("smoke")
     values = plan.model_dump(mode="json")
     del values["dpo"], values["kto"], values["train"]["after"]
-    filled = Plan.with_added_fields(values)
+    filled = with_added_fields(values)
     assert Plan.model_validate(filled).digest() == plan.digest()
     assert plan.digest() != load_plan("smoke", ["train.after=[dpo]"]).digest()
     assert plan.digest() != load_plan("smoke", ["dpo.beta=0.2"]).digest()

@@ -5,10 +5,11 @@ A preset or a YAML file is read into a `Plan`; any field can be overridden by it
 "paper" names a section of the paper, METHOD one of docs/method.md.
 """
 
+from rldf_ray.plan.counted import RUNTIME_FIELDS as RUNTIME_FIELDS
 from rldf_ray.plan.debating import DataSection as DataSection
-from rldf_ray.plan.debating import Endpoint as Endpoint
 from rldf_ray.plan.debating import Filter as Filter
 from rldf_ray.plan.debating import Topics as Topics
+from rldf_ray.plan.endpoint import Endpoint as Endpoint
 from rldf_ray.plan.engines import EnginesSection as EnginesSection
 from rldf_ray.plan.evaluating import TREE_TOKENS as TREE_TOKENS
 from rldf_ray.plan.loading import PlanError as PlanError
@@ -17,7 +18,6 @@ from rldf_ray.plan.loading import endpoint_at as endpoint_at
 from rldf_ray.plan.loading import load_plan as load_plan
 from rldf_ray.plan.loading import plan_fields as plan_fields
 from rldf_ray.plan.loading import presets as presets
-from rldf_ray.plan.plan import RUNTIME_FIELDS as RUNTIME_FIELDS
 from rldf_ray.plan.plan import Part as Part
 from rldf_ray.plan.plan import Plan as Plan
 from rldf_ray.plan.preference import After as After

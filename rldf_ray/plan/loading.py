@@ -13,7 +13,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from rldf_ray.errors import UserError
-from rldf_ray.plan.debating import Endpoint
+from rldf_ray.plan.counted import with_added_fields
+from rldf_ray.plan.endpoint import Endpoint
 from rldf_ray.plan.plan import Plan
 from rldf_ray.plan.section import Section
 from rldf_ray.storage.folders import visible
@@ -47,7 +48,7 @@ def load_plan(name_or_path: str, overrides: Sequence[str] = (), *, saved: bool =
     """
     values = plan_values(name_or_path, presets())
     if saved:
-        values = Plan.with_added_fields(values)
+        values = with_added_fields(values)
     fields = list(plan_fields()) if overrides else []
     for override in overrides:
         apply_override(values, override, fields)

@@ -10,12 +10,14 @@ from typing import Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from rldf_ray.plan.agreement import check_answers, check_batches, check_ppo
-from rldf_ray.plan.debating import (
-    DataSection,
-    DebateSection,
-    Endpoint,
-    Topics,
+from rldf_ray.plan.counted import (
+    COUNTED_BEFORE,
+    RUNTIME_FIELDS,
+    counted,
+    without_added_fields,
 )
+from rldf_ray.plan.debating import DataSection, DebateSection, Topics
+from rldf_ray.plan.endpoint import Endpoint
 from rldf_ray.plan.engines import EnginesSection
 from rldf_ray.plan.evaluating import EvaluateSection
 from rldf_ray.plan.preference import DPOSection, KTOSection
@@ -28,61 +30,6 @@ from rldf_ray.plan.training import PPOSection, RewardSection, SFTSection, TrainS
 from rldf_ray.prompts.own import PromptError, check_prompts
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.yaml_text import yaml_text
-
-# How a run is carried out, not what it computes: these may change when a run is continued.
-RUNTIME_FIELDS = (
-    "debate.in_flight",
-    "endpoint.timeout_s",
-    "endpoint.retries",
-    "endpoint.in_flight",
-    "endpoint.requests_per_minute",
-    "endpoint.tokens_per_minute",
-    "endpoint.budget_usd",
-    "endpoint.budget_tokens",
-    "endpoint.api_key_env",
-    "endpoint.prompt_price",
-    "endpoint.generated_price",
-    "engines.count",
-    "engines.kv_cache_gib",
-    "engines.max_count",
-    "engines.max_num_seqs",
-    "engines.gpu_memory_utilization",
-    "engines.request_timeout_s",
-    "engines.restarts",
-    "engines.sleep",
-    "referee.below_min_auc",
-    "train.checkpoint_every",
-    "train.checkpoint_keep",
-    "train.loggers",
-    "train.max_failures",
-)
-
-COUNTED_BEFORE: Mapping[str, object] = {
-    "endpoint.api_key_env": Endpoint().api_key_env,
-    "endpoint.prompt_price": None,
-    "endpoint.generated_price": None,
-    "referee.below_min_auc": RefereeSection().below_min_auc,
-}
-"""`RUNTIME_FIELDS` that plans of earlier versions had in their digests, and what stands for them.
-
-So the digest of a plan that leaves them as they are is what it was.
-"""
-
-ADDED_FIELDS: Mapping[str, object] = {
-    "debate.protocol": "multirole",
-    "debate.unknown": "bbq",
-    "debate.answers": "written",
-    "evaluate.thought_tokens": 256,
-    "sft.held_out_share": 0.0,
-    "ppo.rewards": PPOSection().model_dump(mode="json")["rewards"],
-    "dpo": DPOSection().model_dump(mode="json"),
-    "kto": KTOSection().model_dump(mode="json"),
-    "train.after": ["ppo"],
-}
-"""Fields and sections that plans of earlier versions lack, with what those plans meant.
-
-With these values a plan's digest is what it was, so runs and stores begun before go on.
-"""
 
 Part = Literal["topics", "debate", "referee"]
 PARTS: tuple[Part, ...] = ("topics", "debate", "referee")
@@ -257,31 +204,13 @@ class Plan(Section):
         return self._digest({})
 
     def _digest(self, uncounted: Mapping[str, object]) -> str:
-        values = self.model_dump(mode="json")
-        for path in RUNTIME_FIELDS:
-            section, _, field = path.partition(".")
-            if path in uncounted:
-                values[section][field] = uncounted[path]
-            elif path not in COUNTED_BEFORE:
-                del values[section][field]
-        for path, value in ADDED_FIELDS.items():
-            section, _, field = path.partition(".")
-            holder, name = (values[section], field) if field else (values, section)
-            if holder[name] == value:
-                del holder[name]
-        return digest(values)
-
-    @staticmethod
-    def with_added_fields(values: dict[str, Any]) -> dict[str, Any]:
-        """The values of a plan as an earlier version wrote it, with the fields it lacks."""
-        filled = {**values}
-        for path, value in ADDED_FIELDS.items():
-            section, _, field = path.partition(".")
-            if not field:
-                filled.setdefault(section, value)
-            elif isinstance(filled.get(section), dict):
-                filled[section] = {field: value, **filled[section]}
-        return filled
+        values = counted(
+            self.model_dump(mode="json"),
+            runtime=RUNTIME_FIELDS,
+            before=COUNTED_BEFORE,
+            uncounted=uncounted,
+        )
+        return digest(without_added_fields(values))
 
     def to_yaml(self) -> str:
         return yaml_text(self.model_dump(mode="json"))

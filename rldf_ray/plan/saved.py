@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from rldf_ray.plan.counted import RUNTIME_FIELDS, with_added_fields
 from rldf_ray.plan.loading import PlanError, load_plan
-from rldf_ray.plan.plan import RUNTIME_FIELDS, Plan
+from rldf_ray.plan.plan import Plan
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 from rldf_ray.storage.stages import PIPELINE
 from rldf_ray.storage.unfinished import check_finished
@@ -33,7 +34,7 @@ def settle_plan(plan: Plan, folder: RunFolder) -> None:
     path = folder.root / PLAN
     if path.exists():
         _load(path)
-        saved = Plan.with_added_fields(read_yaml(path.read_text(encoding="utf-8")))
+        saved = with_added_fields(read_yaml(path.read_text(encoding="utf-8")))
         differing = set(_differences(saved, plan.model_dump(mode="json"))) - set(RUNTIME_FIELDS)
         if differing:
             raise RunFolderError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from rldf_ray.plan.debating import Endpoint
+from rldf_ray.plan.endpoint import Endpoint
 from rldf_ray.plan.engines import EnginesSection
 from rldf_ray.plan.speaker import Speaker
 

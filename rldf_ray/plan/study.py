@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from rldf_ray.plan.debating import Endpoint
+from rldf_ray.plan.counted import STUDY_COUNTED_BEFORE, STUDY_RUNTIME_FIELDS, counted
+from rldf_ray.plan.endpoint import Endpoint
 from rldf_ray.plan.engines import EnginesSection
 from rldf_ray.plan.prompts import PROMPTS, OwnPrompts
 from rldf_ray.plan.request_fields import TemplateValues, unset
@@ -15,37 +16,6 @@ from rldf_ray.plan.section import Section, described
 from rldf_ray.plan.speaker import Speaker, check_speaker
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.yaml_text import yaml_text
-
-STUDY_RUNTIME_FIELDS = (
-    "in_flight",
-    "take_turns",
-    "endpoint.timeout_s",
-    "endpoint.retries",
-    "endpoint.in_flight",
-    "endpoint.requests_per_minute",
-    "endpoint.tokens_per_minute",
-    "endpoint.budget_usd",
-    "endpoint.budget_tokens",
-    "endpoint.api_key_env",
-    "endpoint.prompt_price",
-    "endpoint.generated_price",
-    "engines.count",
-    "engines.kv_cache_gib",
-    "engines.max_count",
-    "engines.max_num_seqs",
-    "engines.gpu_memory_utilization",
-    "engines.request_timeout_s",
-    "engines.restarts",
-    "engines.sleep",
-)
-"""How a study is carried out; these may change when it is continued."""
-
-COUNTED_BEFORE: Mapping[str, object] = {
-    "endpoint.api_key_env": Endpoint().api_key_env,
-    "endpoint.prompt_price": None,
-    "endpoint.generated_price": None,
-}
-"""Those of them that earlier versions had in their digests, and what stands for them."""
 
 
 class StudyPlan(Section):
@@ -103,22 +73,21 @@ class StudyPlan(Section):
 
     def digest(self) -> str:
         """A hash of everything that shapes the results; `STUDY_RUNTIME_FIELDS` do not."""
-        return self._digest(COUNTED_BEFORE)
+        return self._digest(STUDY_COUNTED_BEFORE)
 
     def earlier_digest(self) -> str:
-        """What `digest` was as long as it told plans apart by `COUNTED_BEFORE`."""
+        """What `digest` was as long as it told plans apart by `STUDY_COUNTED_BEFORE`."""
         return self._digest({})
 
     def _digest(self, uncounted: Mapping[str, object]) -> str:
-        values = self.model_dump(mode="json")
-        for path in STUDY_RUNTIME_FIELDS:
-            section, _, field = path.rpartition(".")
-            holder = values[section] if section else values
-            if path in uncounted:
-                holder[field] = uncounted[path]
-            elif path not in COUNTED_BEFORE:
-                del holder[field]
-        return digest(values)
+        return digest(
+            counted(
+                self.model_dump(mode="json"),
+                runtime=STUDY_RUNTIME_FIELDS,
+                before=STUDY_COUNTED_BEFORE,
+                uncounted=uncounted,
+            )
+        )
 
     def to_yaml(self) -> str:
         return yaml_text(self.model_dump(mode="json"))

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from rldf_ray.plan.debating import holds_secret
+from rldf_ray.plan.endpoint import holds_secret
 from rldf_ray.plan.preference import After
 from rldf_ray.plan.section import Section, described
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rldf_ray.console import Progress
+from rldf_ray.plan.counted import STUDY_RUNTIME_FIELDS
 from rldf_ray.plan.saved import KEPT_CALLS
-from rldf_ray.plan.study import STUDY_RUNTIME_FIELDS, StudyPlan
+from rldf_ray.plan.study import StudyPlan
 from rldf_ray.preflight.study import check_study
 from rldf_ray.prompts import own_prompts
 from rldf_ray.protocols.known import study_named

@@ -15,6 +15,7 @@ from rldf_ray.comparison.plans import debated, trained
 from rldf_ray.comparison.thinking import Scene
 from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.plan import Plan
+from rldf_ray.plan.counted import with_added_fields
 from rldf_ray.prompts import own_prompts
 from rldf_ray.sets.bbq.data import load_bbq
 from rldf_ray.sets.bbq.items import BBQSet
@@ -101,7 +102,7 @@ def test_runs_do_not_depend_on_what_methods_say_before_they_answer() -> None:
 def test_a_plan_of_before_thoughts_had_a_length_has_the_digest_it_had() -> None:
     values = plan_with().model_dump(mode="json")
     del values["evaluate"]["thought_tokens"]
-    filled = Plan.model_validate(Plan.with_added_fields(values))
+    filled = Plan.model_validate(with_added_fields(values))
     assert filled == plan_with() and filled.digest() == plan_with().digest()
 
 
