@@ -36,14 +36,18 @@ def clustered_estimate(
     """Mean of a sample whose values stand and fall together within a cluster; None of an empty one.
 
     The interval resamples clusters: several answers to one prompt, or the items of a template,
-    are no independent draws. It is None of fewer than `LEAST_CLUSTERS`, and of equal values.
+    are no independent draws. It is None of fewer than `LEAST_CLUSTERS`, and where clusters do not
+    differ, as of a judge that names the first answer in both positions of every pair: what they
+    would do in another sample is not known from that.
     """
     if not values:
         return None
     mean = float(np.mean(values))
-    if len(set(clusters)) < LEAST_CLUSTERS or min(values) == max(values):
+    if len(set(clusters)) < LEAST_CLUSTERS:
         return Estimate(mean, None, None, len(values))
     low, high = interval(resampled_means(values, clusters, seed, RESAMPLES))
+    if low == high:
+        return Estimate(mean, None, None, len(values))
     return Estimate(mean, float(low), float(high), len(values))
 
 

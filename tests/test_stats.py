@@ -277,6 +277,15 @@ def test_one_cluster_or_no_spread_has_no_interval() -> None:
     assert clustered_estimate([], [], 0) is None
 
 
+def test_clusters_that_do_not_differ_have_no_interval() -> None:
+    # A judge that says A in both positions is right in one of them, on every question.
+    values, clusters = [0.0, 1.0] * 20, [i // 2 for i in range(40)]
+    assert clustered_estimate(values, clusters, 0) == Estimate(0.5, None, None, 40)
+    values[0] = 1.0
+    found = clustered_estimate(values, clusters, 0)
+    assert found is not None and found.low is not None and found.low < found.value
+
+
 @pytest.mark.parametrize(("clusters", "enough"), [(2, False), (5, False), (6, True), (7, True)])
 def test_a_mean_of_fewer_than_six_clusters_has_no_interval(clusters: int, enough: bool) -> None:
     """However many values there are: by chance five clusters all point one way in 1 case of 16."""
