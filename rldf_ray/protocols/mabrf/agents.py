@@ -59,6 +59,10 @@ class Agents:
         return render("account", context=item.context, question=item.question, options=())
 
     @property
+    def _question(self) -> str:
+        return render("account", context="", question=self.item.question, options=())
+
+    @property
     def _account(self) -> str:
         """The same with the options."""
         item = self.item
@@ -183,8 +187,10 @@ class Agents:
         loop = self.settings.loop
         named = [] if self._reads else await self._groups()
         asked = render("queries", steps=steps, number=loop.queries)
+        untold = self._reads and self.settings.squad.queries_from == "question"
+        scene = self._question if untold else self._scene
         written = await self._listed(
-            f"{self._scene}\n\n{asked}", "queries", loop.queries, f"{place}/queries"
+            f"{scene}\n\n{asked}", "queries", loop.queries, f"{place}/queries"
         )
         queries = ordered(written or [], named)
         chosen = queries if self._reads else queries[: loop.searched]
@@ -260,8 +266,7 @@ class Agents:
             for f in found
         ]
         # What a reader is to find in the results does not come from its own paragraph.
-        question = render("account", context="", question=self.item.question, options=())
-        scene = question if self._reads else self._scene
+        scene = self._question if self._reads else self._scene
         turn = await self.seats.say(
             "searcher",
             self.settings.searcher,

@@ -41,6 +41,9 @@ OUTCOMES = pa.schema(
         # Of SQuAD: "" is "no answer", null is a reply that is none.
         pa.field("prediction", pa.string()),
         pa.field("gold_found", pa.bool_()),
+        # Whether an answer stands there that is not in the question; null where there is none.
+        pa.field("answer_in_queries", pa.bool_()),
+        pa.field("answer_in_summary", pa.bool_()),
         # 0 where nothing is looked up. A list is asked for once a rewriting, or a question.
         pa.field("query_lists", pa.int16()),
         pa.field("unparsed_query_lists", pa.int16()),

@@ -35,6 +35,12 @@ class SquadSection(Section):
         source="the paper's code (context, search+context); choice (the others)",
         min_length=1,
     )
+    queries_from: Literal["question", "paragraph"] = described(
+        "question",
+        "what queries are written from: the question alone, or its paragraph too, from which the "
+        "answer gets into the queries, and with them into what a reader is told that was found",
+        source="choice (question); the paper's code (paragraph)",
+    )
     max_tokens: int = described(64, "longest answer", unit="tokens", ge=8)
 
 

@@ -23,6 +23,7 @@ from rldf_ray.protocols.mabrf.records import (
     pass_rows,
 )
 from rldf_ray.protocols.mabrf.settings import MabrfSettings, SquadArm
+from rldf_ray.protocols.mabrf.squad.metrics import holds
 from rldf_ray.protocols.mabrf.squad.reading import read, reasoning
 from rldf_ray.protocols.mabrf.summary import summary as summary
 from rldf_ray.protocols.mabrf.training import training_rows as training_rows
@@ -146,7 +147,18 @@ class _Item:
             "gold_found": any(same_passage(found.hit.text, context) for found in evidence.found)
             if evidence
             else None,
+            **self._told(evidence),
             **looked_up(self._item, [evidence] if evidence else []),
             **cost(self._spent(*places)),
         }
         return dict(row)
+
+    def _told(self, evidence: Evidence | None) -> dict[str, bool | None]:
+        """Whether what was asked, and what was said of the hits, holds the question's answer."""
+        golds = self._item.golds
+        if evidence is None or not golds or holds(self._item.question, golds):
+            return {"answer_in_queries": None, "answer_in_summary": None}
+        return {
+            "answer_in_queries": holds(" \n".join(evidence.searched), golds),
+            "answer_in_summary": holds(evidence.summary, golds),
+        }

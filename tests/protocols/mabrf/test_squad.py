@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,51 @@ async def test_five_arms_and_what_each_reader_is_given():
     assert ITEM.context not in script.prompts("given/search/reader")[0]
     both = script.prompts("given/search+context/reader")[0]
     assert both.index("tea is drunk hot [1]") < both.index(ITEM.context)
+
+
+async def test_queries_are_written_from_the_question_unless_the_plan_shows_its_paragraph():
+    search = Given({"how tea is drunk": [hit("Tee", "Tea is a leaf.")]})
+    script = Script(SAID)
+    await held(script, ITEM, search, kind="squad")
+    assert ITEM.question in script.prompts("given/look up/queries")[0]
+    assert ITEM.context not in script.prompts("given/look up/queries")[0]
+    shown = Script(SAID)
+    await held(shown, ITEM, search, kind="squad", squad={"queries_from": "paragraph"})
+    assert ITEM.context in shown.prompts("given/look up/queries")[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "facts", "told"),
+    [
+        ("how tea is drunk", "Facts: none.", (False, False)),
+        ("Is tea drunk HOT?", "Facts: none.", (True, False)),
+        ("how tea is drunk", "Facts: it is a hot drink [1].", (False, True)),
+        ("how hotels serve tea", "Facts: hotter [1].", (False, False)),
+    ],
+)
+async def test_an_answer_that_queries_or_the_summary_tell_is_counted(query, facts, told):
+    said = {
+        **SAID,
+        "given/look up/queries": json.dumps({"queries": [query]}),
+        "given/look up/summary": facts,
+    }
+    search = Given({query: [hit("Tee", "Tea is a leaf.")]})
+    found = await held(Script(said), ITEM, search, kind="squad")
+    row = {row["arm"]: row for row in found.tables["outcomes"]}["search, given"]
+    assert (row["answer_in_queries"], row["answer_in_summary"]) == told
+    given = settings(kind="squad", searches={"given": "ddgs"})
+    report = summary([ITEM], tables_of(found), given, 1)
+    (table,) = [table for table in report.tables if table.name == "retrieval"]
+    shares = [f"{float(one):.3f} of 1" for one in told]
+    assert table.rows[0][-2:] == shares and table.columns[-2].startswith("answer in the queries")
+
+
+async def test_no_answer_is_told_where_there_is_none_or_the_question_holds_it():
+    search = Given({"how tea is drunk": [hit("Tee", "Tea is a leaf.")]})
+    for item in (NONE, replace(ITEM, question="Is tea drunk hot?")):
+        found = await held(Script(SAID), item, search, kind="squad")
+        for row in found.tables["outcomes"]:
+            assert row["answer_in_queries"] is None and row["answer_in_summary"] is None
 
 
 async def test_a_piece_of_the_item_s_own_paragraph_is_found_too():

@@ -31,6 +31,12 @@ def exact(prediction: str, answers: Sequence[str]) -> float:
     return float(any(normalised(gold) == said for gold in golds(answers)))
 
 
+def holds(text: str, answers: Sequence[str]) -> bool:
+    """Whether one of the golds stands in a text, as whole words, both normalised."""
+    said = f" {normalised(text)} "
+    return any(f" {gold} " in said for gold in map(normalised, answers) if gold)
+
+
 def f1(prediction: str, answers: Sequence[str]) -> float:
     """The best F1 of words against a gold."""
     return max(_f1(prediction, gold) for gold in golds(answers))

@@ -15,6 +15,15 @@ from rldf_ray.protocols.mabrf.tables import unread_table
 from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import Estimate, clustered_estimate
 
+TOLD = {
+    "answer_in_queries": "answer in the queries",
+    "answer_in_summary": "answer in what was said of the hits",
+}
+LEAK = (
+    "Of the questions with an answer that they do not hold themselves. An answer in the queries is "
+    "shown to whoever says what was found: where they are written from the paragraph, the arm "
+    "without it is told of it all the same (settings.squad.queries_from)."
+)
 NOTE = (
     "A reply that does not parse is wrong, and counted as failed; it is not read as no answer. "
     "`empty` always answers nothing: what is not above it shows no reading."
@@ -114,15 +123,30 @@ def retrieval_table(results: Results) -> StudyTable | None:
         searched = {i: row for i, row in outcomes.items() if row["gold_found"] is not None}
         if searched:
             found = results.mean(lambda row: float(row["gold_found"]), searched)
-            rows.append([arm, str(len(searched)), shown(found)])
+            rows.append(
+                [
+                    arm,
+                    str(len(searched)),
+                    shown(found),
+                    *(_told(results, arm, name) for name in TOLD),
+                ]
+            )
     if not rows:
         return None
     return StudyTable(
         name="retrieval",
         title="Whether a question's own paragraph is found",
-        columns=["arm", "questions", "own paragraph among the hits"],
+        columns=["arm", "questions", "own paragraph among the hits", *TOLD.values()],
         rows=rows,
+        notes=[LEAK],
     )
+
+
+def _told(results: Results, arm: str, name: str) -> str:
+    """Share of the questions whose answer stands there, of those that have one to be told."""
+    rows = {i: row for i, row in results.arms[arm].items() if row[name] is not None}
+    found = results.mean(lambda row: float(row[name]), rows)
+    return f"{shown(found)} of {len(rows)}" if rows else "\u2013"
 
 
 def questions_table(results: Results) -> StudyTable:
