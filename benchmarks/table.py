@@ -76,6 +76,9 @@ NOTES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "orchestration": lambda _: "With 64 scripted engines the two cores are nearly used up.",
     "serve": _serve_note,
     "studies_evince": _evince_note,
+    "studies_mabrf": lambda figures: (
+        f"{figures['items']} items of BBQ, the loop with nothing to look up."
+    ),
     "sweep_reuse": lambda _: (
         "The setting that the four axes have in common is counted four times; over the 15 "
         "distinct plans the share is 0.416."
