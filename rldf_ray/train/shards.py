@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from rldf_ray.storage.mirror import SETTLED_S, Mirror
 
@@ -47,12 +47,13 @@ def begin_from_store(mirror: Mirror, workers: int, *, first: bool) -> None:
 def send_shards(mirror: Mirror) -> None:
     """Upload what the workers of this machine wrote, on one that has not worker 0.
 
-    Checkpoints that worker 0 has made room of are removed here too.
+    Checkpoints that worker 0 has made room of are removed here too: their state is no longer in the
+    store, where that of a later one is.
     """
-    here = [path for path in (mirror.root / TRAINER).glob("checkpoint-*") if path.is_dir()]
     stored = _checkpoints(mirror.store.list(TRAINER))
-    for path in sorted(here, key=_step)[:-1]:
-        if STATE not in stored.get(path.name, ()):
+    last = max((_step(name) for name, files in stored.items() if STATE in files), default=0)
+    for path in (mirror.root / TRAINER).glob("checkpoint-*"):
+        if _step(path.name) < last and STATE not in stored.get(path.name, ()):
             shutil.rmtree(path)
     mirror.publish(TRAINER, settled_s=SETTLED_S)
 
@@ -76,5 +77,5 @@ def _checkpoints(names: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.rpartition("-")[2])
+def _step(checkpoint: str) -> int:
+    return int(checkpoint.rpartition("-")[2])

@@ -86,6 +86,20 @@ def test_old_shards_make_room_once_the_new_ones_of_all_machines_are_there(
     assert not (b.root / "trainer/checkpoint-4").exists()
 
 
+def test_a_shard_is_sent_though_worker_0_has_not_uploaded_yet(
+    store: ObjectStore, on_machine: Callable[[str], Mirror]
+) -> None:
+    a, b = on_machine("a"), on_machine("b")
+    for step in (4, 8):
+        wrote(b, step, "global_step/shard_1", "rng_state_1.pth")
+    send_shards(b)
+    wrote(a, 4, "rng_state_0.pth", "trainer_state.json")
+    a.publish("trainer")
+    assert {f"checkpoint-4/{name}" for name in STATES} <= set(stored(store))
+    send_shards(b)
+    assert (b.root / "trainer/checkpoint-4").exists()
+
+
 def test_a_job_begins_with_what_all_machines_can_go_on_from(
     store: ObjectStore, on_machine: Callable[[str], Mirror]
 ) -> None:
