@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rldf_ray.cluster.autoscaler import kinds_to_come
+from rldf_ray.cluster.autoscaler import NodeKind, kinds_to_come
 from rldf_ray.cluster.node_shares import on_one_node
 from rldf_ray.cluster.placement import NodeSize, Placement, PlacementError, Resources
 
@@ -13,6 +13,8 @@ from rldf_ray.cluster.placement import NodeSize, Placement, PlacementError, Reso
 NODE_DEADLINE_S = 1800.0
 # Of nodes of one kind that an autoscaler may add without end.
 MOST_OF_A_KIND = 64
+HEAD = "node:__internal_head__"
+SIZE = ("CPU", "GPU")
 
 
 def cluster_resources() -> Resources:
@@ -20,10 +22,10 @@ def cluster_resources() -> Resources:
     import ray
 
     reported: Mapping[str, float] = ray.cluster_resources()
-    coming = _to_come()
+    coming = _to_come(_here())
     return Resources(
-        cpus=max(reported.get("CPU", 0.0), sum(node.cpus for node in coming)),
-        gpus=max(reported.get("GPU", 0.0), sum(node.gpus for node in coming)),
+        cpus=reported.get("CPU", 0.0) + sum(node.cpus for node in coming),
+        gpus=reported.get("GPU", 0.0) + sum(node.gpus for node in coming),
         memory_gib=(reported.get("memory", 0.0) + reported.get("object_store_memory", 0.0)) / 2**30,
         nodes=nodes(),
     )
@@ -75,18 +77,35 @@ def for_ppo(placement: Placement) -> Placement:
 
 def nodes() -> tuple[NodeSize, ...]:
     """The nodes that there are, and those that an autoscaler may add."""
+    here = _here()
+    return (*map(_size, here), *_to_come(here))
+
+
+def _here() -> list[Mapping[str, float]]:
+    """What each node has, by Ray's names of resources."""
     import ray
 
-    here = (node["Resources"] for node in ray.nodes() if node["Alive"])
-    return (*map(_size, here), *_to_come())
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
-def _to_come() -> list[NodeSize]:
-    """The nodes of an autoscaler's kinds, as many of a kind as can make a difference."""
+def _to_come(here: Sequence[Mapping[str, float]]) -> list[NodeSize]:
     import ray
 
     kinds = kinds_to_come(ray.get_runtime_context().gcs_address)
-    return [_size(kind.resources) for kind in kinds for _ in range(min(kind.most, MOST_OF_A_KIND))]
+    return [size for kind in kinds for size in yet_to_come(kind, here)]
+
+
+def yet_to_come(kind: NodeKind, here: Sequence[Mapping[str, float]]) -> list[NodeSize]:
+    """The nodes of an autoscaler's kind that are not up, as many as can make a difference.
+
+    Ray does not say of what kind a node is: those with its CPUs and GPUs are taken for it, but for
+    the head, which has none of the autoscaler's.
+    """
+    up = sum(
+        HEAD not in node and all(node.get(n, 0.0) == kind.resources.get(n, 0.0) for n in SIZE)
+        for node in here
+    )
+    return [_size(kind.resources)] * min(max(0, kind.most - up), MOST_OF_A_KIND)
 
 
 def _size(resources: Mapping[str, float]) -> NodeSize:

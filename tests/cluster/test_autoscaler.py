@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rldf_ray.cluster.autoscaler import NodeKind, kinds_in, kinds_to_come
+from rldf_ray.cluster.nodes import MOST_OF_A_KIND, yet_to_come
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUS = {"CPU": 96, "GPU": 8}
@@ -70,3 +71,30 @@ def test_the_file_is_that_of_the_cluster_which_was_joined(tmp_path: Path) -> Non
 def test_a_cluster_that_nobody_scales_has_the_nodes_it_has(tmp_path: Path) -> None:
     with monitor(tmp_path, "--gcs-address=10.77.1.1:6379"):
         assert kinds_to_come("10.77.1.1:6379") == []
+
+
+HEAD = {"CPU": 16.0, "GPU": 1.0, "node:__internal_head__": 1.0, "node:10.77.1.1": 1.0}
+WORKER = {"CPU": 16.0, "GPU": 1.0, "memory": 2.0**36, "node:10.77.1.2": 1.0}
+SMALL = {"CPU": 16.0, "node:10.77.1.3": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("here", "left"),
+    [
+        ([HEAD], 2),
+        ([HEAD, SMALL], 2),
+        ([HEAD, WORKER], 1),
+        ([HEAD, WORKER, WORKER], 0),
+        ([HEAD, WORKER, WORKER, WORKER], 0),
+    ],
+)
+def test_nodes_that_are_up_are_not_counted_as_to_come(
+    here: list[dict[str, float]], left: int
+) -> None:
+    kind = NodeKind({"CPU": 16, "GPU": 1}, 2)
+    found = yet_to_come(kind, here)
+    assert len(found) == left and all((one.cpus, one.gpus) == (16, 1) for one in found)
+
+
+def test_of_nodes_without_end_some_are_counted() -> None:
+    assert len(yet_to_come(NodeKind({"CPU": 2}, 10**6), [HEAD])) == MOST_OF_A_KIND
