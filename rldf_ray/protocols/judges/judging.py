@@ -120,9 +120,11 @@ class Judging:
         return Judgement(turn=turn, scores=openings[member].scores, chosen=member)
 
     def _shuffled(self, pool: Sequence[str]) -> list[str]:
-        """Which referee is A: the same in all conditions of an item, or in each anew."""
-        paired = self.settings.meta.order == "per_item_paired" and not self.view.rerun
-        where = "" if paired else self.key
+        """Which referee is A: the same in all conditions and reruns of an item, or in each anew.
+
+        A rerun is what the conditions are measured against, so it changes no more than they do.
+        """
+        where = "" if self.settings.meta.order == "per_item_paired" else self.key
         order = list(pool)
         Random(seed_of(self.seats.seed, f"{self.seats.item}/{where}/pool")).shuffle(order)
         return order

@@ -46,7 +46,8 @@ class MetaSection(Section):
     )
     order: Literal["per_item_paired", "per_item_independent"] = described(
         "per_item_paired",
-        "a pool is shuffled for each item, in the same way in all conditions or in each anew",
+        "a pool is shuffled for each item, in the same way in all conditions and reruns, or in "
+        "each anew",
         source="paper 3.3 (shuffled); choice (per_item_paired)",
     )
 

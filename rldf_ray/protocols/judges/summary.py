@@ -51,7 +51,7 @@ def summary(
         t.accuracy_table(verdicts, by_id, seed),
         t.debate_table(verdicts, cells) if settings.debates else None,
         t.meta_table(verdicts, cells) if settings.meta.pools else None,
-        t.bias_table(verdicts, cells),
+        t.bias_table(cells, settings.bandwagon.target),
         t.tests_table(verdicts, cells),
         t.published_table(verdicts, cells),
     ]

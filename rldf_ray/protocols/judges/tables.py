@@ -95,8 +95,19 @@ def meta_table(outcomes: Outcomes, cells: Cells) -> StudyTable:
     )
 
 
-def bias_table(outcomes: Outcomes, cells: Cells) -> StudyTable:
-    """What the paper lacks: flips beyond those of reruns, and where they go."""
+CLEAN_LOSER = (
+    "Bandwagon: the crowd prefers what the judge itself held the worse when it was undisturbed, so "
+    "that verdicts which change by themselves count as following it, too: a judge alone has no "
+    "shift below 0."
+)
+
+
+def bias_table(cells: Cells, crowd: str) -> StudyTable:
+    """What the paper lacks: flips beyond those of reruns, and where they go.
+
+    Args:
+        crowd: whom 90 % of people are said to prefer (`bandwagon.target`).
+    """
     rows = []
     for (system, number, condition), cell in cells.items():
         if condition == "rerun":
@@ -133,6 +144,8 @@ def bias_table(outcomes: Outcomes, cells: Cells) -> StudyTable:
             "Excess flips: consistency of reruns less that of the condition, on the same items.",
             "Signed shift: what the pushed answer gains; for position, the first over the second.",
             "It is over items with two valid verdicts.",
+            "p takes items as independent draws, those of one question too.",
+            *([CLEAN_LOSER] if crowd == "clean_loser" else []),
         ],
     )
 
