@@ -196,14 +196,17 @@ class Agents:
         chosen = queries if self._reads else queries[: loop.searched]
         searched = await self.searched(chosen)
         found = searched.found
+        most = loop.hit_tokens * CHARACTERS_A_TOKEN
+        told = [snippet(one.hit.text, one.query, most) for one in found]
         return Evidence(
             queries=tuple(queries),
             parsed=written is not None,
             searched=tuple(chosen),
             found=tuple(found),
+            told=tuple(told),
             failed=tuple(searched.failed),
             empty_queries=tuple(searched.empty),
-            summary=await self.summary(found, f"{place}/summary") if found else "",
+            summary=await self.summary(found, told, f"{place}/summary") if found else "",
         )
 
     @property
@@ -253,17 +256,11 @@ class Agents:
             and same_title(hit.title, self.item.title)
         )
 
-    async def summary(self, found: Sequence[Found], place: str) -> str:
+    async def summary(self, found: Sequence[Found], told: Sequence[str], place: str) -> str:
         """What the results say, each line with its source."""
-        most = self.settings.loop.hit_tokens * CHARACTERS_A_TOKEN
         hits = [
-            {
-                "query": f.query,
-                "title": f.hit.title,
-                "url": f.hit.url,
-                "text": snippet(f.hit.text, f.query, most),
-            }
-            for f in found
+            {"query": one.query, "title": one.hit.title, "url": one.hit.url, "text": text}
+            for one, text in zip(found, told, strict=True)
         ]
         # What a reader is to find in the results does not come from its own paragraph.
         scene = self._question if self._reads else self._scene

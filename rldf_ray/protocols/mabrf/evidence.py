@@ -43,6 +43,7 @@ class Evidence:
         parsed: whether its list of queries parsed; where it did not, there are none.
         searched: those that were searched; others are beyond the plan's number.
         found: hits of the queries that were searched.
+        told: what of each hit the summary was made of.
         failed: queries whose search failed.
         empty_queries: queries whose search found nothing.
         summary: of the hits; empty where there are none, or where the reply was empty.
@@ -52,6 +53,7 @@ class Evidence:
     parsed: bool
     searched: tuple[str, ...]
     found: tuple[Found, ...]
+    told: tuple[str, ...]
     failed: tuple[str, ...]
     empty_queries: tuple[str, ...]
     summary: str

@@ -109,7 +109,7 @@ class Changes:
 
     Attributes:
         fixed: wrong, then right. worsened: right, then wrong.
-        p: McNemar's exact test of both.
+        p: McNemar's exact test of both among the items whose steps changed, as independent ones.
         without_steps: options that changed though no steps did: the two answers are asked for by
             different prompts. A free answer, or one that is none, is not compared.
     """
@@ -124,16 +124,19 @@ def changes(items: Sequence[MabrfItem], rows: Mapping[str, Row]) -> Changes:
     """What the loop changed, on items with a label that did not fail."""
     rows = used(rows)
     pairs = [
-        (right(item, rows[item.item_id], 0), right(item, rows[item.item_id], 1))
+        (right(item, rows[item.item_id], 0), right(item, rows[item.item_id], 1), item.item_id)
         for item in items
         if item.item_id in rows and item.label is not None
     ]
-    fixed = sum(not before and after for before, after in pairs)
-    worsened = sum(before and not after for before, after in pairs)
+    fixed = [item for before, after, item in pairs if after and not before]
+    worsened = [item for before, after, item in pairs if before and not after]
     return Changes(
-        fixed=fixed,
-        worsened=worsened,
-        p=mcnemar(fixed, worsened),
+        fixed=len(fixed),
+        worsened=len(worsened),
+        p=mcnemar(
+            sum(bool(rows[item]["accepted"]) for item in fixed),
+            sum(bool(rows[item]["accepted"]) for item in worsened),
+        ),
         without_steps=sum(
             bool(changed(item, rows[item.item_id]["answer_0"], rows[item.item_id]["answer_1"]))
             for item in items

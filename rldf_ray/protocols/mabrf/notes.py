@@ -74,7 +74,8 @@ def _flagged(results: Results) -> str:
     ]
     return (
         f"The judge flags {shown(judge_counts(results).flagged)} of first steps (bias above "
-        f"{results.threshold}), and of the last {', '.join(after) or 'none, as there are none'}."
+        f"{results.threshold}), and of the last {', '.join(after) or 'none, as there are none'}: "
+        "by the verdicts that rewritings were chosen by, so that the share cannot rise."
     )
 
 

@@ -43,6 +43,8 @@ OUTCOMES = pa.schema(
         pa.field("gold_found", pa.bool_()),
         # Whether an answer stands there that is not in the question; null where there is none.
         pa.field("answer_in_queries", pa.bool_()),
+        # In what of the hits the summary was made of, which is a part of each.
+        pa.field("answer_in_hits", pa.bool_()),
         pa.field("answer_in_summary", pa.bool_()),
         # 0 where nothing is looked up. A list is asked for once a rewriting, or a question.
         pa.field("query_lists", pa.int16()),

@@ -15,6 +15,12 @@ OVERLAP = (
 )
 
 
+TOLD_MORE = (
+    "With hits, a rewriter is also given a text by a model that saw context and question; without "
+    "it is not. An arm that searches texts about something else tells what that alone does."
+)
+
+
 def searches_table(results: Results) -> StudyTable | None:
     """Queries written against searches made, and what they came to."""
     rows = [
@@ -84,4 +90,5 @@ def search_table(results: Results) -> StudyTable | None:
             for arm, outcomes in results.arms.items()
             if arm != base
         ],
+        notes=[TOLD_MORE],
     )

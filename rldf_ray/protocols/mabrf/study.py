@@ -58,6 +58,7 @@ async def hold(item: MabrfItem, cast: StudyCast) -> Held:
 
 
 Rows = dict[str, list[dict[str, Any]]]
+TOLD = ("answer_in_queries", "answer_in_hits", "answer_in_summary")
 
 
 class _Item:
@@ -154,11 +155,12 @@ class _Item:
         return dict(row)
 
     def _told(self, evidence: Evidence | None) -> dict[str, bool | None]:
-        """Whether what was asked, and what was said of the hits, holds the question's answer."""
+        """Whether queries, what was shown of the hits, and the summary hold the answer."""
         golds = self._item.golds
         if evidence is None or not golds or holds(self._item.question, golds):
-            return {"answer_in_queries": None, "answer_in_summary": None}
+            return dict.fromkeys(TOLD)
+        texts = (evidence.searched, evidence.told, [evidence.summary])
         return {
-            "answer_in_queries": holds(" \n".join(evidence.searched), golds),
-            "answer_in_summary": holds(evidence.summary, golds),
+            name: any(holds(text, golds) for text in several)
+            for name, several in zip(TOLD, texts, strict=True)
         }

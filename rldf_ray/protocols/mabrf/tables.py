@@ -170,7 +170,7 @@ def changes_table(results: Results) -> StudyTable:
             "search",
             "fixed",
             "worsened",
-            "McNemar p",
+            "McNemar p, steps changed",
             "changed though no step did",
             "rewritten",
             "relevancy",

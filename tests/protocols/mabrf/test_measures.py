@@ -203,6 +203,9 @@ def test_changes_and_mcnemar():
     found = changes(four, rows)
     assert (found.fixed, found.worsened, found.without_steps) == (2, 1, 1)
     assert found.p == mcnemar(2, 1) == pytest.approx(1.0)
+    # Two prompts may give two answers; the loop is tested by what it rewrote.
+    alike = {item: {**one, "accepted": 0} for item, one in rows.items()}
+    assert changes(four, alike).fixed == 2 and changes(four, alike).p is None
     assert mcnemar(0, 6) == pytest.approx(2 / 64)
     assert mcnemar(0, 0) is None
 

@@ -204,11 +204,21 @@ async def test_an_answer_that_queries_or_the_summary_tell_is_counted(query, fact
     found = await held(Script(said), ITEM, search, kind="squad")
     row = {row["arm"]: row for row in found.tables["outcomes"]}["search, given"]
     assert (row["answer_in_queries"], row["answer_in_summary"]) == told
+    assert row["answer_in_hits"] is False
     given = settings(kind="squad", searches={"given": "ddgs"})
     report = summary([ITEM], tables_of(found), given, 1)
     (table,) = [table for table in report.tables if table.name == "retrieval"]
-    shares = [f"{float(one):.3f} of 1" for one in told]
-    assert table.rows[0][-2:] == shares and table.columns[-2].startswith("answer in the queries")
+    shares = [f"{float(one):.3f} of 1" for one in (told[0], False, told[1])]
+    assert table.rows[0][-3:] == shares and table.columns[-3] == "answer in the queries"
+
+
+async def test_of_a_hit_counts_what_was_shown():
+    long = hit("Tea", f"{'Tea is drunk. ' * 60}At last: hot.")
+    search = Given({"how tea is drunk": [long]})
+    for tokens, there in ((16, False), (400, True)):
+        found = await held(Script(SAID), ITEM, search, kind="squad", loop={"hit_tokens": tokens})
+        row = {row["arm"]: row for row in found.tables["outcomes"]}["search, given"]
+        assert row["answer_in_hits"] is there
 
 
 async def test_no_answer_is_told_where_there_is_none_or_the_question_holds_it():

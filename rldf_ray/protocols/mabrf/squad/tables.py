@@ -17,7 +17,8 @@ from rldf_ray.stats import Estimate, clustered_estimate
 
 TOLD = {
     "answer_in_queries": "answer in the queries",
-    "answer_in_summary": "answer in what was said of the hits",
+    "answer_in_hits": "answer in what was shown of the hits",
+    "answer_in_summary": "answer in what was said of them",
 }
 LEAK = (
     "Of the questions with an answer that they do not hold themselves. An answer in the queries is "
