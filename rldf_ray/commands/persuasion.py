@@ -24,11 +24,15 @@ def sheet(
     study: Study,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="gets for_raters/ and the key")],
     questions: Annotated[
-        int | None, typer.Option("--questions", min=1, help="debates on this many, by seed")
+        int | None,
+        typer.Option("--questions", min=1, help="a debate on each of this many, by seed"),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="of sample, order and positions")] = 0,
 ) -> None:
-    """Write a blind sheet of debates for people, as CSV and as a page that needs no server."""
+    """Write a blind sheet for people, as CSV and as a page that needs no server.
+
+    It has one debate or consultancy on each question; another seed draws others.
+    """
     from rldf_ray.evaluate.people import debates
     from rldf_ray.protocols.item_sets import ranked
     from rldf_ray.protocols.persuasion.finished import finished
@@ -37,7 +41,9 @@ def sheet(
     taken = {item.item_id for item in ranked(held.items, seed)[:questions]}
     dialogues = finished(held.items, held.tables).values()
     made = debates.debate_sheet(
-        _key(folder), [one for one in dialogues if one.item.item_id in taken], seed
+        _key(folder),
+        debates.one_of_each((one for one in dialogues if one.item.item_id in taken), seed),
+        seed,
     )
     debates.write_sheet(made, RunFolder(out.resolve()))
     write(f"{len(made.shown)} debates; give every rater one of these two:")

@@ -155,8 +155,8 @@ def test_training_rows_are_of_the_form_that_training_takes(held: Path, tmp_path:
 def test_what_people_say_of_debates_gets_its_column_once(held: Path, tmp_path: Path) -> None:
     people = tmp_path / "people"
     output = rldf("persuasion", "sheet", str(held), "--out", str(people))
-    # A debate and two consultancies of two questions.
-    assert output.startswith("6 debates")
+    # One of the debate and the two consultancies of each of two questions.
+    assert output.startswith("2 debates")
     sheet = people / "for_raters/sheet.csv"
     text = sheet.read_text(encoding="utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
@@ -173,14 +173,14 @@ def test_what_people_say_of_debates_gets_its_column_once(held: Path, tmp_path: P
         str(people / "key.parquet"),
     ]
     before = json.loads((held / "report.json").read_text(encoding="utf-8"))
-    assert "6 verdicts of people" in rldf(*command)
+    assert "2 verdicts of people" in rldf(*command)
     report = json.loads((held / "report.json").read_text(encoding="utf-8"))
     accuracy = next(one for one in report["tables"] if one["name"] == "accuracy")
-    assert [row[2] for row in accuracy["rows"] if row[0] == "people"] == ["4", "2"]
+    assert sum(int(row[2]) for row in accuracy["rows"] if row[0] == "people") == 2
     assert report["facts"]["left_out"] == before["facts"]["left_out"]
     assert "people: accuracy" in (held / "report.html").read_text(encoding="utf-8")
     files = {path: path.read_bytes() for path in held.rglob("*") if path.is_file()}
-    assert "nothing new in 6 verdicts" in rldf(*command)
+    assert "nothing new in 2 verdicts" in rldf(*command)
     assert files == {path: path.read_bytes() for path in held.rglob("*") if path.is_file()}
     # Held again with the same command, the study keeps what people said.
     study(held.parent / "own.jsonl", held, "settings.debaters={n2: {best_of: 2}}")

@@ -68,6 +68,23 @@ class DebateSheet:
     key: Mapping[str, tuple[Address, Position]]
 
 
+def one_of_each(dialogues: Iterable[Finished], seed: int) -> list[Finished]:
+    """A dialogue about each question, drawn among those that came to their end.
+
+    Whoever has read the debate about a question, or the consultancy for the other answer, is no
+    longer a judge of a consultancy alone.
+    """
+    drawn: dict[str, tuple[str, Finished]] = {}
+    for dialogue in dialogues:
+        if dialogue.failure is not None:
+            continue
+        item = dialogue.item.item_id
+        place = digest(seed, "dialogue", item, dialogue.key)
+        if item not in drawn or place < drawn[item][0]:
+            drawn[item] = (place, dialogue)
+    return [dialogue for _, dialogue in drawn.values()]
+
+
 def debate_sheet(study: str, dialogues: Iterable[Finished], seed: int) -> DebateSheet:
     """The dialogues as a sheet; the order is the same for the same seed.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rldf_ray.evaluate.people.debates import (
     debate_form,
     debate_sheet,
     merged,
+    one_of_each,
     read_debate_key,
     read_verdicts,
     write_sheet,
@@ -93,6 +95,22 @@ def test_a_sheet_is_blind_and_shows_what_a_judge_reads(sheet: DebateSheet) -> No
             assert question.endswith(f"A single consultant argues for answer {letter}.")
         if key.endswith(", swapped"):
             assert position == "swapped"
+
+
+def test_nobody_is_given_two_dialogues_about_one_question(
+    dialogues: dict[Address, Finished],
+) -> None:
+    drawn = [one_of_each(dialogues.values(), seed) for seed in range(60)]
+    assert all(len(one) == 1 for one in drawn)
+    assert {one[0].key for one in drawn} == {key for _, key in dialogues}
+    assert one_of_each(dialogues.values(), 1) == one_of_each(list(dialogues.values())[::-1], 1)
+
+
+def test_a_dialogue_that_failed_is_not_drawn(dialogues: dict[Address, Finished]) -> None:
+    first, *others = dialogues.values()
+    failed = [replace(one, failure="no argument") for one in others]
+    assert all(one_of_each([first, *failed], seed) == [first] for seed in range(9))
+    assert one_of_each(failed, 0) == []
 
 
 def test_verdicts_find_their_debate(
