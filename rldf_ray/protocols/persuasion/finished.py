@@ -83,8 +83,7 @@ def _finished(
     questions: Mapping[str, str],
 ) -> Finished:
     first = rows[0]
-    # Held once, it was held in the plain position, and judged in both.
-    position: Position = "plain" if any(r["position"] == "plain" for r in rows) else "swapped"
+    position: Position = arguments[0]["position"] if arguments else rows[0]["position"]
     said = []
     for number in sorted({row["round"] for row in arguments}):
         question = questions.get(f"{item.item_id}/{first['key']}/{number}/question")

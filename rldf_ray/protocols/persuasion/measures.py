@@ -1,9 +1,9 @@
 """What a study of persuasion came to: accuracy by protocol, bounds, win rates, quotes.
 
-A verdict that is none is nobody's win; it is left out, and counted. Intervals resample stories, as
-the verdicts about one story are not independent. Both are choices: the paper's code counts such a
-verdict as wrong, and all verdicts as independent. What takes rows with `correct` takes verdicts, by
-their letters, and `readings`, by probability over both positions.
+A verdict that is none is nobody's win; its question is left out of accuracies, and it is counted.
+Intervals resample stories, as the verdicts about one story are not independent. Both are choices:
+the paper's code counts such a verdict as wrong, and all verdicts as independent. What takes rows
+with `correct` takes verdicts, by their letters, and `readings`, by probability over both positions.
 """
 
 from __future__ import annotations
@@ -105,9 +105,20 @@ def accuracy(rows: Sequence[Row], groups: Mapping[str, str], seed: int) -> Accur
     )
 
 
+def whole(rows: Iterable[Row]) -> list[Row]:
+    """Verdicts, or readings, on the questions of which none is missing.
+
+    Half of a question is another one: a consultancy for the correct answer alone, where a model
+    would not argue for the other, or the one position in which a judge likes the letter.
+    """
+    given = list(rows)
+    lacking = {row["item_id"] for row in given if row["correct"] is None}
+    return [row for row in given if row["item_id"] not in lacking]
+
+
 def mean_correct(rows: Sequence[Row], groups: Mapping[str, str], seed: int) -> Estimate | None:
-    """Share of right ones among verdicts, or among readings; what is neither is left out."""
-    valid = [row for row in rows if row["correct"] is not None]
+    """Share of right ones among verdicts, or among readings, of the questions that are whole."""
+    valid = whole(rows)
     return _mean([float(row["correct"]) for row in valid], valid, groups, seed)
 
 
@@ -124,13 +135,13 @@ def gap_recovered(
     groups: Mapping[str, str],
     seed: int,
 ) -> Estimate | None:
-    """(accuracy - naive) / (expert - naive), not clipped, of the questions that all three have.
+    """(accuracy - naive) / (expert - naive), not clipped, of the questions whole in all three.
 
     A question whose debate failed is none for the bounds either: it may be an easy or a hard one.
     None where the expert is not clearly above the naive judge: the interval of their difference,
     over the same resamples of stories, reaches down to 0, or there are too few stories for one.
     """
-    valid = [[row for row in of if row["correct"] is not None] for of in (rows, naive, expert)]
+    valid = [whole(of) for of in (rows, naive, expert)]
     shared = set.intersection(*({row["item_id"] for row in of} for of in valid))
     names = sorted({groups[item] for item in shared})
     if len(names) < LEAST_CLUSTERS:

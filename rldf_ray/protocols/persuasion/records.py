@@ -50,6 +50,8 @@ PEOPLE = OUTCOMES.append(pa.field("rater", pa.string()))
 ARGUMENTS = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in ("item_id", "key", "debater", "side", "text")),
+        # The one it was held in.
+        pa.field("position", pa.string()),
         pa.field("round", pa.int16()),
         pa.field("words", pa.int16()),
         pa.field("was_cut", pa.bool_()),
@@ -132,6 +134,7 @@ def argument_rows(
             "debater": names[turn.side],
             "side": turn.side,
             "text": turn.checked.text,
+            "position": dialogue.transcript.position,
             "round": turn.round,
             "words": word_count(turn.checked.text),
             "was_cut": turn.was_cut,

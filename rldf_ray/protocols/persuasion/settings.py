@@ -63,7 +63,7 @@ class PersuasionSettings(Section):
         (False,), "debates and consultancies with the judge's questions, without, or both"
     )
     order: Literal["simultaneous", "sequential"] = described(
-        "simultaneous", "a round's arguments are made at once, or B reads A's"
+        "simultaneous", "a round's arguments are made at once, or from round 2 on B reads A's"
     )
     rounds: int = described(3, "of a debate or consultancy", source="paper", ge=1)
     debaters: dict[str, DebaterSection] = described(
@@ -94,6 +94,12 @@ class PersuasionSettings(Section):
     )
     reasons_first: bool = described(
         True, "judges, naive and expert ones too, think before the letter", source="choice"
+    )
+    wins: Literal["published", "always", "never"] = described(
+        "published",
+        "who is told that winning counts and not telling everything: as published, consultants and "
+        "debaters whom the judge asks, but not those of static debates; all; or nobody",
+        source="the paper's prompts (published)",
     )
     oversampling: int = described(
         3, "samples drawn for each that is wanted", source="the paper's code", ge=1

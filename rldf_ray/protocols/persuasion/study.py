@@ -31,10 +31,11 @@ from rldf_ray.protocols.persuasion.settings import PersuasionSettings
 from rldf_ray.protocols.persuasion.summary import summary as summary
 from rldf_ray.protocols.persuasion.training import training_rows as training_rows
 from rldf_ray.protocols.persuasion.transcript import (
-    OTHER_POSITION,
+    POSITIONS,
     PersuasionItem,
     Position,
     Side,
+    drawn_position,
 )
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.protocols.study import Held, StudyCast
@@ -43,7 +44,6 @@ from rldf_ray.storage.run_folder import RunFolder
 TITLE = "Whether persuasion leads a judge who cannot read the story to the truth"
 SETTINGS = PersuasionSettings
 GIVEN = {"people": PEOPLE}
-POSITIONS: tuple[Position, ...] = ("plain", "swapped")
 
 
 def models(settings: PersuasionSettings) -> Sequence[str]:
@@ -139,18 +139,19 @@ class _Question:
     async def _held(self, names: Mapping[Any, str], asker: str | None) -> Rows:
         """A debate or consultancy, held and judged.
 
-        Static ones are held once and judged in both positions; those in which letters are named,
-        as the judge's questions do, or speakers know theirs, are held in each.
+        Static ones are held once, in a position drawn for the item, and judged in both; those in
+        which letters are named, as the judge's questions do, or speakers know theirs, are held in
+        each.
         """
         sides: dict[Side, str] = dict(names)
         in_turn = len(sides) == 2 and self.settings.order == "sequential"
         twice = asker is not None or in_turn
         rows: Rows = {name: [] for name in TABLES}
-        for position in POSITIONS if twice else POSITIONS[:1]:
+        for position in POSITIONS if twice else (drawn_position(self.item),):
             key = _key(sides, asker, position if twice else None)
             dialogue = await self._debating(sides, asker, position, key).hold()
             judges = (asker,) if asker is not None else self.settings.judges
-            judged = (position,) if twice else (position, OTHER_POSITION[position])
+            judged = (position,) if twice else POSITIONS
             for judge in judges:
                 for where in judged:
                     await self._judged(rows, sides, asker, key, dialogue, judge, where)

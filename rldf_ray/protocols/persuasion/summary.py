@@ -19,7 +19,7 @@ from rldf_ray.protocols.persuasion.figures import (
     persuasiveness_figure,
     quotes_figure,
 )
-from rldf_ray.protocols.persuasion.measures import Row, accuracy, mean_correct, win_rate
+from rldf_ray.protocols.persuasion.measures import Row, accuracy, mean_correct, whole, win_rate
 from rldf_ray.protocols.persuasion.readings import one_letter
 from rldf_ray.protocols.persuasion.results import Results
 from rldf_ray.protocols.persuasion.settings import PersuasionSettings
@@ -115,10 +115,12 @@ def _notes(results: Results) -> list[str]:
         notes.append(
             f"people: accuracy {shown(found)} of {len(results.people)} verdicts by {raters}."
         )
-    if results.settings.selects and results.settings.preference is None:
+    rater = results.settings.rater
+    if results.settings.selects and rater in results.settings.judges:
         notes.append(
-            f"Candidates are chosen by {results.settings.rater}, who judges as well: what is "
-            "chosen pleases the judge by construction. Name a `preference` or read a second judge."
+            f"Candidates are chosen by {rater}, who judges as well: what is chosen pleases that "
+            "judge by construction. Name another `preference`, or read another judge of the same "
+            "transcripts."
         )
     failed = sum(row["failure"] is not None for row in results.outcomes)
     if failed:
@@ -225,7 +227,6 @@ def _apart(before: Sequence[Row], after: Sequence[Row], results: Results) -> _Ap
 
 def _by_question(rows: Sequence[Row]) -> dict[str, float]:
     values: dict[str, list[float]] = {}
-    for row in rows:
-        if row["correct"] is not None:
-            values.setdefault(row["item_id"], []).append(float(row["correct"]))
+    for row in whole(rows):
+        values.setdefault(row["item_id"], []).append(float(row["correct"]))
     return {item: sum(several) / len(several) for item, several in values.items()}

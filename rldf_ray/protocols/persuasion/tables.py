@@ -12,6 +12,7 @@ from rldf_ray.protocols.persuasion.measures import (
     by_agreement,
     gap_recovered,
     mean_correct,
+    whole,
 )
 from rldf_ray.protocols.persuasion.results import Results
 from rldf_ray.protocols.persuasion.transcript import times_named
@@ -22,7 +23,8 @@ BOUNDS = ("naive", "expert")
 READ = (
     "By letter: the verdict as it is written, each position for itself. By probability: whether "
     "the mean probability of the correct answer over both positions is above 1/2, once for both, "
-    "where the backend tells probabilities; a liking for a letter cancels out."
+    "where the backend tells probabilities; a liking for a letter cancels out. Either is of the "
+    "questions with a verdict in both positions, and on both sides of a consultancy."
 )
 GAP = (
     "Gap recovered: (accuracy - naive) / (expert - naive) of the same judge on the questions that "
@@ -131,7 +133,7 @@ def stereotype_table(results: Results) -> StudyTable | None:
 
 def _leaning(results: Results, split: dict[bool, list[Row]]) -> Estimate | None:
     """Both kinds of questions weigh the same: who is always right has none."""
-    valid = {kind: [r for r in rows if r["correct"] is not None] for kind, rows in split.items()}
+    valid = {kind: whole(rows) for kind, rows in split.items()}
     if not all(valid.values()):
         return None
     every = sum(map(len, valid.values()))

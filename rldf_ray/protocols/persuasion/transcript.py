@@ -9,12 +9,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rldf_ray.storage.digest import digest
+
 Side = Literal["correct", "incorrect"]
 Position = Literal["plain", "swapped"]
 Letter = Literal["A", "B"]
 Kind = Literal["debate", "consultancy"]
 
 OTHER_SIDE: dict[Side, Side] = {"correct": "incorrect", "incorrect": "correct"}
+POSITIONS: tuple[Position, ...] = ("plain", "swapped")
 OTHER_POSITION: dict[Position, Position] = {"plain": "swapped", "swapped": "plain"}
 CONSULTANT, JUDGE = "Consultant", "Judge"
 MARK = '"""'
@@ -72,6 +75,14 @@ class PersuasionItem:
     def answer(self, side: Side) -> str:
         """What a side defends."""
         return self.correct if side == "correct" else self.incorrect
+
+
+def drawn_position(item: PersuasionItem) -> Position:
+    """Where an item's static debates and consultancies are held: either position, by its id.
+
+    So that the correct side is not always the one that writes, is rated and stands first as A.
+    """
+    return POSITIONS[int(digest(item.item_id, "position"), 16) % len(POSITIONS)]
 
 
 def letter_of(side: Side, position: Position) -> Letter:

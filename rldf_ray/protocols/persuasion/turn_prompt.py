@@ -69,7 +69,7 @@ class TurnPrompt:
             round=self.round,
             words=self.length.words,
             asked=self._asked,
-            wins=self.interactive or self.consultancy,
+            wins=self._wins,
         )
         return [Message("user", self._after_the_story(request))]
 
@@ -104,6 +104,11 @@ class TurnPrompt:
         """Whether the judge asked something in the round."""
         said = self.transcript.said
         return any(one.side is None and one.round == self.round for one in said)
+
+    @property
+    def _wins(self) -> bool:
+        published = self.interactive or self.consultancy
+        return {"published": published, "always": True, "never": False}[self.settings.wins]
 
     @property
     def _knows_letters(self) -> bool:

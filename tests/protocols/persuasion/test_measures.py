@@ -61,10 +61,15 @@ def test_accuracy_leaves_out_what_is_no_verdict_and_counts_it():
         row("q1", True, position="swapped"),
         row("q2", None),
         row("q3", None, failure="no argument"),
+        # Half a question is none: one position, or the consultancy for the correct answer alone.
+        row("q4", True),
+        row("q4", None, position="swapped"),
+        row("q5", True, side="correct"),
+        row("q5", None, side="incorrect", failure="no argument"),
     ]
     found = accuracy(rows, GROUPS, 1)
     assert (found.accuracy.value, found.accuracy.n) == (0.75, 4)
-    assert (found.no_verdict, found.failed) == (1, 1)
+    assert (found.no_verdict, found.failed) == (2, 2)
     assert found.agrees.value == 0.5
     assert found.a_bias.value == pytest.approx(0.1)
 
