@@ -20,6 +20,8 @@ CALLBACK = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__name__}:bound"}
 LOST = "the server's API process was lost while it answered: ask again"
 # What Serve says itself: no replica, too many requests, out of time.
 SERVES_OWN = (408, 429, 503)
+# Routes whose streams are of named events (serve.unfolding).
+NAMED_EVENTS = ("/v1/debate", "/v1/debias", "/v1/evince")
 
 
 def controller_options() -> dict[str, Any]:
@@ -55,8 +57,8 @@ class Ended:
         if answer.begun is None:
             await _refuse(send, 503, LOST, [(b"retry-after", b"1")])
         elif not answer.complete and _kind(answer.begun).startswith("text/event-stream"):
-            debate = scope["path"].endswith("/debate")
-            await send({"type": "http.response.body", "body": _lost_event(debate)})
+            named = scope["path"].endswith(NAMED_EVENTS)
+            await send({"type": "http.response.body", "body": _lost_event(named)})
 
 
 @dataclass
@@ -90,9 +92,9 @@ def _kind(begun: Message) -> str:
     return str(named.get(b"content-type", b"").decode("latin-1"))
 
 
-def _lost_event(debate: bool) -> bytes:
+def _lost_event(named: bool) -> bytes:
     """The last event of a stream, in the form that the others of its route have."""
-    if debate:
+    if named:
         return f"event: error\ndata: {json_text({'message': LOST})}\n\n".encode()
     return f"data: {json_text(error_content(LOST, 'server_error', 'api_lost'))}\n\n".encode()
 

@@ -225,7 +225,8 @@ def compare(
     """Train and ask every method on the same items: Tables 1 to 5 (`rldf eval compare`).
 
     Args:
-        methods: files of `rldf_ray/comparison/methods`; all that are no control by default.
+        methods: files of `rldf_ray/comparison/methods`; by default all but controls, mabrf,
+            mabrf_search, dpo and kto.
         dev_items: folders of comparisons on whose items settings were chosen: none is asked.
         modes: the first is that of Table 1.
 

@@ -41,7 +41,7 @@ Methods = Annotated[
     typer.Option(
         "--method",
         help="a file of rldf_ray/comparison/methods, such as default or rldf_self; may be given "
-        "several times; by default all that are no control",
+        "several times; by default all but controls, mabrf, mabrf_search, dpo and kto",
     ),
 ]
 Controls = Annotated[

@@ -49,7 +49,12 @@ async def test_a_stream_that_is_cut_ends_with_an_error_event() -> None:
     reply = await asked(stream, part(b'data: {"x": 1}\n\n'))
     *_, last = [line for line in reply.text.splitlines() if line]
     assert json.loads(last.removeprefix("data: "))["error"]["code"] == "api_lost"
-    reply = await asked(stream, part(b"event: statement\ndata: {}\n\n"), path="/v1/debate")
+
+
+@pytest.mark.parametrize("path", ["/v1/debate", "/v1/debias", "/v1/evince"])
+async def test_a_stream_of_named_events_that_is_cut_ends_with_one_of_them(path: str) -> None:
+    stream = begins(200, "text/event-stream; charset=utf-8")
+    reply = await asked(stream, part(b"event: statement\ndata: {}\n\n"), path=path)
     *_, event, data = [line for line in reply.text.splitlines() if line]
     assert event == "event: error" and json.loads(data.removeprefix("data: "))["message"]
 
