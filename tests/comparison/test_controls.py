@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -27,7 +28,7 @@ from rldf_ray.protocols.seam import Cast
 from rldf_ray.records import Statement
 from rldf_ray.referee.prompted import PromptedReferee
 from rldf_ray.sets.bbq.data import load_bbq
-from rldf_ray.topics.unknown import UNKNOWN
+from rldf_ray.topics.unknown import UNKNOWN, Wordings
 from tests.fakes import RecordingModel, judgement, opinion, plan_with
 
 TOPICS = [opinion(1), judgement(2), judgement(3, "profession")]
@@ -157,6 +158,27 @@ def test_right_answers_take_the_place_of_what_the_row_sft_learns_from() -> None:
         answer = topic.answer or ""
         right = {answer} if row["clue_shown"] else set(UNKNOWN["own"])
         assert text.rstrip(".").lower() in {one.lower() for one in right}
+
+
+@pytest.mark.parametrize("wordings", ["own", "bbq"])
+def test_right_answers_say_not_known_in_all_wordings_equally_often(wordings: Wordings) -> None:
+    plan, types = plan_with(f"debate.unknown={wordings}"), ("age", "beauty", "class", "profession")
+    topics = {topic.topic_id: topic for topic in (judgement(1, name) for name in types)}
+    # As `sft_rows` has them: the types in turn, in each a row without the clue and one with it.
+    rows = [
+        {"topic_id": topic_id, "bias_type": topics[topic_id].bias_type, "clue_shown": shown}
+        for _ in range(84)
+        for topic_id in topics
+        for shown in (False, True)
+    ]
+    said: dict[str, Counter[str]] = {name: Counter() for name in types}
+    for row in answered_rows(rows, topics, plan):
+        if not row["clue_shown"]:
+            said[row["bias_type"]][row["completion"][0]["content"]] += 1
+    all_said = sum(said.values(), Counter())
+    assert set(all_said) == {f"{text}." for text in UNKNOWN[wordings]}
+    assert set(all_said.values()) == {4 * 84 // len(UNKNOWN[wordings])}
+    assert all(set(of_type) == set(all_said) for of_type in said.values())
 
 
 def test_right_answers_share_the_debates_of_the_row_sft_and_nothing_after_them() -> None:

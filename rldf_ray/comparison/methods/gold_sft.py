@@ -6,7 +6,8 @@ answer, so its rows are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import msgspec
@@ -52,13 +53,29 @@ def right_answers(run: Run) -> DataResult:
 def answered_rows(
     rows: Iterable[Mapping[str, Any]], topics: Mapping[str, Topic], plan: Plan
 ) -> list[dict[str, Any]]:
-    """Rows of SFT that have a right answer, with it as their completion; nobody scored it."""
-    unknown = UNKNOWN[plan.debate.unknown]
-    of_scenes = [row for row in rows if topics[row["topic_id"]].answer is not None]
+    """Rows of SFT that have a right answer, with it as their completion; nobody scored it.
+
+    Rows without the clue, and only they, take the wordings of "not known" in turn.
+    """
+    unknown = _in_turn(UNKNOWN[plan.debate.unknown])
     return [
-        {**row, "completion": _answer(row, topics, unknown[number % len(unknown)]), "score": None}
-        for number, row in enumerate(of_scenes)
+        {
+            **row,
+            "completion": _answer(row, topics, "" if row["clue_shown"] else next(unknown)),
+            "score": None,
+        }
+        for row in rows
+        if topics[row["topic_id"]].answer is not None
     ]
+
+
+def _in_turn(wordings: Sequence[str]) -> Iterator[str]:
+    """All of them round and round, without end, each round beginning one later.
+
+    Rows of the bias types come in turn, too: without the step every type would have a few wordings.
+    """
+    for begin in cycle(range(len(wordings))):
+        yield from (*wordings[begin:], *wordings[:begin])
 
 
 def _answer(
