@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -35,13 +35,23 @@ ANSWER_SCHEMA = pa.schema(
 def held_out_rows(rows: Iterable[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
     """At most so many of the prompts that nothing is trained on, the bias types in turn.
 
-    Ids end with a hash of the text, so within a bias type the first ones are a sample of its kinds.
+    Topics' ids end with a hash of the text, so within a bias type the first ones are a sample of
+    its kinds. Of a scene's two prompts the one without its clue comes first, of the next scene, and
+    of the next bias type's, the one with it: few prompts are some of either.
     """
     kept = [row for row in rows if row["split"] == "eval"]
-    by_type: dict[str, list[dict[str, Any]]] = {}
+    by_type: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in sorted(kept, key=lambda row: (row["bias_type"], row["prompt_id"].partition("-")[2])):
-        by_type.setdefault(row["bias_type"], []).append(row)
-    return list(islice(interleave_longest(*by_type.values()), most))
+        topics = by_type.setdefault(row["bias_type"], {})
+        topics.setdefault(topic_of_prompt(row["prompt_id"]), []).append(row)
+    in_order = [_by_topic(topics.values(), place) for place, topics in enumerate(by_type.values())]
+    return list(islice(interleave_longest(*in_order), most))
+
+
+def _by_topic(topics: Iterable[Sequence[dict[str, Any]]], place: int) -> Iterator[dict[str, Any]]:
+    """Prompts topic by topic; each topic has the one with its clue before the one without."""
+    for number, prompts in enumerate(topics, place):
+        yield from prompts if number % 2 else reversed(prompts)
 
 
 async def answer_prompts(

@@ -29,9 +29,10 @@ Rewards = dict[str, float]
 def undebated_scenes(
     prompts: Iterable[Row], topics: Iterable[Topic], wordings: Wordings
 ) -> list[dict[str, Any]]:
-    """Judgement topics of the `ppo` and `eval` splits with both their prompts, at most MOST.
+    """Judgement topics of the `ppo` split with both their prompts, at most MOST.
 
-    The bias types take turns, and within one the ids' hashes decide.
+    Settings may be chosen by what comes of them, so held-out topics are not among them. The bias
+    types take turns, and within one the ids' hashes decide.
 
     Args:
         prompts: rows of data/prompts.parquet.
@@ -44,7 +45,7 @@ def undebated_scenes(
     scenes = {topic.topic_id: topic for topic in topics if topic.kind == "judgement"}
     prompts_of: dict[str, dict[str, Any]] = {}
     for row in prompts:
-        if row["topic_id"] in scenes:
+        if row["topic_id"] in scenes and row["split"] == "ppo":
             name = "clue" if row["clue_shown"] else "plain"
             prompts_of.setdefault(row["topic_id"], {})[name] = row["prompt"]
     by_type: dict[str, list[str]] = {}

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from rldf_ray.dataset.preference_data import prompts_table
 from rldf_ray.evaluate.held_out.answers import ANSWER_SCHEMA, held_out_rows, reward_summary
+from tests.fakes import judgement
 
 
 def row(bias_type: str, number: int, split: str = "eval") -> dict[str, Any]:
@@ -41,6 +44,26 @@ def test_more_prompts_begin_with_the_fewer_ones() -> None:
 def test_within_a_bias_type_the_hash_decides() -> None:
     ages = [r["prompt_id"] for r in held_out_rows(ROWS, None) if r["bias_type"] == "age"]
     assert ages == sorted(ages)
+
+
+@pytest.mark.parametrize("types", [1, 2, 5, 12])
+def test_few_prompts_are_scenes_with_their_clue_and_without(types: int) -> None:
+    topics = [
+        judgement(number, f"type{place:02}", split="eval", topic_id=f"type{place:02}-{number}")
+        for place in range(types)
+        for number in range(4)
+    ]
+    rows = prompts_table(topics).to_pylist()
+    for most in range(1, len(rows) + 1):
+        shown = [row["clue_shown"] for row in held_out_rows(rows, most)]
+        assert len(shown) == most and abs(most - 2 * sum(shown)) <= 1
+    assert held_out_rows(rows[::-1], None) == held_out_rows(rows, None)
+
+
+def test_a_scenes_two_prompts_come_one_after_the_other() -> None:
+    topics = [judgement(number, split="eval") for number in range(4)]
+    found = held_out_rows(prompts_table(topics).to_pylist(), None)
+    assert [row["topic_id"] for row in found[::2]] == [row["topic_id"] for row in found[1::2]]
 
 
 def test_a_scenes_two_prompts_are_one_draw() -> None:

@@ -25,9 +25,11 @@ def scenes_of(topics: list[Any]) -> list[dict[str, Any]]:
     return undebated_scenes(prompts_table(topics).to_pylist(), topics, "own")
 
 
-def test_only_scenes_of_other_splits_are_asked_about_with_both_prompts() -> None:
+def test_only_scenes_that_ppo_is_given_are_asked_about_with_both_prompts() -> None:
+    """Settings may be chosen by what comes of it, so held-out scenes are none of them."""
     asked = judgement(1, split="ppo")
-    (scene,) = scenes_of([judgement(0), asked, opinion(2, split="ppo"), opinion(3, split="eval")])
+    others = [opinion(2, split="ppo"), opinion(3, split="eval"), judgement(4, split="eval")]
+    (scene,) = scenes_of([judgement(0), asked, *others])
     assert (scene["plain"], scene["clue"]) == (prompt_of(asked, False), prompt_of(asked, True))
     assert scene["plain"] != scene["clue"]
     assert (scene["right"], scene["wrong"]) == ("The young baker.", "The old baker.")
@@ -36,7 +38,7 @@ def test_only_scenes_of_other_splits_are_asked_about_with_both_prompts() -> None
 
 def test_few_scenes_are_of_all_bias_types_and_of_all_ways_to_leave_it_open() -> None:
     ages = [judgement(n, split="ppo") for n in range(2 * MOST)]
-    others = [judgement(n, "religion", split="eval") for n in (70, 80, 90)]
+    others = [judgement(n, "religion", split="ppo") for n in (70, 80, 90)]
     scenes = scenes_of([*ages, *others])
     assert len(scenes) == MOST
     theirs = [prompt_of(topic, True) for topic in others]
