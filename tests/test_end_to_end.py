@@ -104,7 +104,7 @@ def test_the_reward_model_was_asked_about_scenes_that_nobody_debated(
     run_folder: Path, report: dict[str, Any]
 ) -> None:
     topics = pq.read_table(run_folder / "data/topics.parquet").to_pylist()
-    scenes = [t for t in topics if t["kind"] == "judgement" and t["split"] != "debate"]
+    scenes = [t for t in topics if t["kind"] == "judgement" and t["split"] == "ppo"]
     asked = report["training"]["reward"]["undebated"]
     assert asked["scenes"] == len(scenes) > 0
     for name in ("right_over_wrong", "right_over_unknown", "unknown_over_names"):

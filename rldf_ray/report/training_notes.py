@@ -95,10 +95,12 @@ def _on_held_out_pairs(reward: Mapping[str, Any], plan: Saved) -> str:
     )
     if plan["reward"]["start"] != "sft":
         return agrees
-    return (
-        f"{agrees} It began as the SFT model, which has learned from answers on these topics, too: "
-        "that flatters it."
-    )
+    taught = reward.get("held_out_taught")
+    learned = {
+        None: "may have learned from answers on these topics, too: that would flatter it",
+        0: "has learned from answers on none of these topics",
+    }.get(taught, f"has learned from answers on {taught} of these topics, too: that flatters it")
+    return f"{agrees} It began as the SFT model, which {learned}."
 
 
 def _on_pairs(part: Mapping[str, Any]) -> str:

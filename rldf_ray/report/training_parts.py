@@ -55,6 +55,7 @@ def reward_part(result: RewardResult) -> Part | None:
         "loss_end": statistics.fmean(losses[-math.ceil(len(losses) / 4) :]),
         "held_out_pairs": held_out,
         **_accuracy(history, held_out, if_recorded(result.right_by_topic)),
+        "held_out_taught": if_recorded(result.held_out_taught),
         "undebated": if_recorded(result.undebated),
     }
 
@@ -112,7 +113,7 @@ def _over_topics(right: Right) -> Estimate | None:
     estimate = clustered_estimate([one for one, _ in pairs], [name for _, name in pairs], 0)
     if estimate is None or len(right) < LEAST_CLUSTERS:
         return estimate and replace(estimate, low=None, high=None)
-    if estimate.low is None:
+    if estimate.low is None and estimate.value in (0.0, 1.0):
         topics = share_estimate(len(right) if estimate.value else 0, len(right))
         return topics and replace(topics, n=estimate.n)
     return estimate

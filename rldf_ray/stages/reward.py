@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from rldf_ray.cluster.ray_cluster import remote
-from rldf_ray.records import PAIR_SCHEMA, TOPIC_SCHEMA, topics_of
+from rldf_ray.records import PAIR_SCHEMA, SFT_SCHEMA, TOPIC_SCHEMA, topics_of
 from rldf_ray.stages.run import Run
 from rldf_ray.stages.training import train_in_folder
 from rldf_ray.storage.results import RewardResult
 
 _TOPIC = pa.schema([PAIR_SCHEMA.field("topic_id")])
+_OF_EXAMPLES = pa.schema([SFT_SCHEMA.field("topic_id")])
 
 
 def reward(run: Run) -> RewardResult:
@@ -33,8 +35,20 @@ def reward(run: Run) -> RewardResult:
         too_long=rows.too_long if rows else UNSET,
         right_by_topic=read_right(run.folder.fetched(f"reward/{HELD_OUT}")) or UNSET,
         history=history,
+        held_out_taught=_taught(run, held_out),
         undebated=_asked_about_undebated_scenes(run),
     )
+
+
+def _taught(run: Run, held_out: Collection[str]) -> int | UnsetType:
+    """On how many of the held-out topics pi_SFT, which the reward model began as, has learned."""
+    from rldf_ray.train.reward import held_out_topics
+
+    if run.plan.reward.start != "sft":
+        return UNSET
+    topics = run.folder.read_table("data/sft.parquet", _OF_EXAMPLES)["topic_id"].to_pylist()
+    aside = held_out_topics(topics, run.plan.sft.held_out_share)
+    return len((set(topics) - aside) & {*held_out})
 
 
 def _reward_start(run: Run) -> dict[str, str]:
@@ -47,7 +61,7 @@ def _reward_start(run: Run) -> dict[str, str]:
 
 
 def _asked_about_undebated_scenes(run: Run) -> dict[str, Any] | None:
-    """What the new reward model makes of answers to scenes of the other splits."""
+    """What the new reward model makes of answers to scenes that PPO is given."""
     import ray
 
     from rldf_ray.evaluate.held_out.undebated import (

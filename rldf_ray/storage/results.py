@@ -179,6 +179,8 @@ class RewardResult(msgspec.Struct, kw_only=True, frozen=True):
         too_long: pairs left out, as their sides are the same within `reward.max_length`.
         right_by_topic: of each held-out topic its pairs whose chosen side has the higher reward,
             and all its pairs; UNSET too where none was held out.
+        held_out_taught: of the held-out topics, those that SFT has learned from; UNSET too where it
+            did not begin as SFT's model.
         undebated: its rewards on scenes nobody debated; None where there are none.
     """
 
@@ -189,6 +191,7 @@ class RewardResult(msgspec.Struct, kw_only=True, frozen=True):
     history: Recorded[History]
     too_long: Recorded[int] = UNSET
     right_by_topic: Recorded[Right] = UNSET
+    held_out_taught: Recorded[int] = UNSET
     undebated: Recorded[dict[str, Any] | None] = UNSET
 
 

@@ -63,7 +63,7 @@ def test_the_interval_of_the_accuracy_draws_topics() -> None:
     assert wilson is not None and wilson.low is not None and wilson.low > 0.5
     assert part["accuracy_low"] < 0.4 and part["accuracy_high"] == 1.0
     alike = with_topics(*[(7, 10)] * 6)
-    assert (alike["accuracy_low"], alike["accuracy_high"]) == (0.7, 0.7)
+    assert (alike["accuracy"], alike["accuracy_low"], alike["accuracy_high"]) == (0.7, None, None)
 
 
 @pytest.mark.parametrize("topics", [1, 3, 5])

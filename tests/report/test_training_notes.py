@@ -135,10 +135,21 @@ def test_what_no_ppo_follows_teaches_nobody(sections: dict[str, Any], said: str)
     assert ("the rewards PPO follows" in note) == (said == "PPO will teach")
 
 
-def test_a_reward_model_that_began_as_the_sft_model_is_said_to_be_flattered() -> None:
-    sft = the_note(planned(a_report(), reward={"start": "sft"}), "The reward model agrees")
-    assert "It began as the SFT model" in sft and "flatters" in sft
-    assert "flatters" not in the_note(a_report(), "The reward model agrees")
+@pytest.mark.parametrize(
+    ("taught", "said"),
+    [
+        (3, "which has learned from answers on 3 of these topics, too: that flatters it."),
+        (0, "which has learned from answers on none of these topics."),
+        # A run of an earlier version did not count them.
+        (None, "which may have learned from answers on these topics, too: that would flatter it."),
+    ],
+)
+def test_what_sft_learned_of_the_held_out_topics_is_said(taught: int | None, said: str) -> None:
+    reward = REWARD if taught is None else {**REWARD, "held_out_taught": taught}
+    report = trained(reward=reward)
+    sft = the_note(planned(report, reward={"start": "sft"}), "The reward model agrees")
+    assert sft.endswith(f"It began as the SFT model, {said}")
+    assert "SFT" not in the_note(report, "The reward model agrees")
     for report in (a_report(), planned(a_report(), reward={"start": "sft"})):
         assert not any("has not seen" in note for note in notes_of(report))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import UNSET
 
 from rldf_ray.cluster.placement import Placement
 from rldf_ray.console import Progress
@@ -102,6 +103,7 @@ def test_the_reward_model_begins_as_the_plan_says(
     monkeypatch.setattr(reward_stage, "train_in_folder", train_in_folder)
     folder = RunFolder(tmp_path)
     folder.write_table("data/pairs.parquet", pa.table({"topic_id": ["a", "b"]}))
+    folder.write_table("data/sft.parquet", pa.table({"topic_id": ["a", "c"]}))
     folder.write_table("data/topics.parquet", table_of([], TOPIC_SCHEMA))
     folder.write_table("data/prompts.parquet", prompts_table([]))
     plan = plan_with("model=embedded", *overrides)
@@ -229,6 +231,7 @@ def test_what_was_too_long_to_learn_from_is_recorded(
         monkeypatch.setattr(stage, "train_in_folder", train_in_folder)
     folder = RunFolder(tmp_path)
     folder.write_table("data/pairs.parquet", pa.table({"topic_id": ["a", "b"]}))
+    folder.write_table("data/sft.parquet", pa.table({"topic_id": ["a", "c"]}))
     folder.write_table("data/topics.parquet", table_of([], TOPIC_SCHEMA))
     folder.write_table("data/prompts.parquet", prompts_table([]))
     run = Run(
@@ -242,6 +245,37 @@ def test_what_was_too_long_to_learn_from_is_recorded(
     examples, pairs = sft_stage.sft(run), reward_stage.reward(run)
     assert (examples.examples, examples.too_long) == (5, 2)
     assert (pairs.pairs, pairs.held_out_pairs, pairs.too_long) == (5, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "taught"),
+    [
+        ((), 4),
+        # Both stages keep the topics with the smallest hashes aside.
+        (("sft={epochs: 2, held_out_share: 0.5}",), 0),
+        (("sft={epochs: 2, held_out_share: 0.25}",), 2),
+        (("reward.start=model",), UNSET),
+    ],
+)
+def test_how_many_held_out_topics_sft_has_learned_from_is_counted(
+    overrides: tuple[str, ...], taught: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reward_stage, "train_in_folder", lambda *_: [])
+    topics = [f"t{number}" for number in range(8)]
+    folder = RunFolder(tmp_path)
+    for name in ("pairs", "sft"):
+        folder.write_table(f"data/{name}.parquet", pa.table({"topic_id": topics}))
+    folder.write_table("data/topics.parquet", table_of([], TOPIC_SCHEMA))
+    folder.write_table("data/prompts.parquet", prompts_table([]))
+    run = Run(
+        plan=plan_with("model=embedded", "reward.held_out_share=0.5", *overrides),
+        folder=folder,
+        placement=PLACEMENT,
+        progress=Progress(),
+        run_id="id",
+        speakers=SPEAKERS,
+    )
+    assert reward_stage.reward(run).held_out_taught == taught
 
 
 def test_workers_find_a_model_that_the_plan_names_by_a_relative_path(

@@ -53,7 +53,8 @@ def write_data(folder: RunFolder) -> None:
         return [{"role": role, "content": " ".join(draw.choices(words, k=12))}]
 
     good, bad = ("calm", "fair", "kind", "each"), ("angry", "never", "worst", "those")
-    sft = [{"prompt": says("user", WORDS), "completion": says("assistant", good)}] * 16
+    example = {"prompt": says("user", WORDS), "completion": says("assistant", good)}
+    sft = [{"topic_id": f"t{i}", **example} for i in range(16)]
     pairs = [
         {
             "topic_id": f"t{i}",
