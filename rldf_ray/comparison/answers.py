@@ -18,7 +18,7 @@ from rldf_ray.cluster.placement import Placement, place
 from rldf_ray.cluster.ray_cluster import ray_cluster, remote
 from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.thinking import Scene, prompt_after
-from rldf_ray.comparison.thoughts import CutOffs, Stopwatch, think_all
+from rldf_ray.comparison.thoughts import CutOffs, Stopwatch, counts_of, think_all
 from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import policy_engines
 from rldf_ray.evaluate.bbq.prompt import ItemPrompt, Mode, ask, order_of
@@ -167,7 +167,7 @@ def _prompted_items(
                 facts[key] = {
                     "tokens": model.usage.numbers(),
                     "think_seconds": watch.seconds,
-                    "thoughts": counted.numbers(),
+                    "thoughts": counted.numbers() | counts_of(thoughts),
                 }
     finally:
         journal.close()

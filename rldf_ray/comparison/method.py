@@ -52,6 +52,8 @@ class Method:
         instruct: the message that every question follows; None if it is asked without one.
         looks_up: the digest of the texts that it searches; None if it searches none.
         depends: what its thoughts depend on, besides the model, its name, the seed and the scenes.
+        begins_as: the method whose first thoughts it shares word for word; None where it has its
+            own.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Method:
     instruct: Instruct | None = None
     looks_up: str | None = None
     depends: Depends = as_said
+    begins_as: str | None = None
 
 
 Rows = Callable[[Plan, Sequence[str]], list[Method]]

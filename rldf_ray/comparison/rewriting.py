@@ -13,12 +13,13 @@ from rldf_ray.models.base import Message
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.mabrf.agents import Agents
 from rldf_ray.protocols.mabrf.items import MabrfItem
-from rldf_ray.protocols.mabrf.loop import Solved, rewrite
+from rldf_ray.protocols.mabrf.loop import Rewritten, Solved, rewrite
 from rldf_ray.protocols.mabrf.settings import MabrfSettings
 from rldf_ray.protocols.seats import Seats
 from rldf_ray.search.backend import SearchBackend, opened
 
-ARM = "loop"
+ARM, WITH_SEARCH = "loop", "search"
+"""What begins the addresses of the loop; rows share those before it, and one journal."""
 PROMPTS = "protocols/mabrf/"
 
 
@@ -42,13 +43,28 @@ def thinking(corpus: str | None) -> Think:
         steps = await agents.steps()
         verdict = await agents.judge(steps, "first") if steps else None
         solved = Solved(steps=steps, answer=None, verdict=verdict)
-        best = (await rewrite(agents, solved, ARM)).steps
+        found = await rewrite(agents, solved, ARM if corpus is None else WITH_SEARCH)
+        best = found.steps
         shown = {"question": scene.question, "options": scene.options}
         question = Message("user", render("cot_think", context=scene.context, **shown))
         again = Message("user", render("answer_after", **shown))
-        return Thought(best, (question, Message("assistant", best), again))
+        return Thought(best, (question, Message("assistant", best), again), _counts(solved, found))
 
     return think
+
+
+def _counts(solved: Solved, found: Rewritten) -> dict[str, int]:
+    """Whether the steps were rewritten, and how many verdicts, of them all, did not parse.
+
+    A loop whose judge finds no bias, or cannot be read, ends with the steps that it began with.
+    """
+    judged = [(solved.steps, solved.verdict)]
+    judged += [(one.candidate, one.verdict) for one in found.passes]
+    return {
+        "loops": 1,
+        "rewritten": int(bool(found.passes)),
+        "no_verdict": sum(bool(text) and verdict is None for text, verdict in judged),
+    }
 
 
 def depends(plan: Plan, seed: int, scenes: Sequence[Scene]) -> tuple[object, ...]:

@@ -5,8 +5,8 @@ scene --> what it says, by the engines --> the question again --> its answer
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rldf_ray.evaluate.bbq.prompt import LETTERS, ItemPrompt
 from rldf_ray.models.agent import Agent
@@ -63,7 +63,7 @@ class Thinker:
     It says them at the temperature of debate statements, at most `evaluate.thought_tokens` long.
 
     Attributes:
-        scope: method and repeat, the beginning of every address.
+        scope: method (or the one it begins as) and repeat, the beginning of every address.
         seed: of the repeat.
     """
 
@@ -95,10 +95,15 @@ class Thinker:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A model's reasoning, and the conversation in which it answers after it."""
+    """A model's reasoning, and the conversation in which it answers after it.
+
+    Attributes:
+        counts: what happened on the way, to be added up over the scenes.
+    """
 
     text: str
     messages: tuple[Message, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 Think = Callable[[Thinker, Scene], Awaitable[Thought]]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.thinking import Scene, Thinker, Thought
@@ -58,6 +59,14 @@ class CutOffs:
         return {"replies": self.replies, "cut_off": self.cut_off}
 
 
+def counts_of(thoughts: Iterable[Thought]) -> dict[str, int]:
+    """What happened on the way to them, added up."""
+    counts: Counter[str] = Counter()
+    for thought in thoughts:
+        counts.update(thought.counts)
+    return dict(counts)
+
+
 async def think_all(
     method_run: MethodRun,
     model: ChatModel,
@@ -68,7 +77,8 @@ async def think_all(
     """A method's reasoning about every scene, in the order of the scenes."""
     think = method_run.method.think
     assert think is not None
-    thinker = Thinker(model, plan, f"{method_run.method.name}-{method_run.repeat}", method_run.seed)
+    name = method_run.method.begins_as or method_run.method.name
+    thinker = Thinker(model, plan, f"{name}-{method_run.repeat}", method_run.seed)
 
     async def one(scene: Scene) -> Thought:
         thought = await think(thinker, scene)
