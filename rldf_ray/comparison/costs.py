@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rldf_ray.comparison.method import Method, Training
+from rldf_ray.comparison.method import Last, Method, Training
 from rldf_ray.comparison.plans import policy_as_speaker
 from rldf_ray.comparison.runs import DEBATED, LEARNING, debate_run_name, pairs_of, training_run_name
 from rldf_ray.evaluate.bbq.prompt import Mode
@@ -20,6 +20,9 @@ from rldf_ray.records import TopicKind
 from rldf_ray.report.training_notes import is_unproven
 from rldf_ray.storage.results import (
     DebatesResult,
+    DPOResult,
+    KTOResult,
+    RewardResult,
     SFTResult,
     finish,
     if_recorded,
@@ -31,6 +34,12 @@ from rldf_ray.topics.writer import wanted_by_kind
 
 ITSELF = "its judge is the model itself"
 TEACHER = "teacher and referee are one model"
+LEARN_PAIRS: Mapping[Last, type[RewardResult | DPOResult | KTOResult]] = {
+    "ppo": RewardResult,
+    "dpo": DPOResult,
+    "kto": KTOResult,
+}
+"""What the stage records that learns the pairs of a row with that last stage."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +84,11 @@ class Cost:
     """One method in one repeat.
 
     Attributes:
-        topics, statements, sft_rows, pairs: what it was trained on; 0 where it was not.
+        topics, statements: what its data were made of; 0 where it was not trained.
+        sft_rows, pairs: what it learned from, without what only measured it; of a run of an earlier
+            version, which did not tell them apart, all that it was given.
         sft_steps: of the optimizer; 0 where it was not trained.
+        sft_pass: after which pass SFT's model was kept; None where no pass was measured.
         episodes: answers that PPO rewarded; 0 without PPO.
         generated_tokens: of topics, statements, referee and PPO's rollouts, to train it.
         seconds: of the stages that made it, each from its last start on.
@@ -93,6 +105,7 @@ class Cost:
     statements: int = 0
     sft_rows: int = 0
     sft_steps: int = 0
+    sft_pass: float | None = None
     pairs: int = 0
     episodes: int = 0
     generated_tokens: int = 0
@@ -131,10 +144,9 @@ def cost_of(
     return Cost(
         topics=made.table_metadata("data/topics.parquet").num_rows,
         statements=_statements(made),
-        sft_rows=learnt.table_metadata("data/sft.parquet").num_rows,
         sft_steps=_sft_steps(learnt),
         episodes=training.source.ppo.episodes if training.last == "ppo" else 0,
-        pairs=pairs_of(learnt) if training.last != "sft" else 0,
+        **learned_from(learnt, training.last),
         generated_tokens=sum(stage.tokens["generated"] for stage in finishes if stage.tokens),
         seconds=round(sum(stage.seconds for stage in finishes), 1),
         paid_tokens=prompt + generated,
@@ -151,8 +163,12 @@ def mean_cost(repeats: Sequence[Cost]) -> Cost:
     """Of the repeats; what is the same in all of them stays as it is."""
     first = repeats[0]
     known = [cost.reward_accuracy for cost in repeats if cost.reward_accuracy is not None]
+    passes = [cost.sft_pass for cost in repeats if cost.sft_pass is not None]
     return replace(
         first,
+        sft_rows=round(fmean(cost.sft_rows for cost in repeats)),
+        sft_pass=fmean(passes) if passes else None,
+        pairs=round(fmean(cost.pairs for cost in repeats)),
         sft_steps=round(fmean(cost.sft_steps for cost in repeats)),
         generated_tokens=round(fmean(cost.generated_tokens for cost in repeats)),
         seconds=fmean(cost.seconds for cost in repeats),
@@ -198,6 +214,23 @@ def _remarks_on_reward(reward: Mapping[str, Any] | None, seed: int) -> Iterator[
             f"seed {seed}: its reward model may be no better than a coin "
             f"({reward['accuracy']:.2f} on {reward['held_out_pairs']} held-out pairs)"
         )
+
+
+def learned_from(folder: RunFolder, last: Last) -> dict[str, Any]:
+    """`sft_rows`, `sft_pass` and `pairs` of a cost, by what the run's stages recorded."""
+    sft = stage_result(folder, SFTResult)
+    rows = sft and if_recorded(sft.examples)
+    return {
+        "sft_rows": folder.table_metadata("data/sft.parquet").num_rows if rows is None else rows,
+        "sft_pass": sft and if_recorded(sft.passes),
+        "pairs": 0 if last == "sft" else _pairs(folder, LEARN_PAIRS[last]),
+    }
+
+
+def _pairs(folder: RunFolder, kind: type[RewardResult | DPOResult | KTOResult]) -> int:
+    result = stage_result(folder, kind)
+    learned = None if result is None else if_recorded(result.pairs)
+    return pairs_of(folder) if learned is None else learned
 
 
 def _sft_steps(folder: RunFolder) -> int:

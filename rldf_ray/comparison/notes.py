@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rldf_ray.comparison.costs import Cost
 from rldf_ray.comparison.results import ALL, BBQ, Rows
 from rldf_ray.comparison.settings import HOW, Settings
 from rldf_ray.comparison.tables import cell_of
-from rldf_ray.evaluate.bbq.prompt import RANKED
+from rldf_ray.evaluate.bbq.prompt import RANKED, Mode
 from rldf_ray.evaluate.bbq.run_models import set_name, topic_overlap
 from rldf_ray.evaluate.contamination import answer_overlap, answers_sentence, overlap_sentence
 from rldf_ray.plan import Plan
@@ -45,6 +45,14 @@ def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -
     if plan.referee.judgements == "matched":
         notes.append(
             "Labels on scenes are verifiable answers: chosen ones, matched with the record."
+        )
+    section = plan.debate
+    heard = section.protocol == "multirole" and section.rounds > 1
+    if plan.referee.judgements != "scored" and heard:
+        notes.append(
+            "From the second round on RLDF's debaters read marks that say which answers agree with "
+            "the record, others' and their own; answers of RLAIF, and of debaters whom nobody "
+            "heard, are given without any."
         )
     if pairs is not None:
         notes.append(
@@ -107,16 +115,34 @@ def cut_off_notes(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> Itera
             )
 
 
+def rewriting_notes(
+    counts: Mapping[tuple[str, Mode], Mapping[str, int]], titles: Mapping[str, str]
+) -> Iterator[str]:
+    """How often a loop changed what a method said first: where it never did, it did nothing.
+
+    Args:
+        counts: of a method in one way of asking, over its repeats; empty of one without a loop, and
+            of answers of an earlier version.
+    """
+    for (name, mode), counted in counts.items():
+        if counted.get("loops"):
+            yield (
+                f"{titles[name]} ({mode}): rewritten {counted['rewritten']} of {counted['loops']}, "
+                f"no verdict {counted['no_verdict']}."
+            )
+
+
 def overlap_notes(
     topics: Sequence[Topic],
-    completions: Mapping[str, Collection[str]],
+    completions: Mapping[str, Mapping[str, int]],
     sets: Mapping[str, Sequence[BBQItem]],
 ) -> Iterator[str]:
     """Whether what was trained on repeats the items; nothing where nothing was trained.
 
     Args:
         topics: trained on, or held out for free answers.
-        completions: what each method is trained to say, or to say rather than something else.
+        completions: what each method is trained to say, or to say rather than something else, and
+            how often.
         sets: the items answered, by the name of their set.
     """
     trained_on = [topic for topic in topics if topic.split != "eval"]
@@ -136,8 +162,9 @@ def _intervals(items: BBQSet, repeats: int) -> Iterator[str]:
     yield (
         f"Intervals and p-values: paired bootstrap over the items' {templates} question templates "
         "of each item's share of right repeats (where scores are compared, over topics of each "
-        "prompt's mean score); Holm's adjustment over all comparisons of one kind of items or "
-        "measure. They are of the models that were trained, whose seeds they hold fixed."
+        "prompt's mean score); Holm's adjustment over all comparisons of one kind of items in one "
+        "way of asking, or of one measure. They are of the models that were trained, whose seeds "
+        "they hold fixed."
     )
     if repeats > 1:
         yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -26,10 +27,12 @@ from rldf_ray.comparison.notes import (
     cut_off_notes,
     notes_of,
     overlap_notes,
+    rewriting_notes,
     unequal_notes,
 )
 from rldf_ray.comparison.option_order import Positions, order_notes, order_table, positions_of
 from rldf_ray.comparison.plans import policy_as_speaker
+from rldf_ray.comparison.reading import Reading, reading_table, readings
 from rldf_ray.comparison.results import (
     ALL,
     ITEM_SCHEMA,
@@ -44,7 +47,7 @@ from rldf_ray.comparison.results import (
     result_rows,
     set_of,
 )
-from rldf_ray.comparison.runs import data_run_name, debate_run_name
+from rldf_ray.comparison.runs import debate_run_name, training_run_name
 from rldf_ray.comparison.selection import Selection, short_note
 from rldf_ray.comparison.settings import Settings
 from rldf_ray.comparison.tables import MEANS, Table, all_tables
@@ -52,7 +55,7 @@ from rldf_ray.comparison.writing import costs_csv, csv_text, differences_csv, ma
 from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.run_models import set_name
 from rldf_ray.evaluate.bbq.summary import items_digest
-from rldf_ray.evaluate.contamination import completions_of
+from rldf_ray.evaluate.contamination import PAIR_ROWS, SFT_ROWS, completions_of
 from rldf_ray.plan import Plan
 from rldf_ray.records import Topic
 from rldf_ray.report.abstention import Methods, answered_of
@@ -72,6 +75,7 @@ class ComparisonResult:
     tables: Sequence[Table]
     comparisons: Sequence[Comparison]
     costs: Mapping[str, Cost]
+    readings: Mapping[Mode, Sequence[Reading]]
     positions: Mapping[str, Sequence[Positions]]
     notes: Sequence[str]
     summary: Mapping[str, Any]
@@ -101,6 +105,7 @@ def build_result(
     answered: dict[Mode, Rows] = {mode: [] for mode in settings.modes}
     results: Rows = []
     places: dict[str, list[Positions]] = {}
+    counts: dict[tuple[str, Mode], Counter[str]] = {}
     costs: dict[str, list[Cost]] = {method.name: [] for method in methods}
     for method_run in method_runs:
         took: dict[Mode, Answering] = {}
@@ -112,7 +117,11 @@ def build_result(
             if mode == "letter":
                 name = method_run.method.name
                 places.setdefault(name, []).append(positions_of(items.items, answers))
-            took[mode] = Answering.of(kept.read_json(f"answers/{key}.json"), len(items.items))
+            facts = kept.read_json(f"answers/{key}.json")
+            took[mode] = Answering.of(facts, len(items.items))
+            counts.setdefault((method_run.method.name, mode), Counter()).update(
+                facts.get("thoughts") or {}
+            )
         results += perplexity_rows(plan, method_run, kept)
         costs[method_run.method.name].append(
             cost_of(method_run.method, method_run.repeat, pairs, took, out)
@@ -131,6 +140,7 @@ def build_result(
         *compare_all(multirole.items, list(titles), plan.seed, (MULTIROLE,), mode=settings.mode),
         *compare_scores(settings.figures, list(titles), plan.seed),
     ]
+    read = {mode: readings(rows, list(titles), plan.seed, mode) for mode, rows in answered.items()}
     silent = _always_unknown(items)
     accuracy = silent[ALL]["accuracy"]
     assert accuracy is not None, "a set without items is refused when it is read"
@@ -150,7 +160,8 @@ def build_result(
         *topics_note(trained_on, topics),
         *unequal_notes(means, titles),
         *cut_off_notes(means, titles),
-        *overlap_notes(every_topic(topics), _completions(methods, out), item_sets),
+        *rewriting_notes(counts, titles),
+        *overlap_notes(every_topic(topics), _completions(methods, pairs, out), item_sets),
         *order_notes(places, titles),
         *judge_notes(settings.figures, methods, policy_as_speaker(plan)),
     ]
@@ -172,6 +183,7 @@ def build_result(
             for method in methods
         ],
         "always_unknown": silent[ALL],
+        "reading": [asdict(one) for one in chain.from_iterable(read.values())],
         "option_order": places,
         "comparisons": [{**asdict(c), "verdict": c.verdict} for c in comparisons],
         "notes": notes,
@@ -184,6 +196,7 @@ def build_result(
         tables=tables,
         comparisons=comparisons,
         costs=means,
+        readings=read,
         positions=places,
         notes=notes,
         summary=summary,
@@ -222,18 +235,30 @@ def _always_unknown(items: BBQSet) -> dict[str, dict[str, float | None]]:
     return figures
 
 
-def _completions(methods: Sequence[Method], out: Path) -> dict[str, frozenset[str]]:
-    """What each trained method's data has to be said; by its title."""
-    return {
-        method.title: completions_of(RunFolder(out / "runs" / data_run_name(method.training)))
-        for method in methods
-        if method.training is not None
-    }
+def _completions(
+    methods: Sequence[Method], pairs: int | None, out: Path
+) -> dict[str, Counter[str]]:
+    """What each trained method was trained to say, or to say rather than something else.
+
+    By its title; all repeats have the same data.
+    """
+    found = {}
+    for method in methods:
+        if (training := method.training) is not None:
+            name = training_run_name(training, training.last, 0, pairs)
+            tables = [SFT_ROWS] if training.last == "sft" else [SFT_ROWS, PAIR_ROWS]
+            found[method.title] = completions_of(RunFolder(out / "runs" / name), tables)
+    return found
 
 
 def write_files(result: ComparisonResult, kept: RunFolder) -> None:
     """Write the tables as Markdown, LaTeX and CSV, and compare.json."""
-    others = [order_table(result.positions, result.titles)] if result.positions else []
+    others = [
+        reading_table(of_mode, result.titles, 9 if second else 7)
+        for second, of_mode in enumerate(result.readings.values())
+        if of_mode
+    ]
+    others += [order_table(result.positions, result.titles)] if result.positions else []
     tables = markdown(
         result.tables, result.comparisons, result.costs, result.titles, others, result.notes
     )

@@ -28,7 +28,7 @@ class Settings:
 
     Attributes:
         methods: files of comparison/methods; None is all that the plan has something for and
-            that are no control.
+            that are neither controls nor on request.
         controls: the methods that are controls are rows, too.
         teachers: of teacher-student, a row each; none are the plan's own.
         repeats: repeat r trains and thinks with the plan's seed plus r.

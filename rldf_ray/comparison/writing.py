@@ -89,15 +89,16 @@ def _p(value: float) -> str:
 
 def cost_rows(costs: Mapping[str, Cost], titles: Mapping[str, str]) -> list[list[str]]:
     """What every row was given and cost, mean of its repeats; the first row is the head."""
-    head = ["method", "topics", "statements", "SFT rows", "SFT steps", "pairs", "episodes"]
+    head = ["method", "topics", "statements", "SFT rows", "SFT steps", "SFT pass kept"]
     modes = list(dict.fromkeys(mode for cost in costs.values() for mode in cost.answering))
-    head += ["generated tokens", SECONDS, "paid tokens", "USD"]
+    head += ["pairs", "episodes", "generated tokens", SECONDS, "paid tokens", "USD"]
     head += [f"{what} ({mode})" for mode in modes for what in AN_ITEM]
     head += ["referee AUC, opinions", "referee AUC, scenes", "reward accuracy", ""]
     rows = [
         [
             titles[method],
             *map(str, (cost.topics, cost.statements, cost.sft_rows, cost.sft_steps)),
+            "" if cost.sft_pass is None else f"{cost.sft_pass:.3g}",
             *map(str, (cost.pairs, cost.episodes, cost.generated_tokens)),
             f"{cost.seconds:.0f}",
             str(cost.paid_tokens),

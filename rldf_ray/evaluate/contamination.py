@@ -6,6 +6,7 @@ Topics are held against the items' texts, completions against their answer optio
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,9 +23,10 @@ from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.overlap import EvaluationTexts, words
 
 TOPICS = "data/topics.parquet"
+SFT_ROWS, PAIR_ROWS = "data/sft.parquet", "data/pairs.parquet"
 COMPLETIONS = {
-    "data/sft.parquet": pa.schema([SFT_SCHEMA.field("completion")]),
-    "data/pairs.parquet": pa.schema([PAIR_SCHEMA.field(side) for side in ("chosen", "rejected")]),
+    SFT_ROWS: pa.schema([SFT_SCHEMA.field("completion")]),
+    PAIR_ROWS: pa.schema([PAIR_SCHEMA.field(side) for side in ("chosen", "rejected")]),
 }
 """Tables that models are trained on, and their columns of what is to be said."""
 
@@ -48,7 +50,9 @@ def overlap_with(model: str, items: Sequence[BBQItem]) -> dict[str, int] | None:
     if run is None:
         return None
     topics = topics_of(run.read_table(TOPICS, TOPIC_SCHEMA))
-    return topic_overlap(topics, items) | answer_overlap(completions_of(run), items)
+    within = home_path(model).resolve().relative_to(run.root.resolve()).parts
+    tables = [SFT_ROWS] if within[:1] == ("sft",) else [*COMPLETIONS]
+    return topic_overlap(topics, items) | answer_overlap(completions_of(run, tables), items)
 
 
 def run_behind(model: str) -> RunFolder | None:
@@ -62,31 +66,48 @@ def run_behind(model: str) -> RunFolder | None:
     return None
 
 
-def completions_of(run: RunFolder) -> frozenset[str]:
-    """What the run's models are trained to say, or to say rather than something else."""
-    texts: set[str] = set()
-    for table, columns in COMPLETIONS.items():
+def completions_of(run: RunFolder, tables: Iterable[str] = tuple(COMPLETIONS)) -> Counter[str]:
+    """What the run's models are trained to say, or to say rather than something else.
+
+    Args:
+        tables: those that were trained on.
+
+    Returns:
+        Text -> how often it is there; either side of a pair counts.
+    """
+    texts: Counter[str] = Counter()
+    for table in tables:
         if run.fetched(table).is_file():
-            for batch in run.read_batches(table, columns):
+            for batch in run.read_batches(table, COMPLETIONS[table]):
                 for column in batch.columns:
                     texts.update(map(_said, column.to_pylist()))
-    return frozenset(texts)
+    return texts
 
 
-def answer_overlap(completions: Iterable[str], items: Sequence[BBQItem]) -> dict[str, int]:
-    """How many different completions begin with an answer option of the items.
+def answer_overlap(
+    completions: Mapping[str, int] | Iterable[str], items: Sequence[BBQItem]
+) -> dict[str, int]:
+    """How many different completions, and of how many rows, begin with an option of the items.
 
     A completion does where its words up to one of its punctuation marks, or to its end, are those
     of the option; words are compared without case, and an option may have marks inside.
     """
+    rows = Counter(completions)
     options = {tuple(words(option)) for item in items for option in item.options}
     unknown = {tuple(words(item.options[item.unknown])) for item in items}
     longest = max(map(len, options), default=0)
-    beginnings = [_beginnings(text, longest) for text in set(completions)]
+    beginnings = {text: _beginnings(text, longest) for text in rows}
+    optional, open_ = (
+        [text for text, some in beginnings.items() if not of.isdisjoint(some)]
+        for of in (options, unknown)
+    )
     return {
-        "completions": len(beginnings),
-        "begin_with_option": sum(not options.isdisjoint(some) for some in beginnings),
-        "begin_with_unknown": sum(not unknown.isdisjoint(some) for some in beginnings),
+        "completions": len(rows),
+        "begin_with_option": len(optional),
+        "begin_with_unknown": len(open_),
+        "rows": rows.total(),
+        "rows_with_option": sum(rows[text] for text in optional),
+        "rows_with_unknown": sum(rows[text] for text in open_),
     }
 
 
@@ -114,11 +135,17 @@ def overlap_sentence(overlap: Mapping[str, int], name: str) -> str:
 
 
 def answers_sentence(overlap: Mapping[str, int], name: str) -> str:
-    """`answer_overlap` in words; the items are of `name`."""
-    return (
+    """`answer_overlap` in words; the items are of `name`. Earlier versions counted no rows."""
+    different = (
         f"Of {overlap['completions']} different completions {overlap['begin_with_option']} begin "
         f"with an answer option of {name}, {overlap['begin_with_unknown']} of them with one that "
-        "says that it is not known."
+        "says that it is not known"
+    )
+    if "rows" not in overlap:
+        return f"{different}."
+    return (
+        f"{different}; of their {overlap['rows']} rows (a pair has one for each side) "
+        f"{overlap['rows_with_option']} and {overlap['rows_with_unknown']}."
     )
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rldf_ray.comparison.costs import Answering, Cost
 from rldf_ray.comparison.earlier import every_topic, topics_note
-from rldf_ray.comparison.notes import cut_off_notes, notes_of, overlap_notes, unequal_notes
+from rldf_ray.comparison.notes import (
+    cut_off_notes,
+    notes_of,
+    overlap_notes,
+    rewriting_notes,
+    unequal_notes,
+)
 from rldf_ray.comparison.settings import Settings
+from rldf_ray.evaluate.bbq.prompt import Mode
 from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.records import Split, Topic
 from tests.fakes import plan_with
@@ -77,6 +86,17 @@ def test_thoughts_that_an_earlier_version_did_not_count_are_not_known() -> None:
     assert Answering.mean([Answering.of(facts, 8), Answering.of(counted, 8)]).cut_off == 0.25
 
 
+def test_how_often_a_loop_rewrote_is_said() -> None:
+    titles = {"mabrf": "MABRF", "cot": "CoT"}
+    counts: dict[tuple[str, Mode], dict[str, int]] = {
+        ("mabrf", "rank"): {"replies": 99, "loops": 40, "rewritten": 3, "no_verdict": 1},
+        ("cot", "rank"): {"replies": 40, "cut_off": 0},
+        ("mabrf", "letter"): {},
+    }
+    (note,) = rewriting_notes(counts, titles)
+    assert note == "MABRF (rank): rewritten 3 of 40, no verdict 1."
+
+
 def test_rows_on_different_topics_are_said_and_on_the_same_are_not() -> None:
     one, other = [topic("A queue.", "debate")], [topic("A bus.", "debate")]
     titles = {"SFT": "debates/a", "RLDF": "debates/a", "RLAIF": "debates/b"}
@@ -97,3 +117,21 @@ def test_whether_other_seeds_are_spoken_of_is_said() -> None:
     assert "one trained model of each row is compared" in once and "Over seeds" not in once
     assert "t-interval of the 3 repeats' differences" in thrice
     assert "whose seeds they hold fixed" in once and "whose seeds they hold fixed" in thrice
+
+
+def test_the_note_on_p_values_says_what_holms_family_is() -> None:
+    plan = plan_with()
+    text = " ".join(notes_of(plan, Settings(modes=("rank", "letter")), load_items(plan), None))
+    assert "all comparisons of one kind of items in one way of asking, or of one measure" in text
+
+
+@pytest.mark.parametrize("judgements", ["scored", "checked", "matched"])
+def test_marks_that_tell_debaters_the_record_are_said(judgements: str) -> None:
+    def notes(*changes: str) -> str:
+        chosen = ["debate.answers=chosen"] if judgements == "matched" else []
+        plan = plan_with(f"referee.judgements={judgements}", *chosen, *changes)
+        return " ".join(notes_of(plan, Settings(), load_items(plan), None))
+
+    told = "read marks that say which answers agree with the record"
+    assert (told in notes()) == (judgements != "scored")
+    assert told not in notes("debate.rounds=1")

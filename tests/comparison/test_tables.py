@@ -47,10 +47,10 @@ GOLDEN = """\
 
 **What every row was given and cost, whatever it shares with others**
 
-| method | topics | statements | SFT rows | SFT steps | pairs | episodes | generated tokens | seconds (of each stage's last start) | paid tokens | USD | thought tokens an item (rank) | thoughts cut off (rank) | seconds an item (rank) | referee AUC, opinions | referee AUC, scenes | reward accuracy |  |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| Default | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0.00 |  |  |  |  |  |  |  |
-| RLDF self-reflection | 14 | 36 | 18 | 6 | 9 | 32 | 1200 | 61 | 0 | 0.00 | 12 | 0.50 | 0.25 |  | 0.49 | 0.60 | its judge is the model itself |
+| method | topics | statements | SFT rows | SFT steps | SFT pass kept | pairs | episodes | generated tokens | seconds (of each stage's last start) | paid tokens | USD | thought tokens an item (rank) | thoughts cut off (rank) | seconds an item (rank) | referee AUC, opinions | referee AUC, scenes | reward accuracy |  |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Default | 0 | 0 | 0 | 0 |  | 0 | 0 | 0 | 0 | 0 | 0.00 |  |  |  |  |  |  |  |
+| RLDF self-reflection | 14 | 36 | 18 | 6 | 2 | 9 | 32 | 1200 | 61 | 0 | 0.00 | 12 | 0.50 | 0.25 |  | 0.49 | 0.60 | its judge is the model itself |
 
 More.
 
@@ -175,6 +175,7 @@ def test_markdown_golden() -> None:
         statements=36,
         sft_rows=18,
         sft_steps=6,
+        sft_pass=2,
         pairs=9,
         episodes=32,
         generated_tokens=1200,

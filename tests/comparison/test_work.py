@@ -347,3 +347,22 @@ def test_free_answers_found_again_are_those_of_this_comparisons_repeats(
         rows = pq.read_table(tmp_path / "compare/free_answers.parquet").to_pylist()
         assert {(r["repeat"], r["seed"]) for r in rows} == {(0, seed), (1, seed + 1)}
         assert len({(r["method"], r["repeat"], r["prompt_id"]) for r in rows}) == len(rows)
+
+
+def test_how_often_mabrf_rewrote_is_said(machine: Machine, tmp_path: Path) -> None:
+    items = len(load_items(plan_with()).items)
+    found = compare(tmp_path, methods=("default", "mabrf"), repeats=2)
+    (note,) = [note for note in found.notes if note.startswith("MABRF (rank): rewritten ")]
+    assert f" of {2 * items}, no verdict " in note
+
+
+def test_what_no_threshold_changes_has_intervals(machine: Machine, tmp_path: Path) -> None:
+    compare(tmp_path, repeats=1, modes=("rank", "letter"), methods=("default", "sft", "rldf_self"))
+    text = (tmp_path / "compare/tables.md").read_text(encoding="utf-8")
+    assert "**Table 7's last two figures" in text and "**Table 9's last two figures" in text
+    summary = json.loads((tmp_path / "compare/compare.json").read_text(encoding="utf-8"))
+    found = {(r["method"], r["mode"], r["measure"]): r for r in summary["reading"]}
+    assert len(found) == 3 * 2 * 2
+    right = found["rldf_self", "rank", "unknown_auc"]
+    assert right["figure"]["value"] == 1.0 and right["difference"]["value"] == 0.5
+    assert found["default", "rank", "both_right"]["difference"] is None

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from rldf_ray.evaluate.bbq.run_models import SCENES, load_items
 from rldf_ray.evaluate.contamination import (
+    PAIR_ROWS,
+    SFT_ROWS,
     answer_overlap,
     answers_sentence,
     completions_of,
@@ -86,14 +88,37 @@ def test_completions_are_held_against_the_items_answer_options(run: Path) -> Non
     folder = RunFolder(run)
     folder.write_table("data/sft.parquet", _table(completion=[said[0], said[1], said[0]]))
     folder.write_table("data/pairs.parquet", _table(chosen=[said[2]], rejected=[said[1]]))
-    assert completions_of(folder) == set(said)
+    assert completions_of(folder) == {said[0]: 2, said[1]: 2, said[2]: 1}
     found = answer_overlap(completions_of(folder), ITEMS)
-    assert found == {"completions": 3, "begin_with_option": 2, "begin_with_unknown": 1}
+    assert found == {
+        "completions": 3,
+        "begin_with_option": 2,
+        "begin_with_unknown": 1,
+        "rows": 5,
+        "rows_with_option": 4,
+        "rows_with_unknown": 2,
+    }
     assert overlap_with(str(run), ITEMS) == {**(overlap_with(str(run), ITEMS) or {}), **found}
     assert answers_sentence(found, "BBQ") == (
         "Of 3 different completions 2 begin with an answer option of BBQ, 1 of them with one that "
-        "says that it is not known."
+        "says that it is not known; of their 5 rows (a pair has one for each side) 4 and 2."
     )
+    earlier = {name: number for name, number in found.items() if not name.startswith("rows")}
+    assert answers_sentence(earlier, "BBQ").endswith("that says that it is not known.")
+
+
+def test_only_the_tables_that_a_model_was_trained_on_count(run: Path) -> None:
+    for stage in ("sft", "ppo"):
+        (run / stage / "model").mkdir(parents=True)
+    folder = RunFolder(run)
+    folder.write_table("data/sft.parquet", _table(completion=["One.", "One."]))
+    folder.write_table("data/pairs.parquet", _table(chosen=["Two."], rejected=["One."]))
+    assert completions_of(folder, [SFT_ROWS]) == {"One.": 2}
+    assert completions_of(folder, [PAIR_ROWS]) == {"One.": 1, "Two.": 1}
+    rows = {
+        m: (overlap_with(str(run / m), ITEMS) or {})["rows"] for m in ("sft/model", "ppo/model")
+    }
+    assert rows == {"sft/model": 2, "ppo/model": 4}
 
 
 def test_an_option_inside_a_completion_or_with_more_words_is_no_beginning() -> None:
@@ -134,7 +159,8 @@ def test_an_option_and_a_mark_begin_a_completion_whatever_follows(
 ) -> None:
     found = answer_overlap([option.upper() + mark + (rest if mark else "")], PUNCTUATED)
     unknown = option == OPTIONS[2]
-    assert found == {"completions": 1, "begin_with_option": 1, "begin_with_unknown": unknown}
+    shares = (found["begin_with_option"], found["begin_with_unknown"])
+    assert (found["completions"], *shares) == (1, 1, unknown)
 
 
 def _table(**columns: list[str]) -> pa.Table:

@@ -1,4 +1,8 @@
-"""RLDF in which nobody hears anybody: as many statements by the same debaters, and no debate."""
+"""RLDF in which nobody hears anybody: as many statements by the same debaters, and no debate.
+
+A debater reads the topic alone in every round: neither the others' statements nor its own earlier
+ones, and no marks. Its prompt is the debate's word for word, and speaks of them.
+"""
 
 from __future__ import annotations
 

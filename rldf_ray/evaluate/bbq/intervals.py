@@ -17,7 +17,7 @@ import numpy as np
 from rldf_ray.evaluate.bbq.variants import Array, Variant, counts_row, figures
 from rldf_ray.sets.bbq.items import BBQItem, Key
 from rldf_ray.sets.bbq.score import Prediction, score
-from rldf_ray.stats import RESAMPLES, interval
+from rldf_ray.stats import LEAST_CLUSTERS, RESAMPLES, interval
 
 LEAST_DEFINED = 0.9
 """Share of resamples that must have a figure for its interval to be given."""
@@ -30,9 +30,9 @@ class Intervals:
     """Figure -> its interval, where it has one.
 
     Attributes:
-        categories: by category; empty where it has fewer than two templates.
-        overall: over all items.
-        mean_of_categories: of the columns' mean.
+        categories: by category; empty where it has fewer than `LEAST_CLUSTERS` templates.
+        overall: over all items; empty where they are of fewer templates in all.
+        mean_of_categories: of the columns' mean; as `overall`.
         templates: how many were resampled.
     """
 
@@ -60,11 +60,15 @@ def intervals(
     by_category = {category: figures(counts, variant) for category, counts in resampled.items()}
     overall = figures(sum(resampled.values(), np.zeros(())), variant)
     means = {name: _column_mean([f[name] for f in by_category.values()]) for name in overall}
+    in_all = sum(map(len, templates.values()))
     return Intervals(
-        categories={category: _quantiles(samples) for category, samples in by_category.items()},
-        overall=_quantiles(overall),
-        mean_of_categories=_quantiles(means),
-        templates=sum(map(len, templates.values())),
+        categories={
+            category: _quantiles(samples, len(templates[category]))
+            for category, samples in by_category.items()
+        },
+        overall=_quantiles(overall, in_all),
+        mean_of_categories=_quantiles(means, in_all),
+        templates=in_all,
     )
 
 
@@ -86,9 +90,14 @@ def _column_mean(columns: Sequence[Array]) -> Array:
     return means
 
 
-def _quantiles(samples: Mapping[str, Array]) -> dict[str, Interval]:
-    """The middle 95 %; nothing for a figure that did not vary or was seldom defined."""
+def _quantiles(samples: Mapping[str, Array], templates: int) -> dict[str, Interval]:
+    """The middle 95 %; nothing for a figure that did not vary or was seldom defined.
+
+    Nor for any of so few templates that all of them point one way by chance.
+    """
     bounds: dict[str, Interval] = {}
+    if templates < LEAST_CLUSTERS:
+        return bounds
     for name, values in samples.items():
         known = values[~np.isnan(values)]
         if len(known) < LEAST_DEFINED * len(values) or known.min() == known.max():

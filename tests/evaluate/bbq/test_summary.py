@@ -130,6 +130,20 @@ def test_there_is_no_interval_where_nothing_varies() -> None:
     assert intervals(only, unknown, "paper", 0).overall == {}
 
 
+@pytest.mark.parametrize("number", range(1, 9))
+def test_a_category_of_few_templates_has_no_interval(number: int) -> None:
+    """Five of them all point one way in 1 case of 16, and then the interval would leave out 0."""
+    predictions = noisy(0.6)
+    templates = sorted({item.question_index for item in ITEMS if item.category == "Age"})
+    few = [i for i in ITEMS if i.category == "Age" and i.question_index in templates[:number]]
+    found = intervals(few, predictions, "paper", 0)
+    enough = found.templates >= 6
+    assert bool(found.categories["Age"]) == bool(found.overall) == enough
+    assert bool(found.mean_of_categories) == enough
+    whole = intervals([*few, *(i for i in ITEMS if i.category != "Age")], predictions, "paper", 0)
+    assert bool(whole.categories["Age"]) == enough and whole.overall and whole.mean_of_categories
+
+
 # ---- BBQ-hard
 
 
