@@ -19,7 +19,7 @@ from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.evaluate.long_format import ALL, Value
 from rldf_ray.evaluate.multirole.data import KIND_AT, KINDS, MultiroleSet
 from rldf_ray.sets.bbq.items import BBQItem, Key
-from rldf_ray.stats import RESAMPLES, interval, share_estimate
+from rldf_ray.stats import LEAST_CLUSTERS, RESAMPLES, interval, share_estimate
 
 OUTCOMES = (*KINDS, "unparsed")
 
@@ -172,8 +172,11 @@ def _with_intervals(tables: Sequence[Counts], seed: int) -> dict[str, Any]:
 
 
 def _bounds(tables: Sequence[Counts], seed: int) -> Counts | None:
-    """[2, outcomes]: the middle 95 % of the resampled shares; None of a single option set."""
-    if min(map(len, tables)) < 2:
+    """[2, outcomes]: the middle 95 % of the resampled shares.
+
+    None of fewer than `LEAST_CLUSTERS` option sets, and where a table has one alone.
+    """
+    if min(map(len, tables)) < 2 or sum(map(len, tables)) < LEAST_CLUSTERS:
         return None
     generator = np.random.default_rng(seed)
     total = np.zeros((RESAMPLES, len(OUTCOMES)))

@@ -94,15 +94,20 @@ def test_every_query_is_left_in_the_table_with_its_kind() -> None:
 
 
 def test_intervals_resample_option_sets_not_queries() -> None:
-    together = set_of(*(query(i, options=i // 10) for i in range(40)))
+    together = set_of(*(query(i, options=i // 5) for i in range(40)))
     apart = set_of(*(query(i, options=i) for i in range(40)))
-    said: list[int | None] = [BIASED if i // 10 % 2 else ANTI for i in range(40)]
+    said: list[int | None] = [BIASED if i // 5 % 2 else ANTI for i in range(40)]
 
     def width(queries: MultiroleSet) -> float:
         one = evaluation(queries, said).summary()["all"]["biased"]
         return float(one["high"] - one["low"])
 
-    assert width(together) > 2 * width(apart)
+    assert width(together) > 1.8 * width(apart)
+    for number, shown in ((5, False), (6, True)):
+        few = evaluation(
+            set_of(*(query(i, options=i) for i in range(number))), said[3 : 3 + number]
+        )
+        assert (few.summary()["all"]["biased"]["low"] is not None) == shown
     single = evaluation(set_of(*(query(i, options=0) for i in range(4))), [BIASED, ANTI] * 2)
     assert single.summary()["all"]["biased"]["low"] is None
     same = evaluation(apart, [BIASED] * 40).summary()["all"]
