@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,7 +15,6 @@ NODE_DEADLINE_S = 1800.0
 # Of nodes of one kind that an autoscaler may add without end.
 MOST_OF_A_KIND = 64
 HEAD = "node:__internal_head__"
-SIZE = ("CPU", "GPU")
 
 
 def cluster_resources() -> Resources:
@@ -91,21 +91,27 @@ def _here() -> list[Mapping[str, float]]:
 def _to_come(here: Sequence[Mapping[str, float]]) -> list[NodeSize]:
     import ray
 
-    kinds = kinds_to_come(ray.get_runtime_context().gcs_address)
-    return [size for kind in kinds for size in yet_to_come(kind, here)]
+    return yet_to_come(kinds_to_come(ray.get_runtime_context().gcs_address), here)
 
 
-def yet_to_come(kind: NodeKind, here: Sequence[Mapping[str, float]]) -> list[NodeSize]:
-    """The nodes of an autoscaler's kind that are not up, as many as can make a difference.
+def yet_to_come(kinds: Sequence[NodeKind], here: Sequence[Mapping[str, float]]) -> list[NodeSize]:
+    """The nodes of an autoscaler's kinds that are not up, as many as can make a difference.
 
-    Ray does not say of what kind a node is: those with its CPUs and GPUs are taken for it, but for
-    the head, which has none of the autoscaler's.
+    Ray does not say of what kind a node is: each is taken for one of the first kind with its CPUs
+    and GPUs that may have one more, but for the head, which is of none.
     """
-    up = sum(
-        HEAD not in node and all(node.get(n, 0.0) == kind.resources.get(n, 0.0) for n in SIZE)
-        for node in here
-    )
-    return [_size(kind.resources)] * min(max(0, kind.most - up), MOST_OF_A_KIND)
+    up = Counter(_cpus_and_gpus(node) for node in here if HEAD not in node)
+    coming = []
+    for kind in kinds:
+        size = _cpus_and_gpus(kind.resources)
+        taken = min(kind.most, up[size])
+        up[size] -= taken
+        coming += [_size(kind.resources)] * min(kind.most - taken, MOST_OF_A_KIND)
+    return coming
+
+
+def _cpus_and_gpus(resources: Mapping[str, float]) -> tuple[float, float]:
+    return float(resources.get("CPU", 0.0)), float(resources.get("GPU", 0.0))
 
 
 def _size(resources: Mapping[str, float]) -> NodeSize:

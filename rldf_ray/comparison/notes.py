@@ -47,8 +47,8 @@ def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -
             "Labels on scenes are verifiable answers: chosen ones, matched with the record."
         )
     section = plan.debate
-    heard = section.protocol == "multirole" and section.rounds > 1
-    if plan.referee.judgements != "scored" and heard:
+    heard = section.protocol == "multirole" and section.rounds > 1 and pairs is not None
+    if plan.referee.judgements != "scored" and heard and plan.topics.judgement_share:
         notes.append(
             "From the second round on RLDF's debaters read marks that say which answers agree with "
             "the record, others' and their own; answers of RLAIF, and of debaters whom nobody "
@@ -127,8 +127,8 @@ def rewriting_notes(
     for (name, mode), counted in counts.items():
         if counted.get("loops"):
             yield (
-                f"{titles[name]} ({mode}): rewritten {counted['rewritten']} of {counted['loops']}, "
-                f"no verdict {counted['no_verdict']}."
+                f"{titles[name]} ({mode}): rewritten {counted['rewritten']} of {counted['loops']}; "
+                f"verdicts that did not parse: {counted['no_verdict']}."
             )
 
 

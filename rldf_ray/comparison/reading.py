@@ -127,7 +127,7 @@ def _figures(
 
 def _estimate(resampled: Array, templates: int) -> Estimate:
     """The first of `resampled` is the value; the others, rounded, have its interval."""
-    value, others = float(resampled[0]), np.round(resampled[1:], 12)
+    value, others = round(float(resampled[0]), 12) + 0.0, np.round(resampled[1:], 12)
     known = others[~np.isnan(others)]
     if templates < LEAST_CLUSTERS or not len(known) or known.min() == known.max():
         return Estimate(value, None, None, templates)
@@ -156,7 +156,8 @@ def reading_table(found: Sequence[Reading], titles: Mapping[str, str], number: i
     title = f"**Table {number}'s last two figures with 95 % intervals: {HOW[mode]}**"
     about = (
         "Question templates are resampled, the same ones for all methods; of the models that were "
-        "trained, and not adjusted for how many there are."
+        "trained, and not adjusted for how many there are. There is no interval of fewer than six "
+        "templates, and where resamples do not differ."
     )
     rows = [[titles[method], *of_one] for method, of_one in cells.items()]
     return "\n\n".join([title, pipes([head, *rows]), about])

@@ -54,7 +54,7 @@ def thinking(corpus: str | None) -> Think:
 
 
 def _counts(solved: Solved, found: Rewritten) -> dict[str, int]:
-    """Whether the steps were rewritten, and how many verdicts, of them all, did not parse.
+    """Whether a rewriting was taken, and how many verdicts, of them all, did not parse.
 
     A loop whose judge finds no bias, or cannot be read, ends with the steps that it began with.
     """
@@ -62,7 +62,7 @@ def _counts(solved: Solved, found: Rewritten) -> dict[str, int]:
     judged += [(one.candidate, one.verdict) for one in found.passes]
     return {
         "loops": 1,
-        "rewritten": int(bool(found.passes)),
+        "rewritten": int(any(one.accepted for one in found.passes)),
         "no_verdict": sum(bool(text) and verdict is None for text, verdict in judged),
     }
 

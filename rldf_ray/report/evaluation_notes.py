@@ -62,7 +62,7 @@ def evaluation_notes(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _why_no_interval(change: Mapping[str, Any]) -> str:
-    """An item's change is -1, 0 or 1; a mean of 0 may be of items that moved either way."""
+    """An item's change is -1, 0 or 1; other means, and 0, may be of items that moved both ways."""
     same = "the same on every one of them"
     # A run of an earlier version did not record how many there are.
     templates = change.get("templates")
@@ -71,8 +71,10 @@ def _why_no_interval(change: Mapping[str, Any]) -> str:
         if change["value"] not in (-1, 0, 1):
             return few
         return same if change["value"] else f"{same}, or {few}"
-    if templates >= LEAST_CLUSTERS or change["value"] in (-1, 1):
+    if change["value"] in (-1, 1):
         return same
+    if templates >= LEAST_CLUSTERS:
+        return "the same in every question template"
     named = "one question template" if templates == 1 else f"{templates} question templates"
     return f"all of {named}; an interval takes {LEAST_CLUSTERS}"
 

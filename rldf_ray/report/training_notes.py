@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rldf_ray.stats import LEAST_CLUSTERS
 from rldf_ray.storage.stages import begins_as
 
 COIN_LOSS = math.log(2)
@@ -78,7 +79,7 @@ def reward_notes(reward: Mapping[str, Any] | None, plan: Saved) -> Iterator[str]
 
 def _on_held_out_pairs(reward: Mapping[str, Any], plan: Saved) -> str:
     accuracy = _on_pairs(reward)
-    if reward["accuracy_low"] is None:
+    if reward["accuracy_low"] is None and not _of_enough_topics(reward):
         return (
             "The held-out pairs are of too few topics to show that the reward model is better than "
             f"a coin (accuracy {accuracy})."
@@ -101,6 +102,12 @@ def _on_held_out_pairs(reward: Mapping[str, Any], plan: Saved) -> str:
         0: "has learned from answers on none of these topics",
     }.get(taught, f"has learned from answers on {taught} of these topics, too: that flatters it")
     return f"{agrees} It began as the SFT model, which {learned}."
+
+
+def _of_enough_topics(part: Mapping[str, Any]) -> bool:
+    """Whether an accuracy without an interval has none as it is the same on every topic."""
+    topics: int | None = part.get("held_out_topics")
+    return topics is not None and topics >= LEAST_CLUSTERS
 
 
 def _on_pairs(part: Mapping[str, Any]) -> str:
@@ -167,7 +174,9 @@ def preference_notes(name: str, part: Mapping[str, Any] | None) -> Iterator[str]
         return
     accuracy = f"accuracy of its implicit reward {_on_pairs(part)}"
     if is_unproven(part):
-        few = "; too few topics" if part["accuracy_low"] is None else ""
+        few = ""
+        if part["accuracy_low"] is None:
+            few = "; the same on every topic" if _of_enough_topics(part) else "; too few topics"
         yield (
             f"{title} is not shown to have learned what tells the sides of held-out pairs apart "
             f"({accuracy}{few}; a coin has .50)."

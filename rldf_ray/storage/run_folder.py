@@ -142,11 +142,14 @@ class RunFolder:
                 writer.write_batch(batch)
         return path
 
-    def read_table(self, name: str, schema: pa.Schema | None = None) -> pa.Table:
+    def read_table(
+        self, name: str, schema: pa.Schema | None = None, later: Collection[str] = ()
+    ) -> pa.Table:
         """The table in a Parquet file.
 
         Args:
             schema: the columns to read, which it has to have; None is all.
+            later: columns of `schema` that earlier versions did not write; null where they lack.
 
         Raises:
             RunFolderError: there is none.
@@ -154,7 +157,7 @@ class RunFolder:
         """
         path = self._table(name)
         try:
-            table = pq.read_table(path) if schema is None else _columns(path, schema)
+            table = pq.read_table(path) if schema is None else _columns(path, schema, later)
         except (pa.ArrowException, OSError) as error:
             raise self.unreadable(name, " ".join(str(error).split())) from error
         return table
@@ -308,14 +311,20 @@ def local_copy(where: str | Path, *names: str) -> Path:
     return folder.root
 
 
-def _columns(path: Path, schema: pa.Schema) -> pa.Table:
-    """The columns of `schema` in a Parquet file, and no others.
+def _columns(path: Path, schema: pa.Schema, later: Collection[str]) -> pa.Table:
+    """The columns of `schema` in a Parquet file, and no others; those of `later` may be missing.
 
     Raises:
         ArrowException: one is missing, or holds something else.
     """
-    _check_columns(pq.read_schema(path), schema)
-    return pq.read_table(path, columns=schema.names).cast(schema)
+    present = pq.read_schema(path)
+    lacking = [name for name in later if name not in present.names]
+    there = pa.schema([field for field in schema if field.name not in lacking])
+    _check_columns(present, there)
+    table = pq.read_table(path, columns=there.names).cast(there)
+    for field in map(schema.field, lacking):
+        table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table.select(schema.names)
 
 
 def _check_columns(present: pa.Schema, needed: pa.Schema) -> None:

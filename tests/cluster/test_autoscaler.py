@@ -92,9 +92,14 @@ def test_nodes_that_are_up_are_not_counted_as_to_come(
     here: list[dict[str, float]], left: int
 ) -> None:
     kind = NodeKind({"CPU": 16, "GPU": 1}, 2)
-    found = yet_to_come(kind, here)
+    found = yet_to_come([kind], here)
     assert len(found) == left and all((one.cpus, one.gpus) == (16, 1) for one in found)
 
 
 def test_of_nodes_without_end_some_are_counted() -> None:
-    assert len(yet_to_come(NodeKind({"CPU": 2}, 10**6), [HEAD])) == MOST_OF_A_KIND
+    assert len(yet_to_come([NodeKind({"CPU": 2}, 10**6)], [HEAD])) == MOST_OF_A_KIND
+
+
+def test_a_node_is_of_one_kind() -> None:
+    size = {"CPU": 16, "GPU": 1}
+    assert len(yet_to_come([NodeKind(size, 1), NodeKind(size, 1)], [HEAD, WORKER])) == 1

@@ -94,7 +94,7 @@ def test_how_often_a_loop_rewrote_is_said() -> None:
         ("mabrf", "letter"): {},
     }
     (note,) = rewriting_notes(counts, titles)
-    assert note == "MABRF (rank): rewritten 3 of 40, no verdict 1."
+    assert note == "MABRF (rank): rewritten 3 of 40; verdicts that did not parse: 1."
 
 
 def test_rows_on_different_topics_are_said_and_on_the_same_are_not() -> None:
@@ -127,11 +127,12 @@ def test_the_note_on_p_values_says_what_holms_family_is() -> None:
 
 @pytest.mark.parametrize("judgements", ["scored", "checked", "matched"])
 def test_marks_that_tell_debaters_the_record_are_said(judgements: str) -> None:
-    def notes(*changes: str) -> str:
+    def notes(*changes: str, pairs: int | None = 24) -> str:
         chosen = ["debate.answers=chosen"] if judgements == "matched" else []
         plan = plan_with(f"referee.judgements={judgements}", *chosen, *changes)
-        return " ".join(notes_of(plan, Settings(), load_items(plan), None))
+        return " ".join(notes_of(plan, Settings(), load_items(plan), pairs))
 
     told = "read marks that say which answers agree with the record"
     assert (told in notes()) == (judgements != "scored")
     assert told not in notes("debate.rounds=1")
+    assert told not in notes(pairs=None), "nobody learned from debates"

@@ -99,9 +99,19 @@ async def test_with_search_and_without_the_first_steps_are_the_same(corpus: Path
         ({"first/judge": verdict(1)}, {"loops": 1, "rewritten": 0, "no_verdict": 0}),
         ({"first/judge": "Hm."}, {"loops": 1, "rewritten": 0, "no_verdict": 1}),
         ({"loop/1/judge": "Hm."}, {"loops": 1, "rewritten": 1, "no_verdict": 1}),
+        (
+            {f"loop/{n}/judge": verdict(9) for n in range(1, 6)},
+            {"loops": 1, "rewritten": 0, "no_verdict": 0},
+        ),
         ({"solver/steps": ""}, {"loops": 1, "rewritten": 0, "no_verdict": 0}),
     ],
-    ids=["clean at once", "no verdict", "no verdict on the rewriting", "no steps"],
+    ids=[
+        "clean at once",
+        "no verdict",
+        "no verdict on the rewriting",
+        "no rewriting was taken",
+        "no steps",
+    ],
 )
 async def test_what_the_loop_did_is_counted(said: dict[str, str], counts: dict[str, int]) -> None:
     plan = plan_with()

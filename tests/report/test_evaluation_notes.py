@@ -54,7 +54,8 @@ FEW_TEMPLATES = "of too few question templates for an interval."
 @pytest.mark.parametrize(
     ("value", "templates", "end"),
     [
-        (0.0, 12, "the same on every one of them."),
+        (0.0, 12, "the same in every question template."),
+        (0.25, 12, "the same in every question template."),
         (-1.0, 12, "the same on every one of them."),
         (1.0, None, "the same on every one of them."),
         (0.25, 1, ONE_TEMPLATE),
@@ -62,7 +63,7 @@ FEW_TEMPLATES = "of too few question templates for an interval."
         (0.25, None, FEW_TEMPLATES),
         (0.0, 1, ONE_TEMPLATE),
         (0.0, 5, "all of 5 question templates; an interval takes 6."),
-        (0.0, 6, "the same on every one of them."),
+        (0.0, 6, "the same in every question template."),
         # A run of an earlier version did not record how many templates there are.
         (0.0, None, "the same on every one of them, or " + FEW_TEMPLATES),
     ],

@@ -59,6 +59,14 @@ def test_held_out_pairs_of_few_topics_show_nothing(topics: int, of: str) -> None
     assert f"accuracy of its implicit reward 1.00 on 50 held-out pairs of {of}; too few" in note
 
 
+def test_an_accuracy_that_is_the_same_on_every_topic_shows_nothing_either() -> None:
+    half = {**REWARD, "accuracy": 0.5, "accuracy_low": None, "held_out_topics": 8}
+    note = the_note(trained(reward=half), "The reward model is not shown to be better than a coin")
+    assert "too few" not in note
+    (note,) = preference_notes("kto", half)
+    assert "of 8 topics; the same on every topic;" in note
+
+
 def test_without_held_out_pairs_nothing_is_unproven() -> None:
     assert not is_unproven({**REWARD, "accuracy": None, "accuracy_low": None})
 

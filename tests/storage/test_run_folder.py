@@ -392,6 +392,18 @@ def test_rows_are_read_by_their_places(places: list[int], tmp_path: Path) -> Non
     assert folder.read_rows("empty.parquet", []).column_names == ["a", "b"]
 
 
+def test_columns_that_earlier_versions_did_not_write_are_null(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_table("a.parquet", pa.table({"b": [1, 2], "a": ["x", "y"]}))
+    schema = pa.schema([("a", pa.string()), ("later", pa.bool_()), ("b", pa.int64())])
+    table = folder.read_table("a.parquet", schema, later=["later"])
+    assert table.schema == schema
+    assert table.to_pydict() == {"a": ["x", "y"], "later": [None, None], "b": [1, 2]}
+    folder.write_table("a.parquet", pa.table({"a": ["x"]}))
+    with pytest.raises(UnreadableFileError, match="no column b"):
+        folder.read_table("a.parquet", schema, later=["later"])
+
+
 def test_batches_have_the_columns_asked_for_or_the_file_is_named(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     table = pa.table({"a": range(12), "b": [str(i) for i in range(12)]})

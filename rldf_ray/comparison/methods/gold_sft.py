@@ -72,7 +72,8 @@ def answered_rows(
 def _in_turn(wordings: Sequence[str]) -> Iterator[str]:
     """All of them round and round, without end, each round beginning one later.
 
-    Rows of the bias types come in turn, too: without the step every type would have a few wordings.
+    Rows of the bias types come in turn, too: without the step, or with as many types as wordings
+    but one, a type would have few of them.
     """
     for begin in cycle(range(len(wordings))):
         yield from (*wordings[begin:], *wordings[:begin])

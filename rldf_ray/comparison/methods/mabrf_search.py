@@ -1,7 +1,7 @@
 """MABRF with search: each rewriting rests on what was found in `evaluate.corpus`.
 
-It begins with the steps, and the verdict on them, of the row without search, so that the two differ
-in what follows from the search alone.
+It begins with the steps, and the verdict on them, of the row without search, so that they are not
+what the two differ in. Rewritings are drawn anew.
 """
 
 from __future__ import annotations

@@ -35,7 +35,9 @@ def summary(namings: Sequence[Naming], seed: int) -> dict[str, Any]:
     separation = _separation(namings, means)
     moved = {(a, b): _differences(means[a], means[b]) for a, b in DIFFERENCES}
     changes = {pair: _over_topics(differences, seed) for pair, differences in moved.items()}
-    alike = len(set(moved["own", "competitor"].values())) == 1
+    apart = moved["own", "competitor"]
+    alike = len(set(apart.values())) == 1
+    topics = len(set(map(topic_of_prompt, apart)))
     return {
         "items": len({n.pair.id for n in namings}),
         "replies": len(namings),
@@ -43,7 +45,9 @@ def summary(namings: Sequence[Naming], seed: int) -> dict[str, Any]:
         "differences": {f"{b} - {a}": _as_dict(change) for (a, b), change in changes.items()},
         "known": _known(namings, means, seed),
         "separation": _as_dict(separation),
-        "verdict": " ".join([_verdict(changes["own", "competitor"], alike), *_warning(separation)]),
+        "verdict": " ".join(
+            [_verdict(changes["own", "competitor"], alike, topics), *_warning(separation)]
+        ),
     }
 
 
@@ -130,18 +134,20 @@ def _warning(separation: Estimate | None) -> list[str]:
     return [f"It does not tell biased from fair answers by their number ({evidence}): {why}."]
 
 
-def _verdict(change: Estimate | None, alike: bool) -> str:
+def _verdict(change: Estimate | None, alike: bool, topics: int) -> str:
     """What the difference between a competitor's answers and one's own shows, in a sentence.
 
     Args:
         alike: it is the same on every pair.
+        topics: that the pairs are about.
     """
     if change is None:
         return "No pair could be read under both framings: nothing is known."
     moved = f"{change.value:+.2f} biases an answer on {change.n} pairs"
     if change.low is None or change.high is None:
         few = f"about fewer than {LEAST_CLUSTERS} topics, so without an interval"
-        why = "the same on every pair" if alike else few
+        equal = few if topics < LEAST_CLUSTERS else "the same on every topic"
+        why = "the same on every pair" if alike else equal
         return f"A competitor's against one's own: {moved}; {why}."
     evidence = f"{moved}, 95 % interval {change.low:+.2f} to {change.high:+.2f}"
     if change.low > 0:

@@ -145,9 +145,13 @@ def bias_table(cells: Cells, crowd: str) -> StudyTable:
             "Signed shift: what the pushed answer gains; for position, the first over the second.",
             "It is over items with two valid verdicts.",
             "p takes items as independent draws, those of one question too.",
-            *([CLEAN_LOSER] if crowd == "clean_loser" else []),
+            *([CLEAN_LOSER] if crowd == "clean_loser" and _of_a_crowd(cells) else []),
         ],
     )
+
+
+def _of_a_crowd(cells: Cells) -> bool:
+    return any(condition == "bandwagon" for _, _, condition in cells)
 
 
 def health_table(outcomes: Outcomes) -> StudyTable:

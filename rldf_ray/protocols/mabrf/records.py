@@ -18,6 +18,9 @@ from rldf_ray.protocols.mabrf.loop import Mitigated, Solved
 from rldf_ray.protocols.mabrf.verdict import Verdict
 from rldf_ray.protocols.study import StudyTurn
 
+TOLD = ("answer_in_queries", "answer_in_hits", "answer_in_summary")
+"""Where a question's answer may stand; earlier versions did not look."""
+
 OUTCOMES = pa.schema(
     [
         pa.field("item_id", pa.string()),
@@ -42,10 +45,8 @@ OUTCOMES = pa.schema(
         pa.field("prediction", pa.string()),
         pa.field("gold_found", pa.bool_()),
         # Whether an answer stands there that is not in the question; null where there is none.
-        pa.field("answer_in_queries", pa.bool_()),
-        # In what of the hits the summary was made of, which is a part of each.
-        pa.field("answer_in_hits", pa.bool_()),
-        pa.field("answer_in_summary", pa.bool_()),
+        # Hits: what of them the summary was made of, which is a part of each.
+        *(pa.field(name, pa.bool_()) for name in TOLD),
         # 0 where nothing is looked up. A list is asked for once a rewriting, or a question.
         pa.field("query_lists", pa.int16()),
         pa.field("unparsed_query_lists", pa.int16()),

@@ -17,7 +17,7 @@ OVERLAP = (
 
 TOLD_MORE = (
     "With hits, a rewriter is also given a text by a model that saw context and question; without "
-    "it is not. An arm that searches texts about something else tells what that alone does."
+    "hits it is not. An arm that searches texts about something else tells what that alone does."
 )
 
 

@@ -17,6 +17,7 @@ from rldf_ray.protocols.mabrf.reading import read_items
 from rldf_ray.protocols.mabrf.records import (
     OUTCOMES,
     PASSES,
+    TOLD,
     cost,
     looked_up,
     loop_row,
@@ -58,7 +59,6 @@ async def hold(item: MabrfItem, cast: StudyCast) -> Held:
 
 
 Rows = dict[str, list[dict[str, Any]]]
-TOLD = ("answer_in_queries", "answer_in_hits", "answer_in_summary")
 
 
 class _Item:

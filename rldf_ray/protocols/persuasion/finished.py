@@ -83,7 +83,9 @@ def _finished(
     questions: Mapping[str, str],
 ) -> Finished:
     first = rows[0]
-    position: Position = arguments[0]["position"] if arguments else rows[0]["position"]
+    # Static dialogues of earlier versions, which recorded none, were all held in the first.
+    recorded = arguments[0]["position"] if arguments else None
+    position: Position = recorded or rows[0]["position"]
     said = []
     for number in sorted({row["round"] for row in arguments}):
         question = questions.get(f"{item.item_id}/{first['key']}/{number}/question")

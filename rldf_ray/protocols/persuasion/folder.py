@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rldf_ray.protocols.persuasion.items import ITEM_SCHEMA, items_of
-from rldf_ray.protocols.persuasion.records import TABLES
+from rldf_ray.protocols.persuasion.records import LATER, TABLES
 from rldf_ray.protocols.persuasion.transcript import PersuasionItem
 from rldf_ray.protocols.study import TURN_SCHEMA
 from rldf_ray.storage.run_folder import RunFolder
@@ -35,5 +35,10 @@ def study_data(folder: RunFolder) -> StudyData:
     schemas = {"turns": TURN_SCHEMA, **TABLES}
     return StudyData(
         items=items_of(folder.read_table("data/items.parquet", ITEM_SCHEMA)),
-        tables={n: folder.read_table(f"data/{n}.parquet", s) for n, s in schemas.items()},
+        tables={
+            name: folder.read_table(
+                f"data/{name}.parquet", schema, LATER if name == "arguments" else ()
+            )
+            for name, schema in schemas.items()
+        },
     )

@@ -68,6 +68,9 @@ ARGUMENTS = pa.schema(
     ]
 )
 
+LATER = ("position",)
+"""Columns of ARGUMENTS that earlier versions did not write; static dialogues were all plain."""
+
 CANDIDATES = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in ("item_id", "key", "debater", "side", "stage")),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.persuasion.elo import MEAN, Fit, Node
 from rldf_ray.protocols.persuasion.matches import points, swiss_rounds
-from rldf_ray.protocols.persuasion.measures import win_estimates
+from rldf_ray.protocols.persuasion.measures import whole, win_estimates
 from rldf_ray.protocols.persuasion.results import Results, Tournament
 from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import Estimate, interval
@@ -131,8 +131,8 @@ def rated(debaters: Iterable[str], tournament: Tournament) -> list[str]:
 def _columns(fit: Fit, nodes: Sequence[Node]) -> NDArray[np.float64]:
     """Ratings of some nodes, and below them those of the resamples, [1 + resamples, nodes]."""
     places = [fit.nodes.index(node) for node in nodes]
-    whole: NDArray[np.float64] = np.vstack([fit.elo[None, :], fit.resampled])[:, places]
-    return whole
+    ratings: NDArray[np.float64] = np.vstack([fit.elo[None, :], fit.resampled])[:, places]
+    return ratings
 
 
 def _alone(results: Results, judge: str, how: str, names: Sequence[str]) -> NDArray[np.float64]:
@@ -142,11 +142,12 @@ def _alone(results: Results, judge: str, how: str, names: Sequence[str]) -> NDAr
     """
     place = {story: number for number, story in enumerate(results.stories)}
     table = np.zeros((len(place), len(names), 2))
-    for row in results.judged_by(judge, how):
-        own = row["protocol"] == "debate" and row["correct_debater"] == row["incorrect_debater"]
-        if own and row["correct"] is not None and row["correct_debater"] in names:
+    debates = [row for row in results.judged_by(judge, how) if row["protocol"] == "debate"]
+    for number, name in enumerate(names):
+        both = [r for r in debates if r["correct_debater"] == r["incorrect_debater"] == name]
+        for row in whole(both):
             story = place[results.groups[row["item_id"]]]
-            table[story, names.index(row["correct_debater"])] += (float(row["correct"]), 1.0)
+            table[story, number] += (float(row["correct"]), 1.0)
     sums = np.vstack([table.sum(0)[None], *(table[row].sum(0)[None] for row in results.drawn)])
     with np.errstate(divide="ignore", invalid="ignore"):
         shares: NDArray[np.float64] = sums[..., 0] / sums[..., 1]

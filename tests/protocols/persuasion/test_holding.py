@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from rldf_ray.errors import UserError
@@ -411,8 +412,13 @@ async def test_static_dialogues_are_held_in_a_position_drawn_for_the_item(positi
         assert row["position"] == position
     for protocol in ("debate", "consultancy"):
         assert {row["position"] for row in verdicts(found, protocol)} == {"plain", "swapped"}
-    again = finished([item], tables_of(found))
-    assert {one.transcript.position for one in again.values()} == {position}
+    tables = tables_of(found)
+    assert {d.transcript.position for d in finished([item], tables).values()} == {position}
+    # An earlier version recorded no position, and held all of them in the first.
+    nothing = pa.nulls(len(tables["arguments"]), pa.string())
+    place = tables["arguments"].schema.get_field_index("position")
+    tables["arguments"] = tables["arguments"].set_column(place, "position", nothing)
+    assert {d.transcript.position for d in finished([item], tables).values()} == {"plain"}
 
 
 def test_both_positions_are_drawn_as_often():

@@ -8,6 +8,7 @@ from rldf_ray.figures.estimates import shown, signed
 from rldf_ray.protocols.mabrf.counts import unread_readings
 from rldf_ray.protocols.mabrf.items import MabrfItem
 from rldf_ray.protocols.mabrf.measures import Row, paired
+from rldf_ray.protocols.mabrf.records import TOLD
 from rldf_ray.protocols.mabrf.results import Results
 from rldf_ray.protocols.mabrf.search_tables import searches_table
 from rldf_ray.protocols.mabrf.squad.metrics import exact, f1
@@ -15,11 +16,7 @@ from rldf_ray.protocols.mabrf.tables import unread_table
 from rldf_ray.protocols.study import StudyTable
 from rldf_ray.stats import Estimate, clustered_estimate
 
-TOLD = {
-    "answer_in_queries": "answer in the queries",
-    "answer_in_hits": "answer in what was shown of the hits",
-    "answer_in_summary": "answer in what was said of them",
-}
+PLACES = ("the queries", "what was shown of the hits", "what was said of them")
 LEAK = (
     "Of the questions with an answer that they do not hold themselves. An answer in the queries is "
     "shown to whoever says what was found: where they are written from the paragraph, the arm "
@@ -137,7 +134,12 @@ def retrieval_table(results: Results) -> StudyTable | None:
     return StudyTable(
         name="retrieval",
         title="Whether a question's own paragraph is found",
-        columns=["arm", "questions", "own paragraph among the hits", *TOLD.values()],
+        columns=[
+            "arm",
+            "questions",
+            "own paragraph among the hits",
+            *(f"answer in {place}" for place in PLACES),
+        ],
         rows=rows,
         notes=[LEAK],
     )
