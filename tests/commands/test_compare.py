@@ -90,6 +90,7 @@ def found() -> ComparisonResult:
         comparisons=comparisons,
         costs=costs,
         positions={},
+        readings={},
         notes=["A note."],
         summary={"always_unknown": silent},
     )

@@ -99,7 +99,7 @@ class PersuasionSettings(Section):
         "published",
         "who is told that winning counts and not telling everything: as published, consultants and "
         "debaters whom the judge asks, but not those of static debates; all; or nobody",
-        source="the paper's prompts (published)",
+        source="the paper's code (published)",
     )
     oversampling: int = described(
         3, "samples drawn for each that is wanted", source="the paper's code", ge=1
