@@ -353,7 +353,7 @@ def test_how_often_mabrf_rewrote_is_said(machine: Machine, tmp_path: Path) -> No
     items = len(load_items(plan_with()).items)
     found = compare(tmp_path, methods=("default", "mabrf"), repeats=2)
     (note,) = [note for note in found.notes if note.startswith("MABRF (rank): rewritten ")]
-    assert f" of {2 * items}, no verdict " in note
+    assert f" of {2 * items}; verdicts that did not parse: " in note
 
 
 def test_what_no_threshold_changes_has_intervals(machine: Machine, tmp_path: Path) -> None:
