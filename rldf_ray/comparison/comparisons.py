@@ -35,6 +35,7 @@ BASELINES = (
     "rlaif",
     "rlaif_instructed",
     "rldf_unheard",
+    "rldf_unmarked",
 )
 
 # Conditions that all rows are of.

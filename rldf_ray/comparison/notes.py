@@ -48,11 +48,12 @@ def notes_of(plan: Plan, settings: Settings, items: BBQSet, pairs: int | None) -
         )
     section = plan.debate
     heard = section.protocol == "multirole" and section.rounds > 1 and pairs is not None
-    if plan.referee.judgements != "scored" and heard and plan.topics.judgement_share:
+    told = section.show_marks and plan.referee.judgements != "scored"
+    if told and heard and plan.topics.judgement_share:
         notes.append(
             "From the second round on RLDF's debaters read marks that say which answers agree with "
             "the record, others' and their own; answers of RLAIF, and of debaters whom nobody "
-            "heard, are given without any."
+            "heard or who are shown no marks, are given without any."
         )
     if pairs is not None:
         notes.append(

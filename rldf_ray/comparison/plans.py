@@ -80,8 +80,12 @@ def titled(title: str, plan: Plan, elsewhere: str | None = None) -> str:
 
 
 def unspoken(plan: Plan) -> Plan:
-    """A plan without its name, who debates and who referees; who writes the topics stays."""
-    debate = {"model": None, "seats": None, "protocol": "multirole", "settings": None}
+    """A plan without its name, who debates and who referees; who writes the topics stays.
+
+    Nor does it say whether debaters are shown marks: a referee is fitted and audited without them.
+    """
+    anyone = {"model": None, "seats": None, "protocol": "multirole", "settings": None}
+    debate = anyone | {"show_marks": True}
     return plan.model_copy(
         update={
             "name": "",

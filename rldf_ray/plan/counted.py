@@ -66,6 +66,7 @@ ADDED_FIELDS: Mapping[str, object] = {
     "debate.protocol": "multirole",
     "debate.unknown": "bbq",
     "debate.answers": "written",
+    "debate.show_marks": True,
     "evaluate.thought_tokens": 256,
     "sft.held_out_share": 0.0,
     "ppo.rewards": PPOSection().model_dump(mode="json")["rewards"],

@@ -96,6 +96,11 @@ class DebateSection(Section):
     order: Literal["simultaneous", "sequential"] = described(
         "simultaneous", "whether the debaters of a round see each other's statements of that round"
     )
+    show_marks: bool = described(
+        True,
+        "whether debaters are shown the referee's scores and ranks of earlier rounds",
+        source="paper 3.1 (true)",
+    )
     max_tokens: int = described(256, "longest statement", unit="tokens", ge=8)
     temperature: float = described(1.0, "sampling temperature of debaters", ge=0, le=2)
     top_p: float = described(

@@ -149,7 +149,8 @@ def _last(debate: Debate, plan: Plan, template: ChatTemplate) -> int:
     turns = [
         SimpleNamespace(identity=i.name, text="", score=10.0, rank=1) for i in debate.identities
     ]
-    heading = _tokens(template, "\n\n" + render("round", number=section.rounds, turns=turns))
+    shown = render("round", number=section.rounds, turns=turns, marks=section.show_marks)
+    heading = _tokens(template, f"\n\n{shown}")
     before = (section.rounds - 1) * (heading + len(turns) * statement)
     if section.order == "sequential":
         before += heading + (len(turns) - 1) * statement

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from rldf_ray.comparison.answers import _as_asked
+from rldf_ray.comparison.earlier import referee_shared, topics_shared
 from rldf_ray.comparison.method import Method, known_methods, methods_of
 from rldf_ray.comparison.method_run import MethodRun
 from rldf_ray.comparison.methods.gold_sft import answered_rows
@@ -33,7 +36,8 @@ from tests.fakes import RecordingModel, judgement, opinion, plan_with
 
 TOPICS = [opinion(1), judgement(2), judgement(3, "profession")]
 PLAN = plan_with("referee={label_source: expected, threshold_kind: relative}", "data={filters: []}")
-CONTROLS = ("cot_instructed", "gold_sft", "rlaif_instructed", "rldf_unheard")
+MARK = re.compile(r" \[mark \d+\.\d(, place \d)?\]")
+CONTROLS = ("cot_instructed", "gold_sft", "rlaif_instructed", "rldf_unheard", "rldf_unmarked")
 
 
 def named(name: str, plan: Plan = PLAN) -> Method:
@@ -143,6 +147,39 @@ def test_nobody_is_heard_and_all_else_is_the_debates() -> None:
     assert any("Round 1" in r.messages[-1].content for r in loud.asked("/round/2/role/"))
 
 
+def test_no_marks_are_shown_and_all_else_is_the_debates() -> None:
+    training = named("rldf_unmarked").training
+    assert training is not None
+    # The same statements whatever was asked, so that the prompts can be compared.
+    marked, unmarked = (
+        RecordingModel(lambda r: f"Said at {r.address}." if "/role/" in r.address else None)
+        for _ in range(2)
+    )
+    debated, withheld = held(multirole, marked), held(multirole, unmarked, training.source)
+    assert [(s.identity, s.text, s.score, s.label) for s in withheld] == [
+        (s.identity, s.text, s.score, s.label) for s in debated
+    ]
+    shown = [request.messages for request in marked.asked("/role/")]
+    for messages, request in zip(shown, unmarked.asked("/role/"), strict=True):
+        bare = [replace(m, content=MARK.sub("", m.content)) for m in messages]
+        assert list(request.messages) == bare
+    assert any(MARK.search(messages[-1].content) for messages in shown)
+
+
+def test_rows_with_and_without_marks_share_topics_and_referee() -> None:
+    training, other = named("rldf_unmarked").training, named("rldf_self").training
+    assert training is not None and other is not None
+    assert topics_shared(training.source) == topics_shared(other.source)
+    assert referee_shared(training.source) == referee_shared(other.source)
+
+
+def test_where_no_marks_are_shown_anyway_there_is_no_such_row() -> None:
+    plan = plan_with("debate.show_marks=false")
+    assert "rldf_unmarked" not in names(methods_of(plan, None, (), controls=True))
+    with pytest.raises(PlanError, match="show_marks"):
+        methods_of(plan, ["rldf_unmarked"], ())
+
+
 def test_right_answers_take_the_place_of_what_the_row_sft_learns_from() -> None:
     statements = held(multirole, RecordingModel())
     topics = {topic.topic_id: topic for topic in TOPICS}
@@ -196,7 +233,7 @@ def test_without_scenes_there_are_no_right_answers() -> None:
         methods_of(plan, ["gold_sft"], ())
 
 
-@pytest.mark.parametrize("name", ["rlaif_instructed", "rldf_unheard"])
+@pytest.mark.parametrize("name", ["rlaif_instructed", "rldf_unheard", "rldf_unmarked"])
 def test_what_is_not_debated_has_debate_runs_of_its_own(name: str) -> None:
     others = [named(other).training for other in ("sft", "rlaif")]
     training = named(name).training

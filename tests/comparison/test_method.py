@@ -30,7 +30,7 @@ PAPER = (
     "rldf_self",
     "rldf_teacher",
 )
-CONTROLS = {"cot_instructed", "gold_sft", "rlaif_instructed", "rldf_unheard"}
+CONTROLS = {"cot_instructed", "gold_sft", "rlaif_instructed", "rldf_unheard", "rldf_unmarked"}
 ON_REQUEST = {"dpo", "kto", "mabrf", "mabrf_search"}
 
 

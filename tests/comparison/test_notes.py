@@ -135,4 +135,5 @@ def test_marks_that_tell_debaters_the_record_are_said(judgements: str) -> None:
     told = "read marks that say which answers agree with the record"
     assert (told in notes()) == (judgements != "scored")
     assert told not in notes("debate.rounds=1")
+    assert told not in notes("debate.show_marks=false")
     assert told not in notes(pairs=None), "nobody learned from debates"

@@ -213,7 +213,7 @@ def test_a_comparison_has_the_seats_in_the_plans_own_mode_and_in_no_other() -> N
     }
     assert seats == {
         "sft": True, "gold_sft": True, "rlaif": False, "rlaif_instructed": False,
-        "rldf_unheard": True, "rldf_self": False, "rldf_teacher-seats": True,
+        "rldf_unheard": True, "rldf_unmarked": True, "rldf_self": False, "rldf_teacher-seats": True,
     }  # fmt: skip
     (named,) = methods_of(plan, ["rldf_teacher"], ("openai:big",))
     assert named.training is not None and named.training.source.debate.seats is None

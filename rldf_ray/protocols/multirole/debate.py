@@ -38,7 +38,7 @@ async def hold(debate: Debate, cast: Cast, seated: Seating = debaters_of) -> lis
     context = context_of(debate.topic, debate.clue_shown)
     models = cast.seats or [cast.models["debater"]] * len(debate.identities)
     transcript = await MultiRoleDebate(
-        section.rounds, section.order, cast.plan.referee.label_source
+        section.rounds, section.order, cast.plan.referee.label_source, section.show_marks
     ).hold(
         context,
         seated(debate, cast.plan, models),
@@ -51,11 +51,17 @@ async def hold(debate: Debate, cast: Cast, seated: Seating = debaters_of) -> lis
 
 @dataclass(frozen=True)
 class MultiRoleDebate:
-    """How a debate is held: its rounds, its order of speaking, the score the debaters are shown."""
+    """How a debate is held: its rounds, its order of speaking, what is shown of the verdicts.
+
+    Attributes:
+        shown_score: which score labels a statement, and is its mark.
+        show_marks: whether the debaters read marks and places.
+    """
 
     rounds: int
     order: Literal["simultaneous", "sequential"]
     shown_score: LabelSource
+    show_marks: bool = True
 
     async def hold(
         self,
@@ -94,7 +100,9 @@ class MultiRoleDebate:
             on_round(len(turns))
             heard = [turn for turn in turns if turn.text]
             if heard:
-                discussion += "\n\n" + render("round", number=number, turns=heard)
+                discussion += "\n\n" + render(
+                    "round", number=number, turns=heard, marks=self.show_marks
+                )
         return transcript
 
     async def _round(
