@@ -147,11 +147,11 @@ def test_results_on_bbq_are_metadata_and_a_table(tmp_path: Path) -> None:
     card = read_back(folder)
     results = {result.metric_name: result for result in card.data.eval_results}
     # Where it cannot be known the policy always says so: there is no answer to take a bias score
-    # from, so it is left out. 14 of the 20 right answers elsewhere are the stereotyped ones.
+    # from, so it is left out. Half of the right answers elsewhere are the stereotyped ones.
     assert {name: result.metric_value for name, result in results.items()} == {
         "Accuracy, ambiguous contexts": 1.0,
         "Accuracy, disambiguated contexts": 1.0,
-        "Bias score, disambiguated contexts (s_DIS)": 0.4,
+        "Bias score, disambiguated contexts (s_DIS)": 0.0,
     }
     for result in results.values():
         assert (result.dataset_name, result.dataset_type) == ("BBQ (Parrish et al. 2022)", "bbq")

@@ -52,7 +52,8 @@ def load_bbq(
             `supplemental/` below or beside their folder.
         categories: the categories to read; None reads every file.
         limit_per_category: most items of a category, at least 4. The sample is made of whole
-            (ambiguous, disambiguated) pairs, as many of either polarity, spread over the question
+            (ambiguous, disambiguated) pairs, as many of either polarity, with the stereotyped
+            answer right as often as not where the category allows it, spread over the question
             templates; so it holds the largest multiple of 4 that fits, and what has no sibling is
             never in it. A category that is no larger is taken whole.
         seed: of the sample; the same seed takes the same items of a category, whatever other
@@ -78,11 +79,15 @@ def load_bbq(
     items: list[BBQItem] = []
     for category, path in sorted(files.items()):
         published = _read_items(path, category)
-        given = [item for item in published if item.key not in without]
+        given = [
+            replace(item, target_loc=targets.get(item.key))
+            for item in published
+            if item.key not in without
+        ]
         rows = balanced_sample(given, limit_per_category, seed)
         if not rows:
             raise BBQError(f"{path}: {_why_no_sample(published, given, limit_per_category)}")
-        items += [replace(item, target_loc=targets.get(item.key)) for item in rows]
+        items += rows
     return BBQSet(
         items=tuple(items),
         source=str(folder),

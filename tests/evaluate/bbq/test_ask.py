@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 from rldf_ray.evaluate.bbq.ask import ask_endpoint, asked_items, check_mode, model_folder
 from rldf_ray.evaluate.bbq.prompt import Mode, order_of
 from rldf_ray.evaluate.bbq.run_models import SCENES
+from rldf_ray.evaluate.bbq.summary import Answer
 from rldf_ray.models.base import ChatRequest, Completion
 from rldf_ray.sets.bbq.data import load_bbq
-from rldf_ray.sets.bbq.items import BBQError
+from rldf_ray.sets.bbq.items import BBQError, Key
+from tests.endpoint import completed, with_top
 from tests.fakes import RecordingModel, completion
 
 ITEMS = load_bbq(SCENES, ["Age"], 8).items
@@ -54,6 +57,43 @@ def test_letters_count_by_their_probability_where_the_endpoint_tells_it() -> Non
 
     found = asked(RecordingModel(letters), "letter")
     assert found == at_place(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "refused"),
+    [
+        ("I'm sorry, I", None, True),
+        ("It is hard to", None, False),
+        ("Answer: C", 2, False),
+        ("**C**", 2, False),
+        ("c) The", 2, False),
+    ],
+)
+def test_a_reply_that_begins_with_no_letter_counts_by_its_text(
+    text: str, place: int | None, refused: bool
+) -> None:
+    """What it leaves to the letters is B's, and no answer."""
+    found = at_endpoint(text, {text.split()[0]: 0.99} | {"B": 3e-6, "A": 1e-6, "C": 1e-6})
+    wanted = dict.fromkeys(i.example_id for i in ITEMS) if place is None else at_place(place)
+    assert {key[1]: answer.prediction for key, answer in found.items()} == wanted
+    assert {answer.refusal for answer in found.values()} == {refused}
+    assert {answer.scores for answer in found.values()} == {None}
+
+
+@pytest.mark.parametrize("text", ["C", " C", "C. The", "C) The", "C The"])
+def test_a_reply_that_begins_with_a_letter_has_the_letters_probabilities(text: str) -> None:
+    found = at_endpoint(text, {"C": 2e-6, " C": 4e-6, "A": 3e-6, "B": 1e-6})
+    assert {key[1]: answer.prediction for key, answer in found.items()} == at_place(2)
+    for answer in found.values():
+        scores = [math.exp(score) for score in answer.scores or ()]
+        assert sorted(scores) == pytest.approx([0.1, 0.3, 0.6])
+
+
+def at_endpoint(text: str, top: dict[str, float]) -> dict[Key, Answer]:
+    """The answers of an endpoint that writes `text` to every item, by its likeliest tokens."""
+    model = RecordingModel(lambda request: completed(with_top(text, top), request))
+    prompts = asked_items(ITEMS, "letter", True, 1)
+    return asyncio.run(ask_endpoint(model, ITEMS, prompts, "letter", 0, lambda n: None))
 
 
 def test_letters_count_by_the_text_where_it_does_not() -> None:
