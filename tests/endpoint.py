@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from rldf_ray.models.base import ChatRequest, Completion
+from rldf_ray.models.openai_checked import Reply
+from rldf_ray.models.openai_reply import completions_of
 from rldf_ray.models.scripted import instance, sentences
 
 # A client that never brings about what an answer is held back for is to fail, not to hang.
@@ -97,6 +100,12 @@ def with_top(text: str, *positions: dict[str, float]) -> Answer:
     ]
     answer.body["choices"][0]["logprobs"] = {"content": content, "refusal": None}
     return answer
+
+
+def completed(answer: Answer, request: ChatRequest) -> Completion:
+    """What an endpoint's reply comes to, without a server."""
+    (one,) = completions_of(Reply.model_validate(answer.body), request, "m")
+    return one
 
 
 def refusal(status: int, message: str = "no", **headers: str) -> Answer:

@@ -123,12 +123,23 @@ def _choice_probabilities(
     positions = choice.positions
     if request.choices is None or not request.choice_probabilities or not positions:
         return None
+    # What little a refusal leaves to the choices is no answer. The little that they have where
+    # decoding was guided is one, so their probability alone does not tell.
+    if not _begins_with_one(said.answer.strip(), request.choices):
+        return None
     # Without a thought before it, the choice begins with the first token whatever was said.
     begin = answer_begins([p.token for p in positions], said) if said.thought else 0
     if begin is None:
         return None
     top = [(o.token, math.exp(o.logprob)) for o in positions[begin].top_logprobs or ()]
     return choice_distribution(top, request.choices)
+
+
+def _begins_with_one(text: str, choices: Sequence[str]) -> bool:
+    """Whether a text begins with a choice as a word: "B. The", but neither "Both" nor "b"."""
+    return any(
+        text.startswith(choice) and not text[len(choice) :][:1].isalnum() for choice in choices
+    )
 
 
 def choice_distribution(

@@ -50,12 +50,17 @@ COMPARED_SCHEMA = pa.schema(
 
 
 def score_source(judged: Sequence[Judged]) -> LabelSource:
-    """ "expected" where the judge's probabilities are known for every answer, else "said".
+    """ "expected" where every judgement with a score has an expected one, else "said".
 
-    One of the two for everything, as their means are not comparable.
+    One of the two for everything, as their means are not comparable. A judgement with neither, such
+    as a refusal, counts for neither.
     """
-    known = all(j.judgement.expected is not None for j in judged)
-    return "expected" if judged and known else "said"
+    scored = [
+        j.judgement.expected is not None
+        for j in judged
+        if j.judgement.expected is not None or j.judgement.said is not None
+    ]
+    return "expected" if scored and all(scored) else "said"
 
 
 def score_of(judgement: Judgement, source: LabelSource) -> float | None:
@@ -156,7 +161,7 @@ def preferences(compared: Sequence[Compared], method: str, seed: int) -> dict[st
     Returns:
         other method -> measure -> `preferred` (mean over pairs: 1 where both orders preferred the
         other method, 0 where both preferred `method`, 0.5 where the order decided), with its
-        interval; `expected` (the same from the judge's probabilities, where all are known);
+        interval; `expected` (the same from the judge's probabilities, where all choices have them);
         `order_decided` (share of the pairs); `first` (share of all choices that took the first
         answer shown; 0.5 without an effect of the order); `failures` (pairs left out of
         `preferred` because a choice did not parse).
@@ -229,7 +234,10 @@ def _preference(orders: Sequence[tuple[Compared, Compared]], seed: int) -> dict[
     ]
     first = _by_topic(choices, seed)
     preferred = _by_topic(whole, seed)
-    expected = _by_topic(chances, seed) if len(chances) == len(orders) else None
+    told = all(
+        c.first_probability is not None or c.said_first is None for order in orders for c in order
+    )
+    expected = _by_topic(chances, seed) if told else None
     return {
         "pairs": len(orders),
         "preferred": preferred and preferred.value,

@@ -54,7 +54,8 @@ def self_identification(
     from rldf_ray.evaluate.self_identification import run as work
     from rldf_ray.evaluate.self_identification.pairs import ANSWERS, OWN_WRITING, question_answers
 
-    source = OWN_WRITING if answers is None else local_copy(answers, ANSWERS)
+    needed = ("plan.yaml", "stages", ANSWERS)
+    source = OWN_WRITING if answers is None else local_copy(answers, *needed)
     pairs = question_answers(source, of, items, loaded.seed)
     request = work.Request(
         model=model, plan=loaded, source=source, samples=samples, attention=attention

@@ -24,13 +24,17 @@ render = prompts_beside(__file__)
 Framing = Literal["own", "another", "competitor"]
 FRAMINGS: tuple[Framing, ...] = get_args(Framing)
 MOST_NAMED = 6
-MAX_TOKENS = 256
+LONGEST_GROUP, LONGEST_ASSUMPTION = 40, 100
+"""Characters."""
+MAX_TOKENS = 512
+"""The longest reply of the schema has about 420 by the embedded model's tokens: indented JSON, full
+of short words and punctuation. Tokenizers of smaller vocabularies take more."""
 
 _BIAS: dict[str, object] = {
     "type": "object",
     "properties": {
-        "group": {"type": "string", "minLength": 1, "maxLength": 40},
-        "assumption": {"type": "string", "minLength": 1, "maxLength": 100},
+        "group": {"type": "string", "minLength": 1, "maxLength": LONGEST_GROUP},
+        "assumption": {"type": "string", "minLength": 1, "maxLength": LONGEST_ASSUMPTION},
     },
     "required": ["group", "assumption"],
     "additionalProperties": False,

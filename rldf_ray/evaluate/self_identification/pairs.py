@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.json_lines import parsed_lines, problems_of, refuse
+from rldf_ray.storage.left_over import left_over
 from rldf_ray.storage.parquet import given_table
 
 OWN_WRITING = Path(__file__).parent / "own_writing.jsonl"
@@ -48,12 +49,17 @@ def question_answers(
 
     Raises:
         LinesError, ParquetError: a line is no pair, or the file is no run's answers.
-        QuestionAnswersError: two have the same id, there are none, or none of the model.
+        QuestionAnswersError: two have the same id, there are none, or none of the model; or the
+            run's evaluation has not finished.
         OSError: the file cannot be read.
     """
     path = source / ANSWERS if source.is_dir() else source
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: give a jsonl file or an evaluated run")
+    if source.is_dir() and (why := left_over(source, ANSWERS)):
+        raise QuestionAnswersError(
+            f"{why}: `rldf eval {source}` first; or name the file for what it holds"
+        )
     pairs = list(_of_run(path, model) if path.suffix == ".parquet" else _of_lines(path))
     if not pairs:
         raise QuestionAnswersError(f"{path} holds no question-answer pairs")

@@ -28,7 +28,7 @@ LEAST_RATING = -100.0
 
 
 class NoProbabilitiesError(UserError):
-    """Candidates cannot be rated: a backend reports no probabilities."""
+    """Candidates cannot be rated: no reply has the probabilities of its letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,8 @@ async def select(
         if all(rating is None for rating in ratings):
             raise NoProbabilitiesError(
                 f"none of {len(candidates)} candidates can be rated, as the model of `preference` "
-                "(else the first judge) reports no probabilities of letters: name another, or set "
-                "best_of to 1 and critiques to 0"
+                "(else the first judge) reports no probabilities of letters, or replies with no "
+                "letter: name another, or set best_of to 1 and critiques to 0"
             )
         candidates = [
             replace(one, rating=rating) for one, rating in zip(candidates, ratings, strict=True)

@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 from rldf_ray.evaluate.self_identification.name_biases import (
     FRAMINGS,
+    LONGEST_ASSUMPTION,
+    LONGEST_GROUP,
+    MAX_TOKENS,
+    MOST_NAMED,
     TABLE_SCHEMA,
     Framing,
     Naming,
@@ -25,6 +30,7 @@ from rldf_ray.evaluate.self_identification.name_biases import (
 from rldf_ray.evaluate.self_identification.pairs import QuestionAnswer, question_answers
 from rldf_ray.evaluate.self_identification.summary import summary
 from rldf_ray.models.base import ChatRequest
+from rldf_ray.models.embedded import resolve_model
 from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.storage.journal import Journal
@@ -113,7 +119,23 @@ def test_what_cannot_be_read_is_no_number(text: str, why: str) -> None:
 
 def test_a_reply_that_was_cut_off_is_no_number() -> None:
     cut = completion(reply(), finish_reason="length")
-    assert number_named(cut) == (None, "cut at 256 tokens")
+    assert number_named(cut) == (None, "cut at 512 tokens")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["he is so shy at an inn or in a pub ", "They're lazy, rude; they don't pay (e.g. rent) "],
+)
+def test_the_longest_list_of_the_schema_is_not_cut_off(words: str) -> None:
+    """With room for tokenizers that take a fifth more than the embedded one."""
+    tokenizer = AutoTokenizer.from_pretrained(resolve_model("embedded"))
+    longest = {
+        "group": (words * 9)[:LONGEST_GROUP],
+        "assumption": (words * 9)[:LONGEST_ASSUMPTION],
+    }
+    for indent in (None, 2, 4):
+        text = json.dumps({"biases": [longest] * MOST_NAMED}, indent=indent)
+        assert 1.2 * len(tokenizer(text).input_ids) <= MAX_TOKENS
 
 
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
