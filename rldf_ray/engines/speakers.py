@@ -20,6 +20,7 @@ from rldf_ray.models.base import ChatModel, Usage
 from rldf_ray.models.journaled import EarlierCalls, JournaledModel, settled
 from rldf_ray.models.limits import Budget
 from rldf_ray.plan import Speaker
+from rldf_ray.plan.engines import EnginesSection
 from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.journal import Journal
 from rldf_ray.storage.run_folder import RunFolder
@@ -63,9 +64,21 @@ class Speakers:
             else:
                 model = self._open.enter_context(self._start(speaker))
             self._models[speaker] = JournaledModel(
-                model, self.journal, self.earlier, self.weights, self.plan.request_fields(speaker)
+                model,
+                self.journal,
+                self.earlier,
+                self.weights or self._address(speaker),
+                once_by_name=self.weights is None and speaker.paid,
+                request_fields=self.plan.request_fields(speaker),
             )
         return self._models[speaker]
+
+    def _address(self, speaker: Speaker) -> str | None:
+        """What tells a model from others of its name in a copied journal."""
+        if speaker.paid:
+            return self.plan.endpoint.base_url
+        dtype = self.plan.engines.dtype
+        return dtype if speaker.on_engines and dtype != EnginesSection().dtype else None
 
     def _in_turn(self) -> TakingTurns:
         if self._turns is None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 RARE = ("refusal", "thinking")
 FIELDS = frozenset(field.name for field in fields(Completion))
+# A wait of less is no news.
+MOMENT_S = 2.0
 
 
 class EarlierCalls(Protocol):
@@ -32,6 +34,15 @@ class EarlierCalls(Protocol):
         ...
 
 
+@runtime_checkable
+class Charging(Protocol):
+    """A model that charges for what it was sent, whether or not the answer is waited for."""
+
+    def send_no_more(self) -> None:
+        """Let what was sent be answered; all else fails at once, until this event loop ends."""
+        ...
+
+
 class JournaledModel:
     """`model`, remembering every call in `journal` under the request's address.
 
@@ -41,6 +52,7 @@ class JournaledModel:
     Args:
         earlier: asked before the model is; what it knows is not written to the journal.
         address: where the model is, if its name alone does not say which it is.
+        once_by_name: earlier versions wrote its calls down by its name alone; those are its, too.
         request_fields: what all requests have besides; other ones make other requests of them.
     """
 
@@ -50,10 +62,12 @@ class JournaledModel:
         journal: Journal,
         earlier: EarlierCalls | None = None,
         address: str | None = None,
+        once_by_name: bool = False,
         request_fields: Mapping[str, Any] | None = None,
     ) -> None:
         self._model = model
         self._known_as = model.name if address is None else f"{model.name} at {address}"
+        self._once_by_name = once_by_name
         self._more = (dict(request_fields),) if request_fields else ()
         self._journal = journal
         self._earlier = earlier
@@ -73,7 +87,8 @@ class JournaledModel:
             # Earlier versions had no such field, and their calls are still these.
             del asked["documents"]
         request_digest = digest(self._known_as, asked, *self._more)
-        remembered = self._remembered(request.address, request_digest)
+        earlier_digest = digest(self.name, asked, *self._more) if self._once_by_name else ""
+        remembered = self._remembered(request.address, request_digest, earlier_digest)
         if remembered is not None:
             self.reused += 1
             return self._counted(remembered)
@@ -85,11 +100,13 @@ class JournaledModel:
         # of the event loop: it is paid for either way.
         return await asyncio.shield(call)
 
-    def _remembered(self, address: str, request: str) -> tuple[Completion, ...] | None:
+    def _remembered(
+        self, address: str, request: str, earlier_request: str
+    ) -> tuple[Completion, ...] | None:
         entry = self._journal.get(address)
         if entry is not None and "request" not in entry:
             self._skip(address)
-        elif entry is not None and entry["request"] == request:
+        elif entry is not None and entry["request"] in (request, earlier_request):
             samples = completions(entry.get("samples"))
             if samples is not None:
                 return samples
@@ -105,8 +122,26 @@ class JournaledModel:
             *(address, self.skipped),
         )
 
+    @property
+    def charges(self) -> bool:
+        """Whether an answer that nobody waits for is paid for."""
+        return isinstance(self._model, Charging)
+
     async def settle(self) -> None:
-        """Wait for the calls under way, so that what they cost is not lost."""
+        """Wait for the calls under way, so that what they cost is not lost.
+
+        Of a model that charges, those that are sent already: for no longer than one answer takes.
+        """
+        if isinstance(self._model, Charging):
+            self._model.send_no_more()
+        if self._under_way:
+            _, late = await asyncio.wait(self._under_way, timeout=MOMENT_S)
+            if late:
+                log.warning(
+                    "waiting for %d calls to %s that are under way, so that their answers are kept "
+                    "(Ctrl-C does not wait)",
+                    *(len(late), self.name),
+                )
         while self._under_way:
             await asyncio.wait(self._under_way)
 
@@ -125,16 +160,19 @@ class JournaledModel:
 
 
 async def settled(work: Awaitable[T], models: Iterable[JournaledModel]) -> T:
-    """`work`; where the budget ends it, the calls under way of its models are waited for.
+    """`work`; where an error ends it, calls of its models that are paid for are waited for.
+
+    Where it is the budget that ends it, those of all its models are. Ctrl-C waits for none.
 
     Raises:
-        BudgetSpentError: once what is already paid for is kept.
+        UserError: that of `work`, once what is already paid for is kept.
     """
     try:
         return await work
-    except BudgetSpentError:
-        for model in models:
-            await model.settle()
+    except Exception as error:
+        is_budget = isinstance(error, BudgetSpentError)
+        kept = [model.settle() for model in models if is_budget or model.charges]
+        await asyncio.gather(*kept)
         raise
 
 

@@ -1,13 +1,12 @@
-"""What keeps calls to an endpoint within bounds: a rate, a budget, and how many at once."""
+"""What keeps calls to an endpoint within bounds: a rate and a budget."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,15 +15,13 @@ from pathlib import Path
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Usage
 from rldf_ray.models.bucket import Bucket
 from rldf_ray.models.journaled import completions
+from rldf_ray.models.lost import LOST, Lost
 from rldf_ray.plan import Endpoint
 from rldf_ray.plan.speaking import SpeakingPlan
 from rldf_ray.storage.journal import Journal, entries_in
 
 # English text has about four characters a token; fewer err on the side of the limit.
 CHARACTERS_A_TOKEN = 3.0
-FIRST_LIMIT = 4.0
-# An endpoint that answers this much slower than it did at its best has a queue of its own.
-SLOWER = 2.0
 
 
 def estimated(request: ChatRequest) -> Usage:
@@ -105,7 +102,9 @@ class Budget:
         tokens: most tokens, prompt and answer; None is no limit.
         usd: most money; None is no limit.
         prompt_price, generated_price: USD a million tokens.
-        spent: by finished calls.
+        spent: by finished calls, and by tries that brought no answer.
+        unanswered: the part of it that went to those.
+        lost: keeps that part for later starts.
         where: the folder of the runs that have it together; None where it is one run's.
     """
 
@@ -114,6 +113,8 @@ class Budget:
     prompt_price: float = 0.0
     generated_price: float = 0.0
     spent: Usage = field(default_factory=Usage)
+    unanswered: Usage = field(default_factory=Usage)
+    lost: Lost = field(default_factory=Lost)
     where: Path | None = None
     _reserved: Usage = field(default_factory=Usage)
 
@@ -121,7 +122,8 @@ class Budget:
     def of(cls, endpoint: Endpoint, models: Collection[str], journal: Journal) -> Budget:
         """The endpoint's budget, less what the journal says has been spent on its `models`.
 
-        Other runs' journals count as well where they have it together.
+        What brought no answer is in a file beside the journal. Other runs' files count as well
+        where they have it together.
         """
         together = _together.get()
         budget = cls(
@@ -129,6 +131,7 @@ class Budget:
             usd=endpoint.budget_usd,
             prompt_price=endpoint.prompt_price or 0.0,
             generated_price=endpoint.generated_price or 0.0,
+            lost=Lost(journal.path.with_name(LOST)),
             where=None if together is None else together.folder,
         )
         if (budget.tokens, budget.usd) != (None, None):
@@ -138,6 +141,9 @@ class Budget:
                 for sample in completions(entry.get("samples")) or ():
                     if sample.model in paid:
                         budget.spent = budget.spent + sample.usage
+            theirs = (Lost(path.with_name(LOST)) for path in others)
+            budget.unanswered = sum((lost.of(paid) for lost in (budget.lost, *theirs)), Usage())
+            budget.spent = budget.spent + budget.unanswered
         return budget
 
     @contextmanager
@@ -155,6 +161,11 @@ class Budget:
         finally:
             self._reserved = self._reserved - most
 
+    def lose(self, model: str, used: Usage) -> None:
+        """The part of `spent` that `model` took for no answer grows by `used`."""
+        self.unanswered = self.unanswered + used
+        self.lost.add(model, used)
+
     def cost(self, used: Usage) -> float:
         """USD."""
         return (used.prompt * self.prompt_price + used.generated * self.generated_price) / 1e6
@@ -171,76 +182,13 @@ class Budget:
         spent = self.spent.total
         money = f", {self.cost(self.spent):.4f} USD" if self.usd is not None else ""
         by = "" if self.where is None else f" by all runs in {self.where}"
+        if self.unanswered.total:
+            by += (
+                f", {self.unanswered.total} of them on tries that brought no answer (a timeout "
+                "counts as the longest one: endpoint.timeout_s)"
+            )
         return (
             f"the budget of {limit} ({name}) does not cover the next call: {spent} tokens{money} "
             f"are spent{by}; what was finished is kept, and the same command with a higher {name} "
             "continues"
         )
-
-
-class ConcurrencyLimiter:
-    """How many requests an endpoint bears at once: additive increase, halving on refusal.
-
-    Every answer makes room for a fraction of one more, as long as the room is used and answers
-    come about as fast as they did at best; a refusal or a timeout halves it, once for all the
-    requests that were under way together.
-    """
-
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = float(most)
-        self._room = min(FIRST_LIMIT, self._most)
-        self._under_way = 0
-        self._queue: deque[asyncio.Future[None]] = deque()
-        self._clock = clock
-        self._halved_at = -math.inf
-        self._latency_s: float | None = None
-        self._best_s = math.inf
-
-    @property
-    def room(self) -> int:
-        return int(self._room)
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """One of them; waits for its turn."""
-        if self._under_way >= self.room or self._queue:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._queue.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._under_way -= 1
-                    self._wake()
-                raise
-        else:
-            self._under_way += 1
-        try:
-            yield
-        finally:
-            self._under_way -= 1
-            self._wake()
-
-    def answered(self, seconds: float) -> None:
-        """A request was answered after `seconds`."""
-        before = seconds if self._latency_s is None else self._latency_s
-        self._latency_s = 0.8 * before + 0.2 * seconds
-        self._best_s = min(self._best_s, self._latency_s)
-        if self._latency_s <= SLOWER * self._best_s and self._under_way >= self.room:
-            self._room = min(self._most, self._room + 1 / self._room)
-
-    def refused(self, began: float) -> None:
-        """A request that began at `began` was turned away for now, or got no answer in time."""
-        if began >= self._halved_at:
-            self._room = max(1.0, self._room / 2)
-            self._halved_at = self._clock()
-
-    def now(self) -> float:
-        return self._clock()
-
-    def _wake(self) -> None:
-        while self._queue and self._under_way < self.room:
-            turn = self._queue.popleft()
-            if not turn.done():
-                self._under_way += 1
-                turn.set_result(None)

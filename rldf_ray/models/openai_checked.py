@@ -190,12 +190,13 @@ def checked(response: Any) -> Reply:
     try:
         return Reply.model_validate(whole)
     except ValidationError as error:
-        raise MalformedReplyError(_first(error), _usage_of(whole)) from None
+        raise MalformedReplyError(_first(error), reported(whole.get("usage"))) from None
 
 
-def _usage_of(whole: dict[str, Any]) -> ReportedUsage | None:
+def reported(usage: object) -> ReportedUsage | None:
+    """The figures in a reply's `usage`; None where it is something else."""
     try:
-        return ReportedUsage.model_validate(whole.get("usage"))
+        return ReportedUsage.model_validate(usage)
     except ValidationError:
         return None
 

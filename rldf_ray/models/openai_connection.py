@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
 from rldf_ray.models.base import ModelError
 from rldf_ray.models.openai_checked import Reply, checked
 from rldf_ray.plan import Endpoint
 
 NO_KEY = "none"
+CONNECTING = 0.9
+"""The part of `endpoint.timeout_s` that a connection may take.
+
+It ends before the whole, as a request that was never sent costs nothing, and one that got no answer
+may.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,12 +88,12 @@ class Connection:
 
     def _client(self) -> AsyncOpenAI:
         """Sockets cannot move between event loops, so each `asyncio.run` gets its own."""
-        loop = asyncio.get_running_loop()
+        loop, limit_s = asyncio.get_running_loop(), self._endpoint.timeout_s
         if self._sockets is None or self._sockets.loop is not loop:
             client = AsyncOpenAI(
                 api_key=self._key,
                 base_url=self._endpoint.base_url,
-                timeout=self._endpoint.timeout_s,
+                timeout=Timeout(limit_s, connect=CONNECTING * limit_s),
                 max_retries=0,
                 # The package's own would, once dropped, close its sockets in the wrong loop.
                 # A prompt goes to the host that the plan names and to no other.

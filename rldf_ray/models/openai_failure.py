@@ -10,7 +10,7 @@ from tenacity import Future
 from rldf_ray.models.openai_checked import ForeignReplyError, MalformedReplyError
 from rldf_ray.models.openai_connection import Connection
 from rldf_ray.models.openai_refusal import is_out_of_credit, reason_of
-from rldf_ray.models.openai_retry import is_passing, retry_after_s
+from rldf_ray.models.openai_retry import is_passing, retry_after_s, was_never_sent
 from rldf_ray.plan import Endpoint
 
 MOST_REASON = 300
@@ -84,10 +84,12 @@ class Failures:
             return f"status {error.status_code}" + (f" ({reason})" if reason else "")
         if isinstance(error, MalformedReplyError):
             return f"a reply in which {self._cut(error)}"
-        if isinstance(error, TimeoutError | APITimeoutError):
+        unsent = error is not None and was_never_sent(error)
+        if isinstance(error, TimeoutError | APITimeoutError) and not unsent:
             return f"timeout after {self.endpoint.timeout_s:g} s (endpoint.timeout_s)"
         cause = (error and error.__cause__) or error
-        return f"no connection ({type(cause).__name__}: {cause})"
+        said = f": {cause}" if str(cause) else ""
+        return f"no connection ({type(cause).__name__}{said})"
 
     def _cut(self, text: object) -> str:
         # Only once the key is gone: a part of it would no longer match.

@@ -4,11 +4,13 @@ A refusal may pass, or have another reason, so none is believed at once. One tha
 counts if the same request was refused for it again and was taken without it. One that names nothing
 (a bare 400, 404 or 500) counts against guided decoding or log-probabilities if the server never
 took them before, the request was refused again, was taken without them, and was refused once more
-with them: a server that is down for a moment looks the same for three tries.
+with them: a server that is down for a moment looks the same for three tries. Where a server says
+when it can answer again (Retry-After), a refusal that names nothing is none of a field.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from functools import partial
 from typing import Any, Protocol
@@ -18,6 +20,7 @@ from openai import APIStatusError
 from rldf_ray.models.openai_checked import Reply
 from rldf_ray.models.openai_left_out import LeftOut
 from rldf_ray.models.openai_refusal import is_about_fields, is_filtered, refused_field
+from rldf_ray.models.openai_retry import LONGEST_RETRY_AFTER_S, jitter_s, requested_wait_s
 
 _OFTEN_UNKNOWN = ("structured_outputs", "response_format", "logprobs")
 """What servers of other kinds know nothing of, in the order in which they are tried without."""
@@ -62,6 +65,7 @@ class Fields:
                 suspects = self._suspects(error, body)
                 if not suspects or _is_only_limit(suspects, left_out):
                     raise
+                await _sit_out(error)
                 if suspects in before and refused_field(error, body):
                     refused |= dict.fromkeys(suspects, self._what(error))
                 elif suspects in before:
@@ -81,16 +85,16 @@ class Fields:
         for tried in _alone_and_together(suspects):
             body = body_without({*left_out, *tried})
             try:
-                reply = await send(body, is_about_fields)
+                reply = await send(body, _may_be_about_fields)
             except APIStatusError as error:
-                if not is_about_fields(error):
+                if not _may_be_about_fields(error):
                     raise
                 continue
             self._took(body)
             try:
-                with_them = await send(whole, is_about_fields)
+                with_them = await send(whole, _may_be_about_fields)
             except APIStatusError as error:
-                if not is_about_fields(error):
+                if not _may_be_about_fields(error):
                     raise
                 why = f"{self._what(error)}, and without it none"
                 self._left_out.add(dict.fromkeys(tried, why))
@@ -108,8 +112,8 @@ class Fields:
             return ()
         named = refused_field(error, body)
         if named is not None:
-            return (named,)
-        if not is_about_fields(error):
+            return (named,) if requested_wait_s(error) <= LONGEST_RETRY_AFTER_S else ()
+        if not _may_be_about_fields(error):
             return ()
         return tuple(name for name in _OFTEN_UNKNOWN if name in body and name not in self._taken)
 
@@ -120,6 +124,17 @@ class Fields:
         if "logprobs" not in refused or "logprobs" not in self._taken:
             return ""
         return "; it took them before, so that this run's labels are of two kinds"
+
+
+def _may_be_about_fields(error: BaseException) -> bool:
+    """Whether it can be about fields that it does not name: one that will pass is not."""
+    return is_about_fields(error) and not requested_wait_s(error)
+
+
+async def _sit_out(error: BaseException) -> None:
+    asked_s = requested_wait_s(error)
+    if asked_s:
+        await asyncio.sleep(asked_s + jitter_s())
 
 
 def _is_only_limit(suspects: Collection[str], left_out: Collection[str]) -> bool:

@@ -2,8 +2,8 @@
 
 complete --> ConcurrencyLimiter --> tries with back-off --> the budget --> the rate limit --> HTTP
 
-What is sent: openai_request.py, without what openai_fields.py knows the server not to take. What
-comes back: openai_checked.py, then openai_reply.py.
+What is sent: openai_request.py, without what openai_fields.py knows the server not to take. When:
+openai_tries.py. What comes back: openai_checked.py, then openai_reply.py.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from openai import APIStatusError
 from tenacity import AsyncRetrying, RetryError, retry_if_exception, stop_after_attempt
 
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, PromptTooLongError, Usage
-from rldf_ray.models.limits import Budget, ConcurrencyLimiter, Rate, estimated
-from rldf_ray.models.openai_checked import ForeignReplyError, MalformedReplyError, Reply
+from rldf_ray.models.limits import Budget
+from rldf_ray.models.openai_checked import ForeignReplyError, Reply
 from rldf_ray.models.openai_connection import Connection
 from rldf_ray.models.openai_failure import Failures
 from rldf_ray.models.openai_fields import Fields
 from rldf_ray.models.openai_left_out import LeftOut
 from rldf_ray.models.openai_refusal import is_filtered, is_too_long
-from rldf_ray.models.openai_reply import answer_text, completions_of, used_by, used_for
+from rldf_ray.models.openai_reply import answer_text, completions_of
 from rldf_ray.models.openai_request import body_of
 from rldf_ray.models.openai_retry import wait_s, worth_another_try
+from rldf_ray.models.openai_tries import Call, Tries
 from rldf_ray.models.thinking import ends_alone
 from rldf_ray.plan import Endpoint
 
@@ -51,7 +52,7 @@ class OpenAIModel:
 
     A field that the server does not take is left out from then on (openai_fields.py). A choice has
     few tokens; where they end inside a thought, it is requested again with `THINKING_TOKENS` more,
-    and so are all later ones.
+    and all later ones have as many at once.
 
     Args:
         model: the model's name at the endpoint.
@@ -79,10 +80,7 @@ class OpenAIModel:
         self._fields = Fields(self._left_out, self._failures.what)
         self._warned: set[str] = set()
         self._thinks_first = False
-        self._budget = budget or Budget()
-        self._limiter = ConcurrencyLimiter(endpoint.in_flight)
-        self._requests = Rate(endpoint.requests_per_minute)
-        self._tokens = Rate(endpoint.tokens_per_minute)
+        self._tries = Tries(model, endpoint, self._connection, budget or Budget())
 
     @property
     def name(self) -> str:
@@ -98,10 +96,9 @@ class OpenAIModel:
             ModelError: the server refused, did not answer in `endpoint.retries` further tries, or
                 answered with something else than `n` chat completions.
         """
-        # The slot is kept while waiting for the next try: a busy server gets fewer requests.
-        async with self._limiter.slot():
+        async with self._tries.call() as call:
             try:
-                samples = await self._samples(request)
+                call.samples = await self._samples(request, call)
             except RetryError as error:
                 raise ModelError(self._failures.gave_up(error.last_attempt)) from None
             except ForeignReplyError as error:
@@ -110,14 +107,24 @@ class OpenAIModel:
                 if not is_filtered(error):
                     kind = PromptTooLongError if is_too_long(error) else ModelError
                     raise kind(self._failures.refused(error)) from None
-                samples = self._filtered(request, error)
-        for sample in samples:
+                call.samples = self._filtered(request, error)
+        if call.taken.by_characters:
+            self._warn_once(
+                "%s reports no tokens: they are counted by the characters of the texts (about four "
+                "a token), so that budget and cost are estimates",
+                *(self._failures.where,),
+            )
+        for sample in call.samples:
             if sample.refusal is not None:
                 self._warn_once(
                     "%s: %s; such requests count as failures of their items, and the run goes on",
                     *(self._failures.where, sample.refusal),
                 )
-        return samples
+        return call.samples
+
+    def send_no_more(self) -> None:
+        """Let what was sent be answered; all else fails at once, until this event loop ends."""
+        self._tries.send_no_more()
 
     async def close(self) -> None:
         """Close the connections; a later request opens new ones."""
@@ -135,26 +142,33 @@ class OpenAIModel:
         )
         return (none,) * request.n
 
-    async def _samples(self, request: ChatRequest) -> tuple[Completion, ...]:
+    async def _samples(self, request: ChatRequest, call: Call) -> tuple[Completion, ...]:
         """All samples: in one reply, or one by one from a server that knows no `n`."""
-        if request.choices is not None and self._thinks_first:
-            request = _with_room(request)
-        samples = await self._some_samples(request)
-        if request.choices is not None and not self._thinks_first and _all_cut_off(samples):
+        samples = await self._whole_samples(request, call)
+        if len(samples) < request.n:
+            self._left_out.add({"n": f"{len(samples)} of {request.n} samples came back"})
+        while len(samples) < request.n:
+            one = replace(request, n=1, seed=request.seed + len(samples))
+            samples += await self._whole_samples(one, call)
+        return samples
+
+    async def _whole_samples(self, request: ChatRequest, call: Call) -> tuple[Completion, ...]:
+        """Samples of one reply, of which none is a choice that was cut off inside a thought."""
+        if request.choices is None:
+            return await self._some_samples(request, call)
+        # What counts is what was sent: calls under way together are all cut off, not the first.
+        if not self._thinks_first:
+            samples = await self._some_samples(request, call)
+            if not any(map(_is_cut_off, samples)):
+                return samples
             self._thinks_first = True
             self._warn_once(
                 "%s thinks before it chooses: choices may take %d tokens more",
                 *(self._failures.where, THINKING_TOKENS),
             )
-            return await self._samples(request)
-        if len(samples) < request.n:
-            self._left_out.add({"n": f"{len(samples)} of {request.n} samples came back"})
-        while len(samples) < request.n:
-            one = replace(request, n=1, seed=request.seed + len(samples))
-            samples += await self._some_samples(one)
-        return samples
+        return await self._some_samples(_with_room(request), call)
 
-    async def _some_samples(self, request: ChatRequest) -> tuple[Completion, ...]:
+    async def _some_samples(self, request: ChatRequest, call: Call) -> tuple[Completion, ...]:
         def body_without(left_out: Collection[str]) -> dict[str, Any]:
             body = body_of(request, self._model, self._endpoint.base_url is not None, left_out)
             fields = self._endpoint.request_fields().items()
@@ -166,7 +180,7 @@ class OpenAIModel:
                 wait=wait_s,
                 retry=retry_if_exception(lambda e: worth_another_try(e) and not is_final(e)),
             )
-            reply: Reply = await retrying(self._try_once, request, body)
+            reply: Reply = await retrying(self._tries.once, request, body, call)
             return reply
 
         reply = await self._fields.reply(body_without, send)
@@ -180,49 +194,15 @@ class OpenAIModel:
             )
         return completions_of(reply, request, self._model)
 
-    async def _try_once(self, request: ChatRequest, body: dict[str, Any]) -> Reply:
-        most = estimated(request)
-        with self._budget.reserved(request):
-            await self._requests.take(1)
-            await self._tokens.take(most.total)
-            began = self._limiter.now()
-            try:
-                reply = await self._connection.post(body)
-            except MalformedReplyError as error:
-                self._spend(used_by(request, error.usage, ()), most)
-                raise
-            except Exception as error:
-                if worth_another_try(error):
-                    self._limiter.refused(began)
-                    self._tokens.correct(most.total)
-                raise
-            self._limiter.answered(self._limiter.now() - began)
-            self._spend(used_for(reply, request), most)
-        return reply
-
-    def _spend(self, used: Usage, most: Usage) -> None:
-        """What a try took, whether or not its reply is of any use."""
-        self._budget.spent = self._budget.spent + used
-        self._tokens.correct(most.total - used.total)
-        if used.by_characters:
-            self._warn_once(
-                "%s reports no tokens: they are counted by the characters of the texts (about four "
-                "a token), so that budget and cost are estimates",
-                *(self._failures.where,),
-            )
-
     def _warn_once(self, line: str, *values: object) -> None:
         if line not in self._warned:
             self._warned.add(line)
             log.warning(line, *values)
 
 
-def _all_cut_off(samples: Collection[Completion]) -> bool:
-    """Whether nothing but thoughts fitted into the limit, be they shown or not."""
-    return all(
-        sample.finish_reason == "length" and not sample.text.strip() and sample.refusal is None
-        for sample in samples
-    )
+def _is_cut_off(sample: Completion) -> bool:
+    """Whether nothing but a thought fitted into the limit, be it shown or not."""
+    return sample.finish_reason == "length" and not sample.text.strip() and sample.refusal is None
 
 
 def _with_room(request: ChatRequest) -> ChatRequest:

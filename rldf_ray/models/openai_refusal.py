@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from openai import APIStatusError
 
+from rldf_ray.errors import UserError
 from rldf_ray.storage.json_text import json_text
 
 # What refusals call the fields that a request can do without. Where one names several, the first
@@ -110,8 +111,23 @@ def refused_field(error: BaseException, sent: Collection[str]) -> str | None:
     return next((name for name in FIELDS if name in known and _NAMES[name].search(named)), None)
 
 
-def error_in_reply(reply: Mapping[str, Any], response: Any) -> APIStatusError | None:
-    """The error that a server or router put into a reply of status 200; None if there is none.
+class ErrorInReplyError(APIStatusError, UserError):
+    """An error that a server or router put into a reply of status 200.
+
+    Attributes:
+        usage: what the reply says that it took, unchecked.
+        texts: what stands in place of the answers: none where none was begun.
+    """
+
+    def __init__(self, status: int, response: Any, body: object, reply: Mapping[str, Any]) -> None:
+        named = type(response)(status, headers=response.headers, request=response.request)
+        super().__init__(f"error in a reply: {status}", response=named, body=body)
+        self.usage = reply.get("usage")
+        self.texts = _texts(reply.get("choices"))
+
+
+def error_in_reply(reply: Mapping[str, Any], response: Any) -> ErrorInReplyError | None:
+    """The error in a reply of status 200; None if there is none.
 
     It has the status that it names, in figures or by its type, and 500 if it names none. One
     sample's error is that of the whole reply.
@@ -126,9 +142,20 @@ def error_in_reply(reply: Mapping[str, Any], response: Any) -> APIStatusError | 
             body = choice.get("error") or ("the model failed" if failed else None)
     if not body:
         return None
-    status = _status_named(body)
-    named = type(response)(status, headers=response.headers, request=response.request)
-    return APIStatusError(f"error in a reply: {status}", response=named, body=body)
+    return ErrorInReplyError(_status_named(body), response, body, reply)
+
+
+def _texts(choices: Any) -> Sequence[str]:
+    """What each of them says and thinks, as far as it is text; half characters are left out."""
+    parts = choices if isinstance(choices, list) else ()
+    messages = [part.get("message") for part in parts if isinstance(part, dict)]
+    return [
+        "".join(str(message.get(name) or "") for name in ("content", "reasoning_content"))
+        .encode("utf-8", "ignore")
+        .decode()
+        for message in messages
+        if isinstance(message, dict)
+    ]
 
 
 def _status_named(error: Any) -> int:

@@ -16,6 +16,8 @@ from rldf_ray.models.openai_refusal import is_out_of_credit
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 LONGEST_RETRY_AFTER_S = 300.0
+# Of whichever HTTP package the openai package chooses.
+_NO_CONNECTION = ("ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError")
 
 
 def worth_another_try(error: BaseException) -> bool:
@@ -25,10 +27,8 @@ def worth_another_try(error: BaseException) -> bool:
     the account has no credit left.
     """
     if isinstance(error, APIStatusError):
-        if is_out_of_credit(error):
-            return False
-        asked_s = retry_after_s(error) or 0.0
-        return is_passing(error.status_code) and asked_s <= LONGEST_RETRY_AFTER_S
+        passes = is_passing(error.status_code) and not is_out_of_credit(error)
+        return passes and requested_wait_s(error) <= LONGEST_RETRY_AFTER_S
     return isinstance(error, APIConnectionError | TimeoutError | MalformedReplyError)
 
 
@@ -37,13 +37,30 @@ def is_passing(status: int) -> bool:
     return status in (408, 429) or status >= 500
 
 
+def was_never_sent(error: BaseException) -> bool:
+    """Whether there was no connection to send the request over."""
+    cause = error.__cause__
+    return isinstance(error, APIConnectionError) and type(cause).__name__ in _NO_CONNECTION
+
+
+def requested_wait_s(error: BaseException) -> float:
+    """How long a server that cannot answer now wants to be left alone; 0 if it does not say."""
+    if not isinstance(error, APIStatusError) or not is_passing(error.status_code):
+        return 0.0
+    return retry_after_s(error) or 0.0
+
+
+def jitter_s() -> float:
+    """Requests that were turned away together must not come back together."""
+    return random.uniform(0, FIRST_WAIT_S)
+
+
 def wait_s(state: RetryCallState) -> float:
     """Exponential back-off with jitter, never before the server's Retry-After."""
     error = state.outcome.exception() if state.outcome is not None else None
     asked = retry_after_s(error)
     if asked:
-        # Requests that were turned away together must not come back together.
-        return asked + random.uniform(0, FIRST_WAIT_S)
+        return asked + jitter_s()
     return wait_random_exponential(
         multiplier=2 * FIRST_WAIT_S, max=LONGEST_WAIT_S, min=FIRST_WAIT_S
     )(state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from rldf_ray.console import Progress
 from rldf_ray.engines.plan_engines import at_once
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message
+from rldf_ray.models.journaled import JournaledModel
 from rldf_ray.plan import Plan
 from rldf_ray.protocols import multirole
 from rldf_ray.protocols.hold import hold_all
@@ -183,3 +185,45 @@ def test_a_model_that_two_parts_need_is_placed_once_and_two_models_twice() -> No
     three = plan_with("referee.model='vllm:a'", "topics.model='vllm:b'")
     assert place(two, small).engine_cpus == 1
     assert place(three, small).engine_cpus == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("at", ["same", "another"])
+def test_a_copied_journal_answers_for_the_endpoint_it_was_written_at(
+    server: Server, tmp_path: Path, at: str
+) -> None:
+    request = ChatRequest(messages=(Message("user", "Hello"),), max_tokens=8, address="one")
+    plan = endpoint_plan(server)
+    speakers = speakers_of(plan, tmp_path / "first")
+    speakers.run(speakers.of("debate").complete(request))
+    speakers.end()
+    shutil.copytree(tmp_path / "first/journal", tmp_path / "second/journal")
+    with serving(Server()) as other:
+        plan = endpoint_plan(server if at == "same" else other)
+        speakers = speakers_of(plan, tmp_path / "second")
+        speakers.run(speakers.of("debate").complete(request))
+        assert speakers.of("debate").made == (0 if at == "same" else 1)
+        speakers.end()
+
+
+def test_calls_that_an_earlier_version_made_at_an_endpoint_are_not_made_again(
+    server: Server, tmp_path: Path
+) -> None:
+    """It wrote them down by the model's name alone."""
+    request = ChatRequest(messages=(Message("user", "Hello"),), max_tokens=8, address="one")
+    speakers = speakers_of(endpoint_plan(server), tmp_path)
+    model = speakers.of("debate")
+    fields = speakers.plan.request_fields(speakers.plan.speaker_of("debate"))
+    once = JournaledModel(model._model, speakers.journal, request_fields=fields)
+    (said,) = speakers.run(once.complete(request))
+    assert speakers.run(model.complete(request)) == (said,) and model.made == 0
+    speakers.end()
+
+
+def test_engines_of_another_precision_are_another_model(tmp_path: Path) -> None:
+    known = [
+        speakers_of(plan, tmp_path)._address(plan.speaker_of("debate"))
+        for plan in (
+            plan_with("teacher=null", f"engines.dtype={d}") for d in ("bfloat16", "float32")
+        )
+    ]
+    assert known == [None, "float32"]

@@ -19,8 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rldf_ray.models import journaled
 from rldf_ray.models.base import ChatRequest, Completion, Message, ModelError, Usage
-from rldf_ray.models.journaled import JournaledModel
+from rldf_ray.models.journaled import JournaledModel, settled
 from rldf_ray.models.limits import Budget
 from rldf_ray.models.scripted import ScriptedModel
 from rldf_ray.plan import Endpoint
@@ -371,6 +372,104 @@ def test_a_call_that_fails_after_its_caller_is_gone_is_no_noise(
 
     asyncio.run(cancelled())
     assert caplog.records == []
+
+
+class ChargingModel(ScriptedModel):
+    """Fails under "fails" at once; answers what was sent when it is told that the run has ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = asyncio.Event()
+
+    def send_no_more(self) -> None:
+        self.ended.set()
+
+    async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+        if request.address == "fails":
+            raise ModelError("no")
+        await self.ended.wait()
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("siblings", ["cancelled", "left"])
+def test_what_was_sent_before_a_failure_is_waited_for_and_kept(
+    tmp_path: Path, siblings: str
+) -> None:
+    journal = opened(tmp_path / "journal.jsonl")
+
+    async def whole() -> None:
+        model = JournaledModel(ChargingModel(), journal)
+        calls = [model.complete(replace(REQUEST, address=a)) for a in ("kept", "fails")]
+
+        async def work() -> None:
+            if siblings == "left":
+                await asyncio.gather(*calls)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for call in calls:
+                        group.create_task(call)
+            except ExceptionGroup as failures:
+                raise failures.exceptions[0] from None
+
+        with pytest.raises(ModelError, match="no"):
+            await settled(work(), [model])
+
+    asyncio.run(whole())
+    assert [entry["address"] for entry in journal.entries()] == ["kept"]
+
+
+def test_what_costs_nothing_is_not_waited_for_after_a_failure(tmp_path: Path) -> None:
+    class Hanging(ScriptedModel):
+        async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+            if request.address == "fails":
+                raise ModelError("no")
+            await asyncio.sleep(3600)
+            return await super().complete(request)
+
+    model = JournaledModel(Hanging(), opened(tmp_path / "journal.jsonl"))
+
+    async def work() -> None:
+        await asyncio.gather(*(model.complete(replace(REQUEST, address=a)) for a in ("a", "fails")))
+
+    with pytest.raises(ModelError, match="no"):
+        asyncio.run(settled(work(), [model]))
+
+
+def test_an_interruption_waits_for_nothing(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "journal.jsonl")
+
+    async def whole() -> None:
+        model = JournaledModel(ChargingModel(), journal)
+        work = asyncio.create_task(settled(model.complete(REQUEST), [model]))
+        await asyncio.sleep(0)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+    asyncio.run(whole())
+    assert len(journal) == 0
+
+
+def test_a_wait_for_what_was_sent_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journaled, "MOMENT_S", 0.0)
+
+    class Slow(ChargingModel):
+        async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
+            samples = await super().complete(request)
+            await asyncio.sleep(0.05)
+            return samples
+
+    async def whole() -> None:
+        model = JournaledModel(Slow(), opened(tmp_path / "journal.jsonl"))
+        await asyncio.gather(
+            settled(model.complete(replace(REQUEST, address="fails")), [model]),
+            model.complete(REQUEST),
+            return_exceptions=True,
+        )
+
+    asyncio.run(whole())
+    assert "waiting for 1 calls to scripted" in caplog.text
 
 
 class Earlier:

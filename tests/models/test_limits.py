@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldf_ray.models.base import BudgetSpentError, ChatRequest, Message, Usage
-from rldf_ray.models.limits import Budget, ConcurrencyLimiter, Rate, estimated
+from rldf_ray.models.concurrency import ConcurrencyLimiter
+from rldf_ray.models.limits import Budget, Rate, estimated
 from rldf_ray.plan import Endpoint
 from rldf_ray.storage.journal import Journal
 from tests.fakes import completion

@@ -29,7 +29,8 @@ from rldf_ray.models.base import (
     ModelError,
     Usage,
 )
-from rldf_ray.models.limits import Budget, ConcurrencyLimiter
+from rldf_ray.models.concurrency import ConcurrencyLimiter
+from rldf_ray.models.limits import Budget
 from rldf_ray.models.openai_http import OpenAIModel
 from rldf_ray.models.openai_reply import choice_distribution
 from rldf_ray.plan import Endpoint
@@ -258,9 +259,9 @@ async def test_no_more_requests_under_way_than_in_flight(server: Server) -> None
 async def test_fewer_requests_are_under_way_after_a_server_had_enough(server: Server) -> None:
     model = model_of(server, in_flight=16, retries=5)
     # All answers take equally long, however busy the machine: one that got slower gets no more.
-    model._limiter = ConcurrencyLimiter(16, clock=lambda: 0.0)
+    limiter = model._tries._limiter = ConcurrencyLimiter(16, clock=lambda: 0.0)
     await asyncio.gather(*(model.complete(REQUEST) for _ in range(60)))
-    before = model._limiter.room
+    before = limiter.room
     assert before > 4
     crowd = threading.Event()
 
@@ -272,18 +273,18 @@ async def test_fewer_requests_are_under_way_after_a_server_had_enough(server: Se
     server.otherwise = answer
     await asyncio.gather(*(model.complete(REQUEST) for _ in range(before)))
     assert server.most_at_once > 4
-    before = model._limiter.room
+    before = limiter.room
     server.script = [refusal(429)] * 8
     await asyncio.gather(*(model.complete(REQUEST) for _ in range(8)))
     await model.close()
-    assert model._limiter.room < before
+    assert limiter.room < before
 
 
 @pytest.mark.asyncio
 async def test_no_more_requests_a_minute_than_the_plan_allows(server: Server) -> None:
     began = time.monotonic()
     model = model_of(server, requests_per_minute=600)
-    model._requests.correct(-599)  # a bucket of one
+    model._tries._requests.correct(-599)  # a bucket of one
     await asyncio.gather(*(model.complete(REQUEST) for _ in range(4)))
     await model.close()
     # A busy machine may deliver two of them late and together, but none of them early.

@@ -219,6 +219,38 @@ def test_a_server_that_is_down_for_some_tries_keeps_its_fields(
     assert sent(server, "structured_outputs")[-1] and sent(server, "logprobs")[-1]
 
 
+@pytest.mark.parametrize("status", [500, 501])
+@pytest.mark.parametrize("text", ["Overloaded", LOGPROBS])
+def test_a_server_that_says_when_to_come_back_is_left_alone_until_then(
+    server: Server, status: int, text: str
+) -> None:
+    """Even where it may be the fields that it cannot answer with."""
+    server.script = [refusal(status, text, **{"Retry-After": "0.3"})] * 2
+    ask(server, SCORED, retries=2)
+    assert len(server.received) == 3 and min(server.gaps_s) >= 0.3
+    assert all(sent(server, "structured_outputs"))
+    assert sent(server, "logprobs") == [True, True, text == "Overloaded"]
+
+
+@pytest.mark.parametrize("text", ["Overloaded", LOGPROBS])
+def test_a_server_that_says_to_come_back_much_later_is_not_asked_again(
+    server: Server, text: str
+) -> None:
+    server.otherwise = lambda body: refusal(500, text, **{"Retry-After": "301"})
+    with pytest.raises(ModelError, match="asks for a wait of 301 s"):
+        ask(server, SCORED)
+    assert len(server.received) == 1
+
+
+def test_a_wait_that_a_refusal_for_good_names_is_none(server: Server) -> None:
+    error = {"error": {"message": LOGPROBS}}
+    server.otherwise = lambda body: (
+        Answer(400, error, {"Retry-After": "600"}) if "logprobs" in body else ok(body)
+    )
+    ask(server, SCORED)
+    assert sent(server, "logprobs") == [True, True, False]
+
+
 def test_what_was_taken_before_is_not_suspected(server: Server) -> None:
     top = dict.fromkeys(SCORES, 1 / 11)
     server.otherwise = bare(500, {}, "logprobs")

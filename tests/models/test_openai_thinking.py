@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +144,62 @@ async def test_a_model_that_thinks_before_it_chooses_gets_room(
     limits = [request.body["max_tokens"] for request in server.received]
     assert limits == [16, 16 + THINKING_TOKENS, 16 + THINKING_TOKENS]
     assert sum("thinks before it chooses" in r.getMessage() for r in caplog.records) == 1
+
+
+def thinking_first(body: dict[str, Any]) -> Answer:
+    """A model that thinks longer than a choice has tokens."""
+    if body["max_tokens"] > THINKING_TOKENS:
+        return completion(*["B"] * body.get("n", 1))
+    answer = completion(*["<think>Is it A"] * body.get("n", 1))
+    for choice in answer.body["choices"]:
+        choice["finish_reason"] = "length"
+    return answer
+
+
+async def test_choices_that_are_cut_off_together_are_all_requested_again(
+    server: Server, tmp_path: Path
+) -> None:
+    all_sent = threading.Event()
+
+    def answer(body: dict[str, Any]) -> Answer:
+        if len(server.received) == 4:
+            all_sent.set()
+        return replace(thinking_first(body), once=all_sent)
+
+    server.otherwise = answer
+    journal = Journal(tmp_path / "calls.jsonl")
+    inner = OpenAIModel("m", Endpoint(base_url=server.url))
+    for received in (4 + 4, 4 + 4):
+        agent = Agent(model=JournaledModel(inner, journal), seed=1)
+        asking = (agent.choose(f"Which of {i}?", ("A", "B"), f"a/{i}") for i in range(4))
+        choices = await asyncio.gather(*asking)
+        assert [choice.value for choice in choices] == ["B"] * 4
+        assert len(server.received) == received
+    await inner.close()
+    journal.close()
+
+
+async def test_a_sample_that_is_cut_off_among_others_is_requested_again(server: Server) -> None:
+    some = completion("A", "<think>Is it B", "A")
+    some.body["choices"][1]["finish_reason"] = "length"
+    server.script, server.otherwise = [some], thinking_first
+    model = OpenAIModel("m", Endpoint(base_url=server.url))
+    choices = await Agent(model=model, seed=1).sample(3, "Which?", ("A", "B"), "a")
+    await model.close()
+    assert [choice.value for choice in choices] == ["B"] * 3
+
+
+async def test_a_sample_of_its_own_that_is_cut_off_is_requested_again(server: Server) -> None:
+    """From a server that knows no `n`."""
+    server.script = [completion("A"), thinking_first({"max_tokens": 16})]
+    server.otherwise = lambda body: completion("B")
+    model = OpenAIModel("m", Endpoint(base_url=server.url))
+    choices = await Agent(model=model, seed=1).sample(3, "Which?", ("A", "B"), "a")
+    await model.close()
+    assert [choice.value for choice in choices] == ["A", "B", "B"]
+    assert [r.body["max_tokens"] > THINKING_TOKENS for r in server.received] == [
+        *(False, False, True, True)
+    ]
 
 
 async def test_answers_that_begin_inside_a_thought_are_said_once(
