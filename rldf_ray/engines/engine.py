@@ -21,11 +21,13 @@ from ray.exceptions import (
     RayTaskError,
 )
 
+from rldf_ray.cluster.nodes import NODE_DEADLINE_S
 from rldf_ray.engines.sent import Sent
 from rldf_ray.engines.transport import ClientConnection
 from rldf_ray.models.base import ChatRequest, Completion, EngineDiedError, ModelError
 
-START_DEADLINE_S = 900.0
+# Ray does not tell an actor that waits for a node, which may have to be added, from one that loads.
+START_DEADLINE_S = NODE_DEADLINE_S + 900.0
 CLOSE_DEADLINE_S = 30.0
 REASON_DEADLINE_S = 5.0
 DEATHS = (RayActorError, ObjectLostError)
@@ -120,7 +122,7 @@ class Engine:
         """
         try:
             ray.get(self._actor.ready.remote(), timeout=START_DEADLINE_S)
-        except GetTimeoutError:
+        except (GetTimeoutError, ActorUnschedulableError):
             raise ModelError(_not_started(self.name)) from None
         except DEATHS as error:
             raise ModelError(
@@ -236,6 +238,7 @@ def _reason(error: BaseException) -> str:
 
 def _not_started(name: str) -> str:
     return (
-        f"{name} did not start in {START_DEADLINE_S:g} s: Ray may have no room for it; "
-        "`rldf doctor PLAN` says what fits"
+        f"{name} did not start: Ray has no node with room for it and adds none, or its model took "
+        f"longer than {START_DEADLINE_S:g} s (that of a node to come included) to load; `rldf "
+        "doctor PLAN` says what fits, `ray status` what the cluster waits for"
     )
