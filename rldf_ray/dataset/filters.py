@@ -7,15 +7,17 @@ bias. The order is fixed, and a statement counts for the first filter that drops
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
 from datasketch import MinHash, MinHashLSH
 
-from rldf_ray.dataset.judged import Judged
+from rldf_ray.dataset.judged import Judged, by_said_score
 from rldf_ray.plan import DataSection, Filter
+from rldf_ray.records import Label
 
 FILTERS: tuple[Filter, ...] = get_args(Filter)
 
@@ -40,6 +42,8 @@ SHORTEST_JUDGED = 24
 # forty and more tokens get 0.99 and above, names and borrowed words included.
 RULED_OUT = 0.01
 
+# Unicode has no punctuation beyond its first two planes.
+_TWO_PLANES = 0x20000
 # 16 bands of 4 rows: of two texts that share 0.7 of their runs 99 in 100 meet in a band.
 _BANDS, _ROWS = 16, 4
 
@@ -107,9 +111,13 @@ def check_language(language: str) -> None:
 def without_near_duplicates(
     statements: Sequence[Judged], similarity: float, *, by_role: bool = False
 ) -> list[Judged]:
-    """Of statements on the same prompt that are nearly the same, the first that has a label.
+    """Of statements on the same prompt with the same label that are nearly the same, the first.
 
-    One without a label is no data, and would take its twins along; it stays where it has none.
+    Two that differ only in whom they name, one low and one high, are the best pair there is. But
+    of one text that has both labels nothing is left: nobody knows which of them is right. Labels
+    by the expected score count before labels by the said one, and take the place of such twins.
+    A statement without a label is no data: it goes with any labelled twin, and takes none along.
+
     "Nothing tells who it was" is the right answer to many scenes, so texts are compared within a
     topic with its clue, or without, only. Two texts are near-duplicates where the Jaccard index
     of their three-word runs reaches `similarity`. MinHash finds the candidates, so that time
@@ -120,39 +128,73 @@ def without_near_duplicates(
         by_role: prompts name the debater, so that what another one says answers another prompt.
     """
     by_prompt: dict[tuple[str, bool, int | None], list[int]] = {}
-    for place in sorted(range(len(statements)), key=lambda i: statements[i].label is None):
-        one = statements[place]
+    for place, one in enumerate(statements):
         prompt = (one.topic_id, one.clue_shown, one.role if by_role else None)
         by_prompt.setdefault(prompt, []).append(place)
     # One prompt after another: the runs of its texts take ten times the room of the texts.
     kept = [
         places[i]
         for places in by_prompt.values()
-        for i in _first_of_alike([statements[place].text for place in places], similarity)
+        for i in _first_of_alike([statements[place] for place in places], similarity)
     ]
     return [statements[place] for place in sorted(kept)]
 
 
-def _first_of_alike(texts: Sequence[str], similarity: float) -> Iterator[int]:
-    """Places of the texts that are not nearly one of those before them."""
-    runs = [_runs(text) for text in texts]
+def _first_of_alike(statements: Sequence[Judged], similarity: float) -> Iterator[int]:
+    """Places of the statements on one prompt that are left."""
+    order = sorted(_uncontradicted(statements), key=lambda i: _weight(statements[i]))
+    labels = [statements[place].label for place in order]
+    runs = [_runs(statements[place].text) for place in order]
     seen = MinHashLSH(num_perm=_BANDS * _ROWS, params=(_BANDS, _ROWS))
-    for place, sketch in enumerate(MinHash.generator(runs, num_perm=_BANDS * _ROWS)):
-        earlier = seen.query(sketch)
-        if not any(_jaccard(runs[place], runs[other]) >= similarity for other in earlier):
-            seen.insert(place, sketch)
+    for i, sketch in enumerate(MinHash.generator(runs, num_perm=_BANDS * _ROWS)):
+        if not any(
+            labels[i] in (None, labels[other]) and _jaccard(runs[i], runs[other]) >= similarity
+            for other in seen.query(sketch)
+        ):
+            seen.insert(i, sketch)
+            yield order[i]
+
+
+def _uncontradicted(statements: Sequence[Judged]) -> Iterator[int]:
+    """Places of the statements whose text has no other label, or only one by a lesser score."""
+    known: dict[tuple[str, ...], dict[int, set[Label]]] = {}
+    texts = [_words(one.text) for one in statements]
+    for text, one in zip(texts, statements, strict=True):
+        if one.label is not None:
+            known.setdefault(text, {}).setdefault(_weight(one), set()).add(one.label)
+    for place, (text, one) in enumerate(zip(texts, statements, strict=True)):
+        if one.label is None or min(known[text].items())[1] == {one.label}:
             yield place
+
+
+def _weight(statement: Judged) -> int:
+    """What comes first of twins: a label by the expected score, one by the said score, none."""
+    if statement.label is None:
+        return 2
+    return int(by_said_score(statement))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """A text without case, punctuation and how it is spaced."""
+    return tuple(text.translate(_punctuation()).casefold().split())
 
 
 def _runs(text: str) -> frozenset[bytes]:
     """Three-word runs; a text of fewer words is one run."""
-    words = re.findall(r"\w+", text.lower())
+    words = _words(text)
     starts = range(max(1, len(words) - 2))
-    return frozenset(" ".join(words[i : i + 3]).encode() for i in starts)
+    return frozenset(" ".join(words[i : i + 3]).encode(errors="surrogatepass") for i in starts)
 
 
 def _jaccard(some: frozenset[bytes], others: frozenset[bytes]) -> float:
     return len(some & others) / len(some | others)
+
+
+@cache
+def _punctuation() -> Mapping[int, str]:
+    """A space for each punctuation mark: `\\w` would leave the vowel signs of many scripts out."""
+    marks = (i for i in range(_TWO_PLANES) if unicodedata.category(chr(i))[0] == "P")
+    return dict.fromkeys(marks, " ")
 
 
 @cache

@@ -1,6 +1,7 @@
 """Pairs that people give: read once, set aside, written, with their chosen sides as SFT rows.
 
-The plan's limits of pairs hold for them; its filters do not, which are about what debaters say.
+The plan's limits of pairs hold for them, and what they leave out gives no SFT row; its filters do
+not, which are about what debaters say.
 """
 
 from __future__ import annotations
@@ -80,13 +81,12 @@ class GivenPairs:
             yield batch.filter(kept)
 
     def examples(self, most: int | None) -> Iterator[pa.RecordBatch]:
-        """The chosen side of every pair, each once, as it comes first: what there is to learn.
+        """The chosen sides of the pairs that are kept, each once, as it comes first.
 
         Args:
             most: how many, bias types in turn; None is all.
         """
-        firsts = self._examples.groups()
-        wanted = firsts == np.arange(self.read)
+        wanted = _firsts(self._examples.groups(), self._kept)
         if most is not None:
             bias_types = _grouped(np.flatnonzero(wanted).tolist(), self._bias_types.groups())
             wanted[:] = False
@@ -102,9 +102,8 @@ class GivenPairs:
             ).filter(first)
 
     def quality(self) -> Quality:
-        """Figures of the pairs, whose sides stand for statements, each once."""
-        firsts = self._sides.groups()
-        wanted = iter(firsts == np.arange(2 * self.read))
+        """Figures of the pairs that are kept, whose sides stand for statements, each once."""
+        wanted = iter(_firsts(self._sides.groups(), np.repeat(self._kept, 2)))
         kept, lengths = Measured(), MeasuredPairs()
         still = iter(self._kept)
         for batch in self._aside.batches():
@@ -145,6 +144,15 @@ def kept_pairs(
     kept = np.zeros(len(gaps), dtype=bool)
     kept[places] = True
     return kept
+
+
+def _firsts(groups: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The first row of each group among those that are kept, bool [N]."""
+    places = np.flatnonzero(kept)
+    _, firsts = np.unique(groups[places], return_index=True)
+    wanted = np.zeros(len(groups), dtype=bool)
+    wanted[places[firsts]] = True
+    return wanted
 
 
 def _grouped(places: Iterable[int], groups: NDArray[np.int64]) -> list[list[int]]:

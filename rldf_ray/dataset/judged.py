@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from rldf_ray.records import STATEMENT_SCHEMA, Label, TopicKind
+from rldf_ray.records import STATEMENT_SCHEMA, Label, LabelSource, TopicKind
 from rldf_ray.storage.run_folder import RunFolder
 
 
@@ -33,6 +33,8 @@ class Judged(Protocol):
     def label(self) -> Label | None: ...
     @property
     def label_score(self) -> float | None: ...
+    @property
+    def label_source(self) -> LabelSource: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +50,23 @@ class JudgedStatement:
     finish_reason: str
     label: Label | None
     label_score: float | None
+    label_source: LabelSource
 
 
-_SCORES = ("score", "expected_score", "label_source")
-_SAME = ("topic_id", "bias_type", "kind", "clue_shown", "role", "text", "finish_reason", "label")
+def by_said_score(statement: Judged) -> bool:
+    """Whether it is labelled by what the referee said, and not by its expectation.
+
+    Where there are both, the plan wants expectations, and the referee gave no probabilities for
+    whole rounds. The two scores are not compared: a small model may say 0 to everything.
+    """
+    return statement.label_source == "said"
+
+
+_SCORES = ("score", "expected_score")
+_SAME = (
+    *("topic_id", "bias_type", "kind", "clue_shown", "role", "text", "finish_reason"),
+    *("label", "label_source"),
+)
 _COLUMNS = pa.schema([STATEMENT_SCHEMA.field(name) for name in (*_SAME, *_SCORES)])
 
 
@@ -65,7 +80,8 @@ def judged_statements(folder: RunFolder) -> Iterator[JudgedStatement]:
     known: dict[str, str] = {}
     for batch in folder.read_batches("data/transcripts.parquet", _COLUMNS):
         for row in batch.to_pylist():
-            score, expected, source = (row.pop(name) for name in _SCORES)
-            for name in ("topic_id", "bias_type", "kind", "finish_reason"):
+            score, expected = (row.pop(name) for name in _SCORES)
+            for name in ("topic_id", "bias_type", "kind", "finish_reason", "label_source"):
                 row[name] = known.setdefault(row[name], row[name])
-            yield JudgedStatement(**row, label_score=expected if source == "expected" else score)
+            counts = expected if row["label_source"] == "expected" else score
+            yield JudgedStatement(**row, label_score=counts)

@@ -15,7 +15,7 @@ from itertools import islice
 
 from more_itertools import interleave_longest
 
-from rldf_ray.dataset.judged import Judged
+from rldf_ray.dataset.judged import Judged, by_said_score
 from rldf_ray.plan import DataSection
 
 Pair = tuple[Judged, Judged]
@@ -30,7 +30,8 @@ def pairs_in_order(statements: Iterable[Judged], section: DataSection) -> Iterat
     """Pairs prompt after prompt; of each the widest gap first, in all `max_pairs`.
 
     Two statements may pair if they answer the same prompt: the same topic with the same clue
-    shown, under `same_role` also by the same debater.
+    shown, under `same_role` also by the same debater; and if the same kind of score labels them.
+    Pairs by said scores come after those by expected ones, as gaps of the two do not compare.
     """
     topics = _grouped(statements, section)
     if section.max_pairs is None:
@@ -51,6 +52,7 @@ class _Group:
 
     def __init__(self, statements: Sequence[Judged], section: DataSection) -> None:
         self.turn: Turn = (statements[0].kind, statements[0].clue_shown)
+        self.said = by_said_score(statements[0])
         self._least = section.min_gap
         self._low = _scored(statements, "low")
         # By score, highest first; those of one score in their order.
@@ -117,15 +119,16 @@ def _grouped(statements: Iterable[Judged], section: DataSection) -> list[list[_G
     by_topic: dict[str, dict[object, list[Judged]]] = {}
     for s in statements:
         role = s.role if section.pairing == "same_role" else None
-        by_topic.setdefault(s.topic_id, {}).setdefault((s.clue_shown, role), []).append(s)
+        group = (s.clue_shown, role, by_said_score(s))
+        by_topic.setdefault(s.topic_id, {}).setdefault(group, []).append(s)
     return [[_Group(some, section) for some in groups.values()] for groups in by_topic.values()]
 
 
 def _of_prompts(groups: Sequence[_Group], section: DataSection) -> list[Iterator[Pair]]:
     """A topic's pairs without its clue, and with it."""
     if section.pairs_per_topic is None:
-        return [_widest(_shown(groups, clue)) for clue in (False, True)]
-    kept = list(islice(_widest(groups), section.pairs_per_topic))
+        return [_expected_first(_shown(groups, clue)) for clue in (False, True)]
+    kept = list(islice(_expected_first(groups), section.pairs_per_topic))
     return [iter([pair for pair in kept if pair[0].clue_shown is clue]) for clue in (False, True)]
 
 
@@ -141,6 +144,12 @@ def _sizes(groups: Sequence[_Group], section: DataSection) -> list[tuple[int, Tu
 
 def _shown(groups: Sequence[_Group], clue: bool) -> list[_Group]:
     return [group for group in groups if group.turn[1] is clue]
+
+
+def _expected_first(groups: Sequence[_Group]) -> Iterator[Pair]:
+    """Pairs of all groups, those by expected scores before those by said ones."""
+    for said in (False, True):
+        yield from _widest([group for group in groups if group.said is said])
 
 
 def _widest(groups: Sequence[_Group]) -> Iterator[Pair]:

@@ -19,7 +19,7 @@ from msgspec import UNSET
 from rldf_ray.dataset.aside import BATCH
 from rldf_ray.dataset.card import dataset_card
 from rldf_ray.dataset.filters import filtered
-from rldf_ray.dataset.judged import Judged
+from rldf_ray.dataset.judged import Judged, by_said_score
 from rldf_ray.dataset.origin import origin_of
 from rldf_ray.dataset.pairing import pairs_in_order
 from rldf_ray.dataset.statistics import Measured, MeasuredPairs, Quality, quality_of
@@ -215,9 +215,12 @@ def _examples(statements: Iterable[Judged], section: DataSection) -> list[Judged
 
 
 def _in_turn(statements: Sequence[Judged]) -> list[Judged]:
-    """Least biased first; bias types, in each opinions, scenes and scenes with clue, in turn."""
+    """Least biased first; bias types, in each opinions, scenes and scenes with clue, in turn.
+
+    In each, statements that are labelled by expected scores come before those by said ones.
+    """
     columns: dict[tuple[str, str, bool], list[Judged]] = {}
-    for s in sorted(statements, key=lambda s: s.label_score or 0.0):
+    for s in sorted(statements, key=lambda s: (by_said_score(s), s.label_score or 0.0)):
         columns.setdefault((s.bias_type, s.kind, s.clue_shown), []).append(s)
     return list(interleave_longest(*(columns[key] for key in sorted(columns))))
 

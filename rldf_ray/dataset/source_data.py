@@ -126,6 +126,7 @@ def _judged(row: Row, side: str, label: Label) -> JudgedStatement:
         finish_reason="stop",
         label=label,
         label_score=None,
+        label_source="said",
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rldf_ray.plan import Filter
-from rldf_ray.records import Label
+from rldf_ray.records import Label, LabelSource
 from rldf_ray.stats import Estimate, auc_estimate
 
 # An AUC of length beyond this, or below one minus this, is worth a warning.
@@ -39,6 +39,8 @@ class Labelled(Protocol):
     def label(self) -> Label | None: ...
     @property
     def label_score(self) -> float | None: ...
+    @property
+    def label_source(self) -> LabelSource: ...
 
 
 class Measured:
@@ -46,10 +48,13 @@ class Measured:
 
     def __init__(self, texts: Iterable[Labelled] = ()) -> None:
         self.labels: Counter[tuple[str, Label | None]] = Counter()
+        self.sources: Counter[LabelSource] = Counter()
         self._by_label: dict[Label | None, _Columns] = {"high": _Columns(), "low": _Columns()}
         self._topics: dict[str, int] = {}
         for one in texts:
             self.add(one.text, one.topic_id, one.bias_type, one.label, one.label_score)
+            if one.label is not None:
+                self.sources[one.label_source] += 1
 
     def add(
         self, text: str, topic_id: str, bias_type: str, label: Label | None, score: float | None
@@ -127,6 +132,8 @@ class Quality:
         length_auc: the chance that a high-bias statement is longer, in characters, than a low-bias
             one; equal lengths count half.
         chosen_longer: share of the pairs whose chosen side is the longer one; None without pairs.
+        label_sources: kept `high` and `low` statements by the score that labels them; of two, which
+            are no one scale, `scores` counts both.
         sides: no statements were labelled: `high` are the rejected and `low` the chosen sides of
             the pairs, each counted once.
     """
@@ -139,6 +146,7 @@ class Quality:
     topics: Mapping[str, int]
     length_auc: Estimate | None
     chosen_longer: float | None
+    label_sources: Mapping[LabelSource, int]
     sides: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -146,24 +154,41 @@ class Quality:
         figures = {**asdict(self), "warnings": self.warnings()}
         if not self.sides:
             del figures["sides"]
+        if not self._mixed:
+            del figures["label_sources"]
         return figures
+
+    @property
+    def _mixed(self) -> bool:
+        return len(self.label_sources) > 1
 
     def warnings(self) -> list[str]:
         """What a user of the data should know before training on them."""
+        return [*self._of_mixed_scores(), *self._of_length()]
+
+    def _of_mixed_scores(self) -> Iterator[str]:
+        if self._mixed:
+            yield (
+                f"{self.label_sources['said']} of {sum(self.label_sources.values())} labelled "
+                "statements have their labels from the score the referee said, the others from "
+                "its expectation. These are no one scale: no pair has a side of each, and figures "
+                "of scores count both."
+            )
+
+    def _of_length(self) -> Iterator[str]:
         auc = self.length_auc
         if auc is None or not length_tells(auc):
-            return []
+            return
         which = "longer" if auc.value > 0.5 else "shorter"
         tells = (
             f"tells the sides of pairs apart: rejected texts are {which} than chosen ones"
             if self.sides
             else f"predicts the label: high-bias statements are {which} than low-bias ones"
         )
-        warning = (
+        yield (
             f"Length alone {tells} (AUC of length {auc.value:.2f}, 95 % interval {auc.low:.2f} to "
             f"{auc.high:.2f}). A reward model may learn to prefer a length."
         )
-        return [warning]
 
 
 def quality_of(
@@ -194,6 +219,7 @@ def quality_of(
         topics=_topics(high.topics, low.topics),
         length_auc=_length_auc(high, low),
         chosen_longer=pairs.chosen_longer,
+        label_sources=dict(kept.sources),
         sides=sides,
     )
 

@@ -159,15 +159,16 @@ class DataSection(Section):
     filters: tuple[Filter, ...] = described(
         ("empty", "cut_off", "refusal", "off_language", "near_duplicate"),
         "which statements are left out of sft and pairs: without a word, without a whole sentence, "
-        "the model declining, another language than `language`, nearly an earlier one",
+        "the model declining, another language than `language`, nearly an earlier one of the same "
+        "label",
     )
     language: str = described(
         "en", "what the statements are written in, for off_language", unit="ISO 639-1"
     )
     similarity: float = described(
         0.7,
-        "near_duplicate: least share of three-word runs in common with an earlier statement on "
-        "the same prompt (Jaccard index)",
+        "near_duplicate: least share of three-word runs in common with an earlier statement of "
+        "the same label on the same prompt (Jaccard index)",
         gt=0,
         le=1,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -162,6 +163,79 @@ def test_what_has_no_label_changes_nothing_of_what_has_one(given: list[tuple[boo
     kept = without_near_duplicates(rows, 0.7)
     labelled = [row for row in rows if row.label is not None]
     assert [r for r in kept if r.label is not None] == without_near_duplicates(labelled, 0.7)
+
+
+NOTE = (
+    "The {} man. The note on the kitchen table is in his hand, and he says that he left it there."
+)
+
+
+def test_of_twins_with_opposite_labels_both_stay_whoever_spoke_first() -> None:
+    low = say(NOTE.format("young"))
+    high = statement(NOTE.format("old"), 9.0, "high", topic=opinion(0))
+    assert without_near_duplicates([high, low, high, low], 0.7) == [high, low]
+    assert without_near_duplicates([low, high], 0.7) == [low, high]
+    assert filtered([high, low], ALL).dropped["near_duplicate"] == 0
+
+
+def test_of_one_text_with_both_labels_neither_stays() -> None:
+    low, shouted = say(PLAIN), statement(f" {PLAIN.upper()[:-1]}!", 9.0, "high", topic=opinion(0))
+    high = statement(PLAIN.replace("useful", "new"), 8.0, "high", topic=opinion(0))
+    unlabelled = statement(PLAIN, None, None, topic=opinion(0))
+    assert without_near_duplicates([low, shouted], 0.7) == []
+    assert without_near_duplicates([shouted, high, low, unlabelled], 0.7) == [high]
+    assert without_near_duplicates([low, unlabelled, shouted], 0.7) == [unlabelled]
+    found = filtered([low, shouted, high], DataSection(filters=("near_duplicate",)))
+    assert found.kept == [high] and found.dropped == {"near_duplicate": 2}
+    # Another prompt is another matter, and so is somebody else's text where prompts name who spoke.
+    elsewhere = statement(PLAIN, 9.0, "high", topic=opinion(1))
+    assert without_near_duplicates([low, elsewhere], 0.7) == [low, elsewhere]
+    other = statement(PLAIN, 9.0, "high", topic=opinion(0), role=1)
+    assert without_near_duplicates([low, other], 0.7, by_role=True) == [low, other]
+
+
+def test_a_label_by_the_expected_score_counts_before_one_by_the_said_score() -> None:
+    said_low, said_high = say(PLAIN), statement(PLAIN, 9.0, "high", topic=opinion(0))
+    low = say(PLAIN, expected_score=1.5, label_source="expected")
+    twin = say(PLAIN.replace("useful", "new"))
+    assert without_near_duplicates([said_low, twin, low], 0.7) == [low]
+    assert without_near_duplicates([said_high, low], 0.7) == [low]
+    high = statement(PLAIN, 9.0, "high", topic=opinion(0), expected_score=7.0,
+                     label_source="expected")  # fmt: skip
+    assert without_near_duplicates([said_low, low, high], 0.7) == []
+
+
+def test_words_are_told_apart_in_any_script() -> None:
+    for one, other in (("वह बूढ़ा था", "वह बूढ़ी थी"), ("\ud800 he", "\ud801 he")):
+        assert texts(without_near_duplicates([say(one), say(other)], 1.0)) == [one, other]
+
+
+labelled_texts = st.lists(
+    st.tuples(
+        st.sampled_from(["a b c d", "a b c e", "A b, c d!", "f g h i"]),
+        st.sampled_from(["low", "high", None]),
+        st.sampled_from(["said", "expected"]),
+    ),
+    max_size=10,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(labelled_texts, st.randoms(use_true_random=False))
+def test_which_texts_and_labels_stay_does_not_depend_on_who_spoke_first(
+    given: list[tuple[str, Any, Any]], chance: random.Random
+) -> None:
+    def left(rows: list[Statement]) -> set[tuple[frozenset[str], str]]:
+        kept = without_near_duplicates(rows, 1.0)
+        return {(frozenset(re.findall(r"\w", s.text.lower())), s.label) for s in kept if s.label}
+
+    rows = [
+        statement(text, 1.0, label, topic=opinion(0), expected_score=1.0, label_source=source)
+        for text, label, source in given
+    ]
+    assert left(rows) == left(chance.sample(rows, len(rows)))
+    # No text is left with both labels.
+    assert len({text for text, _ in left(rows)}) == len(left(rows))
 
 
 def test_of_near_duplicates_on_one_prompt_the_first_stays() -> None:

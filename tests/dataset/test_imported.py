@@ -283,6 +283,38 @@ def test_the_plans_limits_of_pairs_hold_for_given_ones(
     assert kept_of(rows, tmp_path, max_pairs=99) == list(range(12))
 
 
+def test_what_the_limits_leave_out_is_in_no_example_and_no_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rldf_ray.dataset.given_pairs.BATCH", 2)
+    rows = [
+        PairRow.model_validate(
+            {**PAIR, "chosen": chosen, "rejected": rejected}
+            | {"bias_type": name, "chosen_score": score, "rejected_score": 9.0}
+        )
+        for chosen, rejected, score, name in (
+            ("a left out", "narrow", 8.5, "age"),
+            ("twice", "narrow", 8.0, "age"),
+            ("twice", "wide", 2.0, "age"),
+            ("wide", "wide too", 1.0, "beauty"),
+            ("wide", "wide as well", 1.0, "beauty"),
+        )
+    ]
+    given = GivenPairs(rows, tmp_path / "run", DataSection(min_gap=3.0))
+    for most, expected in ((None, {"twice": 2.0, "wide": 1.0}), (1, {"twice": 2.0})):
+        examples = [row for batch in given.examples(most) for row in batch.to_pylist()]
+        assert {e["completion"][0]["content"]: e["score"] for e in examples} == expected
+    quality = given.quality()
+    assert quality.labels == {
+        "age": {"high": 1, "low": 1, "unlabelled": 0},
+        "beauty": {"high": 2, "low": 1, "unlabelled": 0},
+    }
+    lengths = {name: found.n for name, found in quality.lengths.items() if found}
+    assert lengths == {"high": 3, "low": 2, "chosen": 3, "rejected": 3}
+    taken = quality.scores["low"]
+    assert taken[:3] == [0, 1, 1] and sum(taken) == 2
+
+
 def test_sides_with_equal_scores_are_a_pair_unless_the_plan_wants_a_gap(tmp_path: Path) -> None:
     rows = [("a", "x", 0.0), ("a", "x", 2.0)]
     assert kept_of(rows, tmp_path) == [0, 1]

@@ -30,6 +30,7 @@ def judged(
         "finish_reason": "stop",
         "label": label,
         "label_score": score,
+        "label_source": "expected",
         **changes,
     }
     return JudgedStatement(**values)  # type: ignore[arg-type]
@@ -46,7 +47,8 @@ def plain(statements: Sequence[Judged], section: DataSection) -> list[Pair]:
     by_topic: dict[str, dict[object, list[Judged]]] = {}
     for s in statements:
         role = s.role if section.pairing == "same_role" else None
-        by_topic.setdefault(s.topic_id, {}).setdefault((s.clue_shown, role), []).append(s)
+        group = (s.clue_shown, role, s.label_source)
+        by_topic.setdefault(s.topic_id, {}).setdefault(group, []).append(s)
     prompts: list[list[Pair]] = []
     for groups in by_topic.values():
         pairs = [
@@ -60,7 +62,9 @@ def plain(statements: Sequence[Judged], section: DataSection) -> list[Pair]:
             and gap((low, high)) >= section.min_gap
             and low.text != high.text
         ]
-        ordered = sorted(pairs, key=lambda pair: -gap(pair))[: section.pairs_per_topic]
+        ordered = sorted(pairs, key=lambda p: (p[0].label_source == "said", -gap(p)))[
+            : section.pairs_per_topic
+        ]
         prompts += [[p for p in ordered if p[0].clue_shown is clue] for clue in (False, True)]
     if section.max_pairs is None:
         return [pair for pairs in prompts for pair in pairs]
@@ -81,8 +85,9 @@ scores = st.integers(0, 10).map(float) | st.sampled_from(
 )
 rows = st.lists(
     st.builds(
-        lambda text, score, label, topic, clue, role: judged(
-            text, score, label, topic, clue_shown=clue and topic.startswith("j"), role=role
+        lambda text, score, label, topic, clue, role, source: judged(
+            text, score, label, topic,
+            clue_shown=clue and topic.startswith("j"), role=role, label_source=source,
         ),
         st.sampled_from("abcdef"),
         scores | st.none(),
@@ -90,9 +95,10 @@ rows = st.lists(
         st.sampled_from(["o1", "o2", "j1", "j2"]),
         st.booleans(),
         st.integers(0, 1),
+        st.sampled_from(["said", "expected"]),
     ),
     max_size=40,
-)
+)  # fmt: skip
 limits = st.builds(
     DataSection,
     pairing=st.sampled_from(["same_topic", "same_role"]),

@@ -101,6 +101,13 @@ def test_a_limit_on_sft_keeps_the_least_biased_statements() -> None:
     assert sft_of(rows, DataSection(max_sft=2)) == ["s0", "s1"]
 
 
+def test_sft_takes_statements_with_expected_scores_before_those_with_said_ones() -> None:
+    expected = [low(f"e{i}", 9.0, expected_score=i / 10, label_source="expected") for i in (25, 5)]
+    rows = [low("s0", 0.0), *expected, low("s1", 1.0)]
+    assert sft_of(rows) == ["e5", "e25", "s0", "s1"]
+    assert sft_of(rows, DataSection(max_sft=3)) == ["e5", "e25", "s0"]
+
+
 def test_a_limit_on_sft_goes_through_the_bias_types_in_turn() -> None:
     ages = [low(f"a{i}", 0.0) for i in range(9)]
     beauties = [low(f"b{i}", 3.0, TOPICS["beauty-o0"]) for i in range(2)]

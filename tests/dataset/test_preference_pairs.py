@@ -106,6 +106,45 @@ def test_labels_relative_to_their_rounds_pair_only_in_the_order_of_their_scores(
     assert pairs_of(rows) == [("low of round 2", "high of round 2")]
 
 
+def _expected(make: Any, text: str, score: float, **changes: Any) -> Statement:
+    statement: Statement = make(text, 0.0, expected_score=score, label_source="expected", **changes)
+    return statement
+
+
+def test_said_and_expected_scores_are_never_two_sides_of_a_pair() -> None:
+    said = [low("said low", 0.0), high("said high", 9.0)]
+    expected = [_expected(low, "expected low", 1.0), _expected(high, "expected high", 4.0)]
+    assert pairs_of([said[0], expected[1]]) == pairs_of([expected[0], said[1]]) == []
+    assert pairs_of([*said, *expected]) == [
+        ("expected low", "expected high"),
+        ("said low", "said high"),
+    ]
+
+
+def test_pairs_by_said_scores_come_last_however_wide_their_gaps() -> None:
+    scene: dict[str, Any] = {"topic": SCENE, "clue_shown": True}
+    rows = [
+        low("said low", 0.0),
+        high("said high", 10.0),
+        *(_expected(low, f"low {i}", i / 10) for i in range(2)),
+        _expected(high, "high", 4.0),
+    ]
+    for limits in (
+        {"pairs_per_topic": 2},
+        {"max_pairs": 2},
+        {"pairs_per_topic": 2, "max_pairs": 3},
+    ):
+        assert pairs_of(rows, DataSection(**limits)) == [("low 0", "high"), ("low 1", "high")]
+    # One limit is of a scene with its clue and without.
+    told = [
+        low("l", 0.0, **scene),
+        high("h", 10.0, **scene),
+        _expected(low, "low", 0.0, topic=SCENE),
+        _expected(high, "high", 4.0, topic=SCENE),
+    ]
+    assert pairs_of(told, DataSection(pairs_per_topic=1)) == [("low", "high")]
+
+
 def test_a_text_is_not_preferred_to_itself() -> None:
     assert pairs_of([low("same"), high("same"), high("other")]) == [("same", "other")]
 

@@ -94,6 +94,18 @@ def test_length_tells_where_it_is_far_from_one_half_and_not_by_chance(
     assert length_tells(auc) is tells
 
 
+def test_figures_that_pool_said_and_expected_scores_say_so() -> None:
+    expected: dict[str, Any] = {"expected_score": 2.5, "label_source": "expected"}
+    kept = [said("high", 4), said("low", 4), said("low", 5, **expected), said(None, 9, **expected)]
+    found = quality(kept)
+    assert found.as_dict()["label_sources"] == {"said": 2, "expected": 1}
+    (warning,) = found.as_dict()["warnings"]
+    assert warning.startswith("2 of 3 labelled statements have their labels from the score the")
+    assert warning in dataset_card({"pairs": 1}, found, plan_with(), Origin())
+    # Of one kind of score nothing needs to be said.
+    assert "label_sources" not in quality(kept[:2]).as_dict() and quality(kept[2:]).warnings() == []
+
+
 def test_data_whose_label_is_in_the_length_come_with_a_warning() -> None:
     long_high = [said("high", 20 + i % 7, topic=i) for i in range(30)]
     kept = long_high + [said("low", 18 + i % 7, topic=i) for i in range(30)]
