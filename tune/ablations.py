@@ -18,7 +18,7 @@ from rich.table import Table
 from rldf_ray.apps.tune.figures import write_pages
 from rldf_ray.apps.tune.grids import Sweep, sweep_of
 from rldf_ray.apps.tune.outcome import best_plan, names_of, outcome
-from rldf_ray.apps.tune.sweep import Scheduler, SweepSettings, carry_out
+from rldf_ray.apps.tune.sweep import Scheduler, SweepSettings, carry_out, halved
 from rldf_ray.apps.tune.trial import out_of_budget, result_of
 from rldf_ray.cluster.provenance import command
 from rldf_ray.console import TextConsole
@@ -28,6 +28,12 @@ from rldf_ray.storage.run_folder import RunFolder
 
 # What a trial is compared by, and the stage after which it is known.
 MEASURES = {"accuracy": "eval", "pairs": "data"}
+# Trials without a figure, as a report lists them.
+_LEFT = {
+    "stopped_early": "stopped early, in the lower half after SFT",
+    "unfinished": "begun and not finished (budget)",
+    "not_run": "not run (budget)",
+}
 
 
 def ablate(
@@ -47,7 +53,7 @@ def ablate(
 
     Args:
         over: axes, as `--over` takes them (docs/sweeps.md).
-        scheduler: `none`, or `asha`: half of the trials end at SFT.
+        scheduler: `none`, or `halving`: the lower half of each axis's values ends at SFT.
         metric: `accuracy` on the plan's items, or `pairs`: debates alone, no training.
         store: where finished work is shared; `out`/store if null.
         budget_tokens: no trial starts after so many generated debate tokens.
@@ -60,7 +66,7 @@ def ablate(
     """
     _check(scheduler, metric)
     sweep = sweep_of(plan, overrides, over, repeats)
-    rungs = ("sft", "eval") if scheduler == "asha" else (MEASURES[metric],)
+    rungs = ("sft", "eval") if scheduler == "halving" else (MEASURES[metric],)
     settings = SweepSettings(
         out=out.resolve(),
         store=_place_of_store(store, out),
@@ -86,8 +92,10 @@ def _check(scheduler: str, metric: str) -> None:
         raise PlanError(f"--scheduler {scheduler}: allowed are {', '.join(get_args(Scheduler))}")
     if metric not in MEASURES:
         raise PlanError(f"--metric {metric}: allowed are {', '.join(MEASURES)}")
-    if scheduler == "asha" and metric != "accuracy":
-        raise PlanError("--scheduler asha compares accuracy after SFT; --metric pairs has no rungs")
+    if scheduler == "halving" and metric != "accuracy":
+        raise PlanError(
+            "--scheduler halving compares accuracy after SFT; --metric pairs has no rungs"
+        )
 
 
 def _report(
@@ -96,14 +104,15 @@ def _report(
     """sweep.json, sweep.md, figures/ and best.yaml from the trials that were measured."""
     found = {trial.key: result_of(settings.folder(trial.key)) for trial in sweep.trials}
     results = {key: result for key, result in found.items() if result is not None}
-    rung = settings.rungs[-1]
+    *before, rung = settings.rungs
+    stopped = {key for one in before for key in halved(sweep, settings, one).stopped}
     report = {
         "command": command(),
         "metric": metric,
         "repeats": max(setting.repeat for setting in sweep.settings) + 1,
         "seconds": sum(result["seconds"] for result in results.values()),
         "out_of_budget": out_of_budget(settings.out),
-        **outcome(sweep, results, rung),
+        **outcome(sweep, results, rung, stopped),
     }
     pages = write_pages(report["axes"], names_of(sweep), metric, settings.out / "figures")
     report["figures"] = [page.name for page in pages]
@@ -135,15 +144,23 @@ def show(report: Mapping[str, Any], out: Path) -> None:
             f"{reuse['separately_tokens']} without sharing ({reuse['share_made']:.2f} of them)",
             soft_wrap=True,
         )
-    for what, why in (("stopped_early", "stopped early"), ("not_run", "not run (budget)")):
+    for what, why in _LEFT.items():
         if report[what]:
             console.print(f"{why}: {len(report[what])} trial(s)")
     for left in report["incomplete"]:
-        console.print(
-            f"{left['axis']}={json_text(left['value'])} has {left['n']} of {report['repeats']} "
-            "repeats, and is no best value",
-            soft_wrap=True,
+        has = (
+            f"has {left['n']} of {report['repeats']} repeats, and"
+            if left["n"]
+            else f"has finished none of its {report['repeats']} repeats: it has no figure, and"
         )
+        value = f"{left['axis']}={json_text(left['value'])}"
+        console.print(f"{value} {has} is no best value", soft_wrap=True)
+    for name, axis in report["axes"].items():
+        if "overall" not in axis["best"]:
+            console.print(
+                f"{name}: no value has all of its repeats, so best.yaml has the plan's own",
+                soft_wrap=True,
+            )
     if report["out_of_budget"]:
         console.print(f"stopped: {report['out_of_budget']}", soft_wrap=True)
     pages = f"{len(report['figures'])} page(s) in {out / 'figures'}"

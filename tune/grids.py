@@ -27,6 +27,8 @@ PAPER_GRIDS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "topics": ("topics.per_bias_type", (500, 1000, 1500, 2000, 2500)),
 }
 FIGURE_8 = tuple(PAPER_GRIDS)
+# Which items a trial is measured on, besides the seed.
+ITEM_FIELDS = ("evaluate.bbq", "evaluate.items_per_category")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def axes_of(over: Sequence[str], plan: Plan) -> list[Axis]:
 
 
 def _check(axis: Axis, plan: Plan) -> None:
-    """Its values are different, and a run that has one differs in what it computes."""
+    """Its values are different, and runs that have them differ in what they compute alone."""
     if axis.field == "seed":
         raise PlanError(
             "--over seed: a seed is no setting; --repeats N runs every setting with N seeds"
@@ -93,6 +95,11 @@ def _check(axis: Axis, plan: Plan) -> None:
         raise PlanError(
             f"--over {axis.name}: {axis.field} is how a run is carried out, and all of its values "
             "are one trial; give it by --set"
+        )
+    if axis.field in ITEM_FIELDS:
+        raise PlanError(
+            f"--over {axis.name}: {axis.field} says on which items a trial is measured, and trials "
+            "are compared on the same ones; give it by --set"
         )
     protocol = plan.debate.protocol
     if axis.field in UNREAD and protocol in source_names():

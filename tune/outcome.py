@@ -21,7 +21,7 @@ class Point:
 
     Attributes:
         mean, sd: of what was measured, over `n` repeats; the sample's deviation, None for one.
-        whole: all of its repeats were measured. Of others the mean is over those that came through.
+        whole: all of its repeats were measured. Of others the mean is over those that were.
     """
 
     value: Any
@@ -55,7 +55,7 @@ def points(sweep: Sweep, results: Results, axis: Axis, name: str, rung: str) -> 
 def best(found: Sequence[Point]) -> Point | None:
     """The highest mean; of equal ones the first, which is the smaller in the paper's grids.
 
-    Only values with all repeats: where the worse ones were stopped, the mean is of survivors.
+    Only values with all repeats: means over other repeats, of other seeds, do not compare.
     """
     whole = (point for point in found if point.whole)
     return max(whole, key=lambda point: point.mean, default=None)
@@ -94,8 +94,14 @@ def reuse(sweep: Sweep, results: Results) -> dict[str, Any]:
     }
 
 
-def outcome(sweep: Sweep, results: Results, rung: str) -> dict[str, Any]:
-    """Everything the report says, as JSON."""
+def outcome(
+    sweep: Sweep, results: Results, rung: str, stopped: Collection[str] = ()
+) -> dict[str, Any]:
+    """Everything the report says, as JSON.
+
+    Args:
+        stopped: trials that halving has ended before `rung`.
+    """
     names = names_of(sweep)
     axes: dict[str, Any] = {}
     for axis in sweep.axes:
@@ -106,11 +112,13 @@ def outcome(sweep: Sweep, results: Results, rung: str) -> dict[str, Any]:
             "points": {name: [_row(point) for point in found] for name, found in rows.items()},
         }
     whole = {key for key, result in results.items() if rung in result["measured"]}
+    ended = set(stopped) - whole
     return {
         "axes": axes,
         "incomplete": list(_incomplete(sweep, whole)),
         "reuse": reuse(sweep, results),
-        "stopped_early": sorted(set(results) - whole),
+        "stopped_early": sorted(ended),
+        "unfinished": sorted(set(results) - whole - ended),
         "not_run": sorted({trial.key for trial in sweep.trials} - set(results)),
     }
 

@@ -2,38 +2,30 @@
 
     Tuner --(one at a time)--> Tune's actor --starts--> python -m tune.trial --joins--> the cluster
 
-A trial has the whole cluster for its engines and workers, and what earlier trials left in the
-store. Ending its program ends its Ray job; `tune.cleanup` sees to what outlives a job.
+All trials of an axis are measured at a rung before any of them goes on to the next (`halving`). A
+trial has the whole cluster for its engines and workers, and what earlier trials left in the store.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rldf_ray.apps.tune.cleanup import PROGRAM, clear_ended_trials
+from rldf_ray.apps.tune.cleanup import clear_ended_trials
 from rldf_ray.apps.tune.grids import Sweep, Trial
+from rldf_ray.apps.tune.halving import Halved, halve
+from rldf_ray.apps.tune.trainable import SweepError, trainable_of
 from rldf_ray.apps.tune.trial import OUT_OF_BUDGET, out_of_budget, result_of
-from rldf_ray.cluster.import_path import import_path
 from rldf_ray.cluster.ray_cluster import ray_cluster
-from rldf_ray.errors import UserError
 from rldf_ray.models.base import BudgetSpentError
 from rldf_ray.storage.digest import digest
-from rldf_ray.storage.folders import visible
 from rldf_ray.storage.run_folder import RunFolder
 
-Scheduler = Literal["none", "asha"]
+Scheduler = Literal["none", "halving"]
 METRIC = "overall"
-
-
-class SweepError(UserError):
-    """A trial failed; the message says which, and where its output is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +35,8 @@ class SweepSettings:
     Attributes:
         out: folder of the sweep; trials are run folders in trials/.
         store: where finished work is shared, a folder or a pyarrow filesystem's address.
-        rungs: the points at which a trial is measured, in order; ASHA stops trials at the first.
+        rungs: the points at which a trial is measured, in order; between two of them halving
+            stops the lower half.
         budget_tokens: no trial starts once the debates have generated this many tokens.
         budget_trials: trials of the sweep that are carried out at most.
     """
@@ -72,16 +65,56 @@ def carry_out(sweep: Sweep, settings: SweepSettings) -> None:
     for trial in trials:
         settings.folder(trial.key).write_text("trial.yaml", trial.plan.to_yaml())
     RunFolder(settings.out).remove(OUT_OF_BUDGET)
-    todo = [trial for trial in trials if not finished(settings, trial.key)]
-    if not todo:
+    if _measured(trials, settings, settings.rungs[-1]):
         return
     _check_rungs(trials, settings)
+    if all(_measured(_going(sweep, settings, rung), settings, rung) for rung in settings.rungs):
+        return
     _quiet_tune()
     with ray_cluster(settings.out / "logs"):
         try:
-            results = _tuner(sweep, trials, settings).fit()
+            for rung in settings.rungs:
+                going = _going(sweep, settings, rung)
+                if out_of_budget(settings.out) is None and not _measured(going, settings, rung):
+                    _measure(going, rung, sweep, settings)
         finally:
             clear_ended_trials()
+
+
+def halved(sweep: Sweep, settings: SweepSettings, rung: str) -> Halved:
+    """Which trials go on after `rung`, and which end there, by what has been measured so far."""
+    results = {trial.key: result_of(settings.folder(trial.key)) for trial in sweep.trials}
+    figures = {
+        key: result["measured"][rung][METRIC]
+        for key, result in results.items()
+        if result is not None and rung in result["measured"]
+    }
+    return halve(sweep, figures)
+
+
+def _going(sweep: Sweep, settings: SweepSettings, rung: str) -> list[Trial]:
+    """The trials that are to be measured at `rung`, or have been."""
+    trials = sweep.trials[: settings.budget_trials]
+    place = settings.rungs.index(rung)
+    if place == 0:
+        return list(trials)
+    kept = halved(sweep, settings, settings.rungs[place - 1]).kept
+    return [trial for trial in trials if trial.key in kept]
+
+
+def _measured(trials: Iterable[Trial], settings: SweepSettings, rung: str) -> bool:
+    """Whether all of them have a figure at `rung`."""
+    results = (result_of(settings.folder(trial.key)) for trial in trials)
+    return all(result is not None and rung in result["measured"] for result in results)
+
+
+def _measure(trials: Sequence[Trial], rung: str, sweep: Sweep, settings: SweepSettings) -> None:
+    """Take trials to `rung`, one after another.
+
+    Raises:
+        SweepError: one of them failed.
+    """
+    results = _tuner(trials, rung, sweep, settings).fit()
     stopped = out_of_budget(settings.out) is not None
     failed = [e for e in results.errors if not (stopped and BudgetSpentError.__name__ in str(e))]
     if failed:
@@ -103,17 +136,11 @@ def _check_rungs(trials: Sequence[Trial], settings: SweepSettings) -> None:
         )
 
 
-def finished(settings: SweepSettings, trial: str) -> bool:
-    """Whether a trial was measured at the last rung."""
-    result = result_of(settings.folder(trial))
-    return result is not None and settings.rungs[-1] in result["measured"]
-
-
-def _tuner(sweep: Sweep, trials: Sequence[Trial], settings: SweepSettings) -> Any:
+def _tuner(trials: Sequence[Trial], rung: str, sweep: Sweep, settings: SweepSettings) -> Any:
     from ray import tune
 
     address = _node_address()
-    configs = [_config(trial, sweep, settings) for trial in trials]
+    configs = [_config(trial, rung, sweep, settings) for trial in trials]
     name = digest(configs, settings.scheduler, settings.budget_tokens)
     # A program needs no core of its own: engines and workers have them all.
     trainable = tune.with_resources(
@@ -127,124 +154,21 @@ def _tuner(sweep: Sweep, trials: Sequence[Trial], settings: SweepSettings) -> An
     return tune.Tuner(
         trainable,
         param_space={"trial": tune.grid_search(configs)},
-        tune_config=tune.TuneConfig(
-            metric=METRIC,
-            mode="max",
-            max_concurrent_trials=1,
-            scheduler=_scheduler(settings),
-        ),
+        tune_config=tune.TuneConfig(metric=METRIC, mode="max", max_concurrent_trials=1),
         run_config=tune.RunConfig(name=name, storage_path=str(settings.out / "tune"), verbose=0),
     )
 
 
-def _config(trial: Trial, sweep: Sweep, settings: SweepSettings) -> dict[str, Any]:
+def _config(trial: Trial, rung: str, sweep: Sweep, settings: SweepSettings) -> dict[str, Any]:
     return {
         "key": trial.key,
         "folder": str(settings.folder(trial.key).root),
         "sweep": str(settings.out),
         "store": settings.store,
         "most_topics": sweep.most_topics,
-        "rungs": list(settings.rungs),
+        "rung": rung,
         "budget_tokens": settings.budget_tokens,
     }
-
-
-def _scheduler(settings: SweepSettings) -> Any:
-    """ASHA halves at the rungs before the last; all trials are measured on the same items."""
-    if settings.scheduler == "none":
-        return None
-    from ray.tune.schedulers import AsyncHyperBandScheduler
-
-    return AsyncHyperBandScheduler(
-        time_attr="training_iteration",
-        grace_period=1,
-        reduction_factor=2,
-        max_t=len(settings.rungs),
-    )
-
-
-def trainable_of(config: dict[str, Any]) -> None:
-    """Tune's function: carry one trial from rung to rung, reporting what was measured."""
-    from ray import tune
-
-    trial = config["trial"]
-    folder = RunFolder(Path(trial["folder"]))
-    for rung in trial["rungs"]:
-        result = result_of(folder)
-        if result is None or rung not in result["measured"]:
-            if _spent(trial):
-                return
-            _check_budget(Path(trial["sweep"]))
-            _run(_command(trial, rung), folder)
-            result = result_of(folder)
-        assert result is not None
-        tune.report({**result["measured"][rung], "made_tokens": result["tokens"]["made"]})
-
-
-def _spent(trial: dict[str, Any]) -> bool:
-    """Whether the debates of the whole sweep have taken the budget."""
-    if trial["budget_tokens"] is None:
-        return False
-    limit: int = trial["budget_tokens"]
-    return made_tokens(Path(trial["sweep"])) >= limit
-
-
-def _check_budget(out: Path) -> None:
-    """Nothing unless an earlier trial found the budget of the plan's endpoint spent.
-
-    Raises:
-        BudgetSpentError: it did. Tune goes on with a trial that failed, not with one that ended.
-    """
-    why = out_of_budget(out)
-    if why is not None:
-        raise BudgetSpentError(why)
-
-
-def made_tokens(out: Path) -> int:
-    """Tokens that the debates of all trials in a sweep's folder generated."""
-    results = [result_of(RunFolder(path)) for path in visible(out / "trials")]
-    return sum(result["tokens"]["made"] for result in results if result is not None)
-
-
-def _command(trial: dict[str, Any], rung: str) -> list[str]:
-    plan = str(Path(trial["folder"]) / "trial.yaml")
-    options = {"out": "folder", "store": "store", "most-topics": "most_topics"}
-    given = [part for name, key in options.items() for part in (f"--{name}", str(trial[key]))]
-    return [sys.executable, "-m", PROGRAM, plan, *given, "--until", rung]
-
-
-def _run(command: Sequence[str], folder: RunFolder) -> None:
-    """A program to its end, in a process group that goes with the actor."""
-    import ray
-
-    log = folder.path("logs/trial.log")
-    environment = {
-        **os.environ,
-        "RAY_ADDRESS": ray.get_runtime_context().gcs_address,
-        "PYTHONPATH": import_path(),
-    }
-    with log.open("ab") as output:
-        program = subprocess.Popen(
-            command, stdout=output, stderr=output, env=environment, start_new_session=True
-        )
-        try:
-            status = program.wait()
-        finally:
-            _end(program)
-            clear_ended_trials()
-    if status == BudgetSpentError.exit_status:
-        raise BudgetSpentError(f"a trial ended with status {status}: {log} has its output")
-    if status != 0:
-        raise SweepError(f"a trial ended with status {status}: {log} has its output")
-
-
-def _end(program: subprocess.Popen[bytes]) -> None:
-    """Whatever is left of the program's processes."""
-    try:
-        os.killpg(program.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    program.wait()
 
 
 def _node_address() -> str:

@@ -30,9 +30,10 @@ def sweep(
         list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
     ] = [],  # noqa: B006 - typer copies it
     repeats: Annotated[int, typer.Option(min=1, help="runs of each setting, seeds apart")] = 1,
-    scheduler: Annotated[str, typer.Option(help="none, or asha: half of the trials end at SFT")] = (
-        "none"
-    ),
+    scheduler: Annotated[
+        str,
+        typer.Option(help="none, or halving: the lower half of each axis's values ends at SFT"),
+    ] = "none",
     metric: Annotated[
         str,
         typer.Option(help="accuracy on the plan's items, or pairs: debates alone, no training"),
@@ -78,5 +79,5 @@ def sweep(
         write(json_text(report, indent=2))
     else:
         show(report, out.resolve())
-    if report["not_run"] or report["out_of_budget"]:
+    if report["not_run"] or report["unfinished"] or report["out_of_budget"]:
         raise typer.Exit(BudgetSpentError.exit_status)

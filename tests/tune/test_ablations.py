@@ -72,7 +72,7 @@ def test_a_budget_that_is_spent_is_status_3_with_its_reason_and_the_figures_ther
     monkeypatch.setattr(ablations, "carry_out", _carried_out(1, WHY))
     status, out, _ = rldf(*COMMAND, str(tmp_path))
     assert status == 3 and f"stopped: {WHY}" in out
-    assert "rounds=2 has 0 of 1 repeats, and is no best value" in out
+    assert "rounds=2 has finished none of its 1 repeats: it has no figure, and is no best" in out
     assert RunFolder(tmp_path).read_json("sweep.json")["out_of_budget"] == WHY
 
 

@@ -58,6 +58,8 @@ def test_teacher_compares_both_modes() -> None:
         (["ppo.beta=0.1,0.10"], "the value 0.1 is named twice"),
         (["bias_types=[age],[age]"], "is named twice"),
         (["debate.in_flight=1,2"], "all of its values are one trial"),
+        (["evaluate.items_per_category=8,16"], "on which items a trial is measured"),
+        (["evaluate.bbq=null,/bbq"], "on which items a trial is measured"),
     ],
 )
 def test_a_wrong_axis_is_named(over: list[str], message: str) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from rldf_ray.apps.tune.grids import sweep_of
 from rldf_ray.apps.tune.measure import accuracies, pairs_by_type, trained_accuracy
 from rldf_ray.evaluate.bbq.hub import CATEGORIES
+from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.plan import load_plan
 from rldf_ray.storage.run_folder import RunFolder
 from tests.fakes import plan_with
@@ -51,6 +53,16 @@ def test_the_policy_is_what_counts_after_evaluation(tmp_path: Path) -> None:
     models = {"policy": {"multiple_choice": SUMMARY}, "base": {"multiple_choice": {}}}
     folder.finish("eval", "key", {"evaluation": {"models": models}})
     assert trained_accuracy(plan_with(), folder)["overall"] == pytest.approx(0.4)
+
+
+def test_the_trials_of_a_repeat_are_measured_on_the_same_items() -> None:
+    over = ["rounds=1,2", "bias_types=[age],[beauty]", "topics.per_bias_type=14,20"]
+    sampled = sweep_of("smoke", ["evaluate.items_per_category=4"], over, repeats=2)
+    items: dict[int, set[tuple[object, ...]]] = {}
+    for trial in sampled.trials:
+        keys = tuple(item.key for item in load_items(trial.plan).items)
+        items.setdefault(trial.plan.seed, set()).add(keys)
+    assert [len(sets) for sets in items.values()] == [1, 1] and items[0] != items[1]
 
 
 def test_pairs_are_counted_by_bias_type(tmp_path: Path) -> None:

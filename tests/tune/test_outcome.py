@@ -64,13 +64,15 @@ def test_trials_that_did_not_finish_are_in_no_figure() -> None:
     results[one]["measured"] = {"sft": {"overall": 0.9}}
     del results[two]
     found = outcome(sweep, results, "eval")
-    assert found["stopped_early"] == [one]
+    assert (found["unfinished"], found["stopped_early"]) == ([one], [])
     assert found["not_run"] == [two]
+    halved = outcome(sweep, results, "eval", stopped={one})
+    assert (halved["unfinished"], halved["stopped_early"]) == ([], [one])
     assert sum(len(axis["points"]["overall"]) for axis in found["axes"].values()) == 1
 
 
 def test_the_best_value_is_one_with_all_of_its_repeats() -> None:
-    """Halving has stopped the worse of two rounds' repeats: the mean is of the other alone."""
+    """Of two rounds' repeats the worse one has not finished: the mean is of the other alone."""
     sweep = _sweep()
     results = _results(sweep, _accuracy)
     worse = min(

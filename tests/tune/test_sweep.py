@@ -132,12 +132,12 @@ def test_a_sweep_whose_budget_at_an_endpoint_is_spent_goes_on_with_a_higher_one(
 def test_trials_that_are_cut_off_leave_no_group_actor_or_process(tmp_path: Path) -> None:
     import ray
 
-    from rldf_ray.apps.tune import sweep
+    from rldf_ray.apps.tune import trainable
     from rldf_ray.apps.tune.cleanup import PROGRAM, clear_ended_trials, ended_jobs, leftovers
 
     held: list[int] = []
     with ray_cluster(tmp_path / "logs") as resources:
-        runner: Any = ray.remote(sweep._run).options(num_cpus=0, max_retries=0)
+        runner: Any = ray.remote(trainable._run).options(num_cpus=0, max_retries=0)
         for number, text in enumerate(CUT_OFF):
             program = tmp_path / f"{PROGRAM}-{number}.py"
             program.write_text(text.format(root=str(ROOT)), encoding="utf-8")

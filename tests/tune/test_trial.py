@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rldf_ray.apps.tune import trainable
 from rldf_ray.apps.tune import trial as trials
 from rldf_ray.apps.tune.grids import sweep_of
 from rldf_ray.apps.tune.sweep import SweepError, SweepSettings, carry_out
@@ -178,6 +179,29 @@ def test_trials_have_one_budget_and_the_sweep_hears_that_it_is_spent(
     assert out_of_budget(tmp_path) == "the budget of 100 tokens is spent"
 
 
+def test_a_trial_that_has_its_debates_goes_on_though_their_tokens_are_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(trainable, "_run", lambda command, folder: ran.append(command[-1]))
+    monkeypatch.setattr("ray.tune.report", lambda found: None)
+    begun = {"measured": {"sft": {"overall": 0.5}}, "tokens": {"made": 7}}
+    RunFolder(tmp_path / "trials/begun").write_json("result.json", begun)
+    trial = {"sweep": str(tmp_path), "store": "", "most_topics": 1, "budget_tokens": 7}
+
+    def go_to(name: str, rung: str) -> None:
+        folder = str(tmp_path / "trials" / name)
+        trainable.trainable_of({"trial": {**trial, "folder": folder, "rung": rung}})
+
+    go_to("new", "sft")
+    go_to("begun", "sft")
+    assert ran == []
+    # What the program would have measured is not there.
+    with pytest.raises(KeyError):
+        go_to("begun", "eval")
+    assert ran == ["eval"]
+
+
 def test_a_trials_program_ends_as_the_command_does(capsys: pytest.CaptureFixture[str]) -> None:
     def spent() -> None:
         raise BudgetSpentError("the budget is spent")
@@ -191,7 +215,9 @@ def test_trials_without_a_figure_at_a_rung_and_without_a_model_are_told_before_a
     tmp_path: Path,
 ) -> None:
     sweep = sweep_of("smoke", [], ["rounds=1,2"], 1)
-    settings = SweepSettings(out=tmp_path, store="/store", rungs=("sft", "eval"), scheduler="asha")
+    settings = SweepSettings(
+        out=tmp_path, store="/store", rungs=("sft", "eval"), scheduler="halving"
+    )
     settings.folder(sweep.trials[0].key).write_json("result.json", {"measured": {"eval": {}}})
     with pytest.raises(SweepError, match=r"1 of this sweep were finished .* --scheduler none"):
         carry_out(sweep, settings)
