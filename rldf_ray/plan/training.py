@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from rldf_ray.plan.endpoint import holds_secret
 from rldf_ray.plan.preference import After
@@ -137,7 +137,7 @@ class PPOSection(Section):
         min_length=1,
     )
     beta: float = described(
-        0.05, "weight of the KL to the reference in the reward", source="METHOD 3 (choice)", ge=0
+        0.05, "weight of the KL to the reference", source="METHOD 3 (choice)", ge=0
     )
     kl_target: float | None = described(
         None,
@@ -151,7 +151,7 @@ class PPOSection(Section):
     )
     kl_estimator: Literal["k1", "k2", "k3"] = described(
         "k1",
-        "estimator of the KL of a token; the reward wants k1, the loss k2 or k3",
+        "estimator of the KL of a token: k1 in the reward, k2 or k3 in the loss",
         source="Schulman 2020",
     )
     reward_normalise: bool = described(
@@ -165,7 +165,8 @@ class PPOSection(Section):
     whiten_advantages: bool = described(
         True,
         "advantages of a rollout get mean 0 and variance 1 over all its tokens; without a critic "
-        "mean square 1 alone, as an answer like all others to its prompt has 0",
+        "mean square 1 alone, as an answer like all others to its prompt has 0; not with the KL in "
+        "the loss",
     )
     value_warmup: int = described(
         0, "first rollout steps that train the critic alone", unit="rollout steps", ge=0
@@ -188,7 +189,10 @@ class PPOSection(Section):
     temperature: float = described(1.0, "sampling temperature of rollouts", gt=0, le=2)
     max_grad_norm: float = described(1.0, "gradient clipping", gt=0)
     held_out_prompts: int = described(
-        0, "prompts kept from training; every policy answers them, for `held_out_reward`", ge=0
+        0,
+        "least number of prompts kept from training, a topic's all or none of them; every policy "
+        "answers them, for `held_out_reward`",
+        ge=0,
     )
     overlap: bool = described(
         False,
@@ -237,11 +241,38 @@ class PPOSection(Section):
         return self
 
     @model_validator(mode="after")
-    def _kl_has_the_right_gradient(self) -> PPOSection:
+    def _discounts_values_it_has(self, info: ValidationInfo) -> PPOSection:
+        # A run is read whatever became of it.
+        if self.gamma != 1 and not self.has_critic and not (info.context or {}).get("saved"):
+            raise ValueError(
+                f"gamma={self.gamma:g} with answers_per_prompt={self.answers_per_prompt}: without "
+                "a critic what an answer is ahead of the others by is the advantage of each of its "
+                "tokens, and nothing is discounted; set gamma=1, or answers_per_prompt=1"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _kl_has_the_right_gradient(self, info: ValidationInfo) -> PPOSection:
         if self.kl_in == "loss" and self.kl_estimator == "k1":
             raise ValueError(
                 "kl_in=loss with kl_estimator=k1: its gradient is zero on average; allowed in the "
                 "loss: k2 (its gradient is the KL's), k3"
+            )
+        if (info.context or {}).get("saved"):
+            return self
+        if self.kl_in == "reward" and self.kl_estimator != "k1":
+            raise ValueError(
+                f"kl_in=reward with kl_estimator={self.kl_estimator}: a reward is not "
+                f"differentiated, and {self.kl_estimator} in it can lead away from the reference; "
+                f"allowed in the reward: k1. For {self.kl_estimator} set kl_in=loss and "
+                "whiten_advantages=false"
+            )
+        if self.kl_in == "loss" and self.whiten_advantages:
+            raise ValueError(
+                "kl_in=loss with whiten_advantages=true: advantages would be divided by their "
+                "deviation, another one in every rollout, and the KL would not, so that beta would "
+                "weigh it against another scale of rewards each time; set whiten_advantages=false "
+                "(reward_normalise=true keeps rewards in one scale), or kl_in=reward"
             )
         return self
 

@@ -10,12 +10,13 @@ from typing import Any
 from rldf_ray.models.embedded import located
 from rldf_ray.stages.run import Run
 from rldf_ray.storage.results import History
-from rldf_ray.storage.stages import begins_as, pipeline
+from rldf_ray.storage.stages import TRAINING, begins_as
 from rldf_ray.train.diverged import check_finite
 from rldf_ray.train.loggers.logger import TrackedRun
 
 TRACKING = "tracking.json"
-"""The id by which experiment trackers know the run folder; there where a tracker is used."""
+"""The id by which experiment trackers know the run folder, and the stages that were begun under it,
+each with its first row in the whole run, in their order; there where a tracker is used."""
 
 
 def train_in_folder(
@@ -88,18 +89,21 @@ def policy_start(run: Run, name: str) -> dict[str, str]:
 def tracked_run(run: Run, name: str) -> TrackedRun:
     """The run folder as experiment trackers know it, in the stage `name`.
 
-    Its id is written before a tracker hears of it, so that a killed run goes on under it.
+    Its id is written before a tracker hears of it, so that a killed run goes on under it. Trackers
+    take rows in their order alone: where a stage goes on after another was begun, or one that was
+    begun is left unfinished, another run begins.
     """
     if set(run.plan.train.loggers) <= {"tensorboard"}:
         return TrackedRun()
-    if not (run.folder.root / TRACKING).exists():
-        run.folder.write_json(TRACKING, {"id": secrets.token_hex(8)})
+    known = (run.folder.root / TRACKING).exists()
+    tracked = run.folder.read_object(TRACKING, ("id",)) if known else {}
+    first: dict[str, int] = tracked.get("first_rows", {})
+    if [*first][-1:] != [name]:
+        goes_on = name not in first and all(map(run.folder.manifest, first))
+        if not (known and goes_on):
+            tracked, first = {"id": secrets.token_hex(8)}, {}
+        manifests = [run.folder.manifest(stage) or {} for stage in TRAINING if stage != name]
+        first[name] = sum(len(manifest.get("history", ())) for manifest in manifests)
+        run.folder.write_json(TRACKING, {**tracked, "first_rows": first})
         run.folder.shared(TRACKING)
-    stages = pipeline(run.plan.train.after)
-    trained = [stage for stage in stages if stages[stage].trains]
-    earlier = trained[: trained.index(name)]
-    manifests = [run.folder.manifest(stage) or {} for stage in earlier]
-    return TrackedRun(
-        id=run.folder.read_object(TRACKING, ("id",))["id"],
-        rows_before=sum(len(manifest.get("history", ())) for manifest in manifests),
-    )
+    return TrackedRun(id=tracked["id"], rows_before=first[name])

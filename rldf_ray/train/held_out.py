@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -36,17 +37,25 @@ def read_right(path: Path) -> Right | None:
 
 
 def keeping_margins(trainer: type[Any]) -> type[Any]:
-    """TRL's trainer of reward models, with the margins of its last evaluation in `margins`.
+    """TRL's trainer of reward models, which logs what all held-out pairs have, each counted once.
 
-    They are in the order of the data set, on all workers: how much more reward each pair's chosen
-    side has than the rejected one.
+    By itself it logs means of its batches' means, in which a pair of a smaller last batch weighs
+    more.
     """
 
     class Keeping(trainer):  # type: ignore[misc]
-        margins: list[float]
+        rewards: list[tuple[float, float]]
+
+        @property
+        def margins(self) -> list[float]:
+            """How much more reward each pair's chosen side has than the rejected one.
+
+            They are of the last evaluation, in the order of the data set, on all workers.
+            """
+            return [chosen - rejected for chosen, rejected in self.rewards]
 
         def evaluate(self, *given: Any, **named: Any) -> Any:
-            self.margins = []
+            self.rewards = []
             return super().evaluate(*given, **named)
 
         def compute_loss(
@@ -54,9 +63,27 @@ def keeping_margins(trainer: type[Any]) -> type[Any]:
         ) -> Any:
             loss, outputs = super().compute_loss(model, inputs, return_outputs=True, **named)
             if not self.model.training:
-                chosen, rejected = outputs.logits.detach().squeeze(-1).chunk(2)
-                kept = self.accelerator.gather_for_metrics(chosen - rejected)
-                self.margins += kept.float().tolist()
+                # [2n, 1], all chosen rows before all rejected ones
+                sides = outputs.logits.detach().reshape(2, -1).T.contiguous()
+                self.rewards += self.accelerator.gather_for_metrics(sides).tolist()
             return (loss, outputs) if return_outputs else loss
 
+        def log(self, logs: dict[str, float], *given: Any, **named: Any) -> None:
+            measured = self._metrics["eval"]
+            if "accuracy" in measured:
+                measured.update({name: [value] for name, value in over(self.rewards).items()})
+            super().log(logs, *given, **named)
+
     return Keeping
+
+
+def over(rewards: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """What TRL logs of the rewards of pairs' chosen and rejected sides, over all of them."""
+    every = [reward for pair in rewards for reward in pair]
+    return {
+        "accuracy": fmean(chosen > rejected for chosen, rejected in rewards),
+        "margin": fmean(chosen - rejected for chosen, rejected in rewards),
+        "mean_reward": fmean(every),
+        "min_reward": min(every),
+        "max_reward": max(every),
+    }

@@ -32,7 +32,9 @@ def _loop(config: dict[str, Any]) -> None:
     section = job.plan.kto
 
     def rows(pairs: Any) -> Any:
-        answers = in_batches(answers_of(pairs), section.micro_batch, job.plan.seed)
+        answers = in_batches(
+            answers_of(pairs), section.micro_batch, job.plan.seed, section.max_length
+        )
         return Dataset.from_dict(columns_of(answers))
 
     def counts(rows: Any) -> dict[str, int]:

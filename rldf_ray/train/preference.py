@@ -51,7 +51,7 @@ def learn(job: TrainJob, rank: int, objective: Objective) -> None:
     from rldf_ray.train.lengths import RowsUsed
     from rldf_ray.train.likelihoods import beginning, learning_from_rows, margins
     from rldf_ray.train.lora import save_trained
-    from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
+    from rldf_ray.train.trl_callbacks import CountOn, LogProgress, SkipReduction
     from rldf_ray.train.worker import last_checkpoint, trainer_arguments
 
     section: DPOSection | KTOSection = getattr(job.plan, objective.name)
@@ -85,6 +85,7 @@ def learn(job: TrainJob, rank: int, objective: Objective) -> None:
         trainer.model.delete_adapter(REFERENCE)
     before = margins(trainer, beginning(trainer), test) if len(test) else []
     trainer._precompute_engine = None
+    trainer.add_callback(CountOn(trainer))
     trainer.add_callback(SkipReduction(trainer, job.plan.train))
     trainer.train(resume_from_checkpoint=last_checkpoint(job))
     if before:

@@ -7,6 +7,7 @@ data/pairs.parquet -> encode_pair -> DPO: prompt, chosen, rejected
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -45,21 +46,42 @@ def answers_of(pairs: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
                 }
 
 
-def in_batches(answers: Iterable[Row], size: int, seed: int) -> list[Row]:
+def in_batches(answers: Iterable[Row], size: int, seed: int, max_length: int) -> list[Row]:
     """Answers in the order they are learned in, each with the one that its prompt is given in the
-    estimate of the KL: of the row before it in its batch, of the last one for the first.
+    estimate of the KL, cut where the prompt leaves it room in `max_length` tokens for no more.
 
-    A batch of one, the last, has the answer of the row before, as its own is no mismatch.
+    That is another one of its batch, each of which is given once: one to another prompt, as far as
+    the batch has such. A batch of one, the last, has one of the rows before.
     """
     rows = list(answers)
     random.Random(seed).shuffle(rows)
     mismatched: list[Row] = []
     for batch in chunked(rows, size):
-        for place, row in enumerate(batch):
-            alone = len(batch) == 1 and len(rows) > 1
-            other = rows[-2] if alone else batch[place - 1]
-            mismatched.append({**row, "KL_completion_ids": other["completion_ids"]})
+        others = _others(batch) if len(batch) > 1 else [_before(rows)]
+        for row, other in zip(batch, others, strict=True):
+            room = max_length - len(row["prompt_ids"])
+            mismatched.append({**row, "KL_completion_ids": other["completion_ids"][:room]})
     return mismatched
+
+
+def _others(batch: Sequence[Row]) -> list[Row]:
+    """For each row another one, each once, and one of another prompt as far as there are such.
+
+    In an order in which the rows of a prompt stand together, each gets the one that stands as far
+    before it as there are rows of the most frequent prompt.
+    """
+    prompts = [(*row["prompt_ids"],) for row in batch]
+    order = sorted(range(len(batch)), key=prompts.__getitem__)
+    most = max(Counter(prompts).values())
+    given = {place: order[i - min(most, len(batch) - 1)] for i, place in enumerate(order)}
+    return [batch[given[place]] for place in range(len(batch))]
+
+
+def _before(rows: Sequence[Row]) -> Row:
+    """The last row before the last one, of another prompt if there is one; itself if it is all."""
+    *before, last = rows
+    apart = [row for row in before if row["prompt_ids"] != last["prompt_ids"]]
+    return [last, *before, *apart][-1]
 
 
 def weights_of(section: KTOSection, desirable: int, undesirable: int) -> tuple[float, float]:

@@ -49,7 +49,7 @@ def _loop(config: dict[str, Any]) -> None:
     from rldf_ray.train.lengths import RowsUsed, check_some_left, measured_once, that_differ
     from rldf_ray.train.lora import begin_as, lora_config, save_trained
     from rldf_ray.train.prompts_once import chosen_and_rejected, read_prompts_once
-    from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
+    from rldf_ray.train.trl_callbacks import CountOn, LogProgress, SkipReduction
     from rldf_ray.train.worker import (
         attention,
         dtype_of,
@@ -108,6 +108,7 @@ def _loop(config: dict[str, Any]) -> None:
     )
     if "adapter" in job.folders:
         begin_as(trainer.model, Path(job.folders["adapter"]))
+    trainer.add_callback(CountOn(trainer))
     trainer.add_callback(SkipReduction(trainer, job.plan.train))
     trainer.train(resume_from_checkpoint=last_checkpoint(job))
     if len(test):

@@ -40,7 +40,7 @@ def _loop(config: dict[str, Any]) -> None:
     from rldf_ray.train.labelled_tokens import score_labelled_tokens
     from rldf_ray.train.lengths import RowsUsed, with_room
     from rldf_ray.train.lora import lora_config, save_trained, under_adapter
-    from rldf_ray.train.trl_callbacks import LogProgress, SkipReduction
+    from rldf_ray.train.trl_callbacks import CountOn, LogProgress, SkipReduction
     from rldf_ray.train.worker import (
         attention,
         dtype_of,
@@ -85,6 +85,7 @@ def _loop(config: dict[str, Any]) -> None:
         RowsUsed(
             used=len(learned), held_out=0 if test is None else len(test), too_long=too_long
         ).write(out)
+    trainer.add_callback(CountOn(trainer))
     trainer.add_callback(SkipReduction(trainer, job.plan.train))
     if test is not None:
         trainer.add_callback(KeepBestPass(trainer, out))

@@ -13,7 +13,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.mirror import Mirror, copy_of
 from rldf_ray.storage.object_store import ObjectStore, is_address
 from rldf_ray.storage.periodic import repeated
+from rldf_ray.storage.whole_files import whole_file
 from rldf_ray.train.localize import UPLOAD_EVERY_S
 from rldf_ray.train.loggers import open_loggers
 from rldf_ray.train.loggers.logger import LoggedStage, Logger, TrackedRun
@@ -264,6 +265,13 @@ def log_step(out: str | Path, entry: Mapping[str, Any]) -> None:
     """
     with (Path(out) / PROGRESS).open("a", encoding="utf-8") as file:
         file.write(json_text(entry) + "\n")
+
+
+def rewrite_progress(out: str | Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Make the job's progress file these steps' figures (rank 0 alone calls this)."""
+    with whole_file(Path(out) / PROGRESS) as scratch:
+        text = "".join(json_text(entry) + "\n" for entry in entries)
+        scratch.write_text(text, encoding="utf-8")
 
 
 def read_progress(out: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rldf_ray.models.chat_template import ChatTemplate
 from rldf_ray.models.reward_score import RewardModel
-from rldf_ray.train.held_out import read_right, right_by_topic, write_right
+from rldf_ray.train.held_out import over, read_right, right_by_topic, write_right
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 2))))
@@ -26,6 +26,15 @@ def test_what_was_counted_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_right(tmp_path, {"age-o1": (3, 4), "age-o2": (0, 1)})
     assert read_right(tmp_path / "held_out.json") == {"age-o1": (3, 4), "age-o2": (0, 1)}
     assert read_right(tmp_path / "none.json") is None
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1))
+def test_what_is_logged_of_pairs_counts_each_once(rewards: list[tuple[float, float]]) -> None:
+    right = right_by_topic(["all"] * len(rewards), [a - b for a, b in rewards])["all"]
+    found = over(rewards)
+    assert found["accuracy"] == pytest.approx(right[0] / right[1])
+    assert found["margin"] * len(rewards) == pytest.approx(sum(a - b for a, b in rewards))
+    assert found["min_reward"] <= found["mean_reward"] <= found["max_reward"]
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2])
@@ -82,3 +91,13 @@ def test_a_reward_models_right_pairs_are_those_it_scores_rightly(
     assert read_right(tmp_path / "job/held_out.json") == right_by_topic(topics, margins)
     # Some are right and some are not, so that their order shows.
     assert 0 < sum(margin > 0 for margin in margins) < len(margins)
+    logged = [line for line in worker.read_progress(named["out"]) if "eval_accuracy" in line]
+    every = torch.cat([chosen, rejected])
+    expected = {
+        "eval_accuracy": sum(margin > 0 for margin in margins) / 15,
+        "eval_margin": sum(margins) / 15,
+        "eval_mean_reward": float(every.mean()),
+        "eval_min_reward": float(every.min()),
+        "eval_max_reward": float(every.max()),
+    }
+    assert {name: logged[-1][name] for name in expected} == pytest.approx(expected, abs=1e-5)

@@ -78,7 +78,7 @@ def test_the_kls_answers_are_those_of_the_batch_each_to_another_row(
     answers = list(answers_of(pairs))
     for place, row in enumerate(answers):
         row["completion_ids"] = [place]  # to tell them apart
-    rows = in_batches(answers, size, seed)
+    rows = in_batches(answers, size, seed, 1024)
     assert sorted(r["completion_ids"] for r in rows) == sorted(r["completion_ids"] for r in answers)
     for first in range(0, len(rows), size):
         batch = rows[first : first + size]
@@ -91,10 +91,39 @@ def test_the_kls_answers_are_those_of_the_batch_each_to_another_row(
             assert own == other
 
 
+@given(encoded, st.integers(2, 5), st.integers(0, 3))
+def test_the_kls_answers_are_those_to_other_prompts_as_far_as_a_batch_has_such(
+    pairs: list[dict[str, Any]], size: int, seed: int
+) -> None:
+    answers = list(answers_of(pairs))
+    prompts = [(*row["prompt_ids"],) for row in answers]
+    for place, row in enumerate(answers):
+        row["completion_ids"] = [place]
+    rows = in_batches(answers, size, seed, 1024)
+    for first in range(0, len(rows), size):
+        batch = rows[first : first + size]
+        alike = sum(prompts[r["KL_completion_ids"][0]] == (*r["prompt_ids"],) for r in batch)
+        if len(batch) > 1:
+            most = max(Counter((*r["prompt_ids"],) for r in batch).values())
+            assert alike == max(0, 2 * most - len(batch))
+        else:
+            assert alike == (len({*prompts}) == 1)
+
+
+@given(encoded, st.integers(4, 7), st.integers(2, 5), st.integers(0, 3))
+def test_prompts_with_the_kls_answers_are_cut_where_the_trainer_cuts_them(
+    pairs: list[dict[str, Any]], max_length: int, size: int, seed: int
+) -> None:
+    rows = in_batches(answers_of(pairs), size, seed, max_length)
+    for row, whole in zip(rows, in_batches(answers_of(pairs), size, seed, 1024), strict=True):
+        read = [*row["prompt_ids"], *row["KL_completion_ids"]]
+        assert read == [*whole["prompt_ids"], *whole["KL_completion_ids"]][:max_length]
+
+
 def test_the_order_is_the_seeds() -> None:
     rows = [{"prompt_ids": [i], "completion_ids": [i], "label": True} for i in range(20)]
-    assert in_batches(rows, 4, 1) == in_batches(rows, 4, 1) != in_batches(rows, 4, 2)
-    assert columns_of(in_batches(rows, 4, 1))["label"] == [True] * 20
+    assert in_batches(rows, 4, 1, 9) == in_batches(rows, 4, 1, 9) != in_batches(rows, 4, 2, 9)
+    assert columns_of(in_batches(rows, 4, 1, 9))["label"] == [True] * 20
     assert columns_of([]) == {}
 
 

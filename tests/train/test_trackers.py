@@ -13,11 +13,12 @@ from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from rldf_ray.plan import Plan
+from rldf_ray.stages.order import forget
 from rldf_ray.stages.run import Run
 from rldf_ray.stages.training import TRACKING, tracked_run
 from rldf_ray.storage.run_folder import RunFolder
@@ -27,12 +28,12 @@ from rldf_ray.train.worker import PROGRESS, Follower, log_step
 from tests.fakes import plan_with
 from tests.train.trackers import CALLS, FakeMLflow, FakeTrackio, FakeWandB, Tracker
 
-STEPS = {"sft": 5, "reward": 3, "ppo": 4}
+STEPS = {"sft": 5, "reward": 3, "ppo": 4, "dpo": 2}
 ROWS_BEFORE = {"sft": 0, "reward": 5, "ppo": 8}
 
 
-def plan_for(tracker: str) -> Plan:
-    return plan_with(f"train.loggers=[{tracker}]", "name=bold")
+def plan_for(tracker: str, *overrides: str) -> Plan:
+    return plan_with(f"train.loggers=[{tracker}]", "name=bold", *overrides)
 
 
 def logged_stage(folder: RunFolder, plan: Plan, stage: str) -> LoggedStage:
@@ -68,7 +69,7 @@ def rewind_to(folder: RunFolder, stage: str, step: int) -> None:
 
 
 def figure(stage: str, step: int) -> float:
-    return step + {"sft": 0.25, "reward": 0.5, "ppo": 0.75}[stage]
+    return step + {"sft": 0.25, "reward": 0.5, "ppo": 0.75, "dpo": 0.125}[stage]
 
 
 def finish(folder: RunFolder, stage: str) -> None:
@@ -103,11 +104,16 @@ def row(stage: str, step: int) -> dict[str, float]:
     return {f"{stage}/step": step, f"{stage}/loss": figure(stage, step)}
 
 
-WHOLE = [
-    (ROWS_BEFORE[stage] + step - 1, row(stage, step))
-    for stage, steps in STEPS.items()
-    for step in range(1, steps + 1)
-]
+def rows_of(**first: int) -> list[tuple[int, dict[str, float]]]:
+    """All rows of stages, each of which begins at its row of the whole run."""
+    return [
+        (before + step - 1, row(stage, step))
+        for stage, before in first.items()
+        for step in range(1, STEPS[stage] + 1)
+    ]
+
+
+WHOLE = rows_of(**ROWS_BEFORE)
 
 
 @pytest.fixture
@@ -228,6 +234,14 @@ def test_trackio_has_one_run_without_a_gap_or_a_repeated_step(
     assert trackio.opened[-1]["config"] == plan.model_dump(mode="json")
 
 
+def metrics_of(*stages: str) -> dict[str, list[tuple[int, float]]]:
+    """All that MLflow has of these stages."""
+    return {
+        f"{stage}/loss": [(step, figure(stage, step)) for step in range(1, STEPS[stage] + 1)]
+        for stage in stages
+    }
+
+
 @stories
 def test_mlflow_has_one_run_without_a_gap_or_a_repeated_step(
     tmp_path: Path, mlflow: FakeMLflow, story: Story
@@ -235,13 +249,86 @@ def test_mlflow_has_one_run_without_a_gap_or_a_repeated_step(
     folder, plan = RunFolder.at(tmp_path), plan_for("mlflow")
     story(folder, plan)
     (run,) = mlflow.runs.values()
-    assert run["metrics"] == {
-        f"{stage}/loss": [(step, figure(stage, step)) for step in range(1, steps + 1)]
-        for stage, steps in STEPS.items()
-    }
+    assert run["metrics"] == metrics_of("sft", "reward", "ppo")
     assert run["files"] == {"plan.json": plan.model_dump(mode="json")}
     assert run["tags"]["rldf_ray.plan"] == run["name"] == "bold"
     assert run["status"] == "FINISHED"
+
+
+TRACKERS = ("wandb", "offline", "trackio", "mlflow")
+
+
+def sent(tmp_path: Path, tracker: str) -> list[Any]:
+    """What a tracker has of each of its runs, in the order in which they were begun."""
+    fake: Any = sys.modules["wandb" if tracker == "offline" else tracker]
+    if tracker == "mlflow":
+        return [run["metrics"] for run in fake.runs.values()]
+    if tracker == "offline":
+        files = tmp_path.glob("*/wandb/offline-run-*/*.wandb")
+        by_run: dict[str, list[Any]] = {opened["id"]: [] for opened in fake.opened}
+        for file in sorted(files, key=lambda file: file.parent.name):
+            rows = json.loads(file.read_text(encoding="utf-8"))
+            by_run[file.stem.removeprefix("run-")] += map(tuple, rows)
+        return [*by_run.values()]
+    if tracker == "trackio":
+        return [*fake.runs.values()]
+    return [list(rows.items()) for rows in fake.rows.values()]
+
+
+def plan_and_folder(
+    tmp_path: Path, wandb: FakeWandB, tracker: str, *overrides: str
+) -> tuple[RunFolder, Plan]:
+    wandb.offline = tracker == "offline"
+    name = "wandb" if wandb.offline else tracker
+    return RunFolder.at(tmp_path), plan_for(name, *overrides)
+
+
+@pytest.mark.usefixtures("mlflow", "trackio")
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_a_stage_that_is_redone_is_a_run_of_its_own(
+    tmp_path: Path, wandb: FakeWandB, tracker: str
+) -> None:
+    folder, plan = plan_and_folder(tmp_path, wandb, tracker)
+    carry_out(folder, plan, "sft", "reward", "ppo")
+    before = sent(tmp_path, tracker)
+    forget(folder, ["ppo"])
+    carry_out(folder, plan, "ppo")
+    redone = metrics_of("ppo") if tracker == "mlflow" else rows_of(ppo=ROWS_BEFORE["ppo"])
+    found = sent(tmp_path, tracker)
+    assert found[-1] == redone and len(found) == 2
+    # Offline, the folder of the stage has gone with what it held.
+    assert found[:1] == before or tracker == "offline"
+
+
+@pytest.mark.usefixtures("mlflow", "trackio")
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_a_stage_that_is_done_later_than_others_follows_their_rows(
+    tmp_path: Path, wandb: FakeWandB, tracker: str
+) -> None:
+    folder, plan = plan_and_folder(tmp_path, wandb, tracker, "train.after=[dpo]")
+    carry_out(folder, plan, "sft", "dpo", "reward")
+    expected = metrics_of("sft", "dpo", "reward")
+    rows = rows_of(sft=0, dpo=5, reward=7)
+    assert sent(tmp_path, tracker) == [expected if tracker == "mlflow" else rows]
+
+
+@pytest.mark.usefixtures("mlflow", "trackio")
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_a_stage_that_goes_on_after_another_is_whole_in_the_run_of_that(
+    tmp_path: Path, wandb: FakeWandB, tracker: str
+) -> None:
+    folder, plan = plan_and_folder(tmp_path, wandb, tracker, "train.after=[dpo]")
+    carry_out(folder, plan, "sft")
+    with following(folder, plan, "dpo") as follower:
+        write_steps(folder, "dpo", 1)
+        follower.look()
+    carry_out(folder, plan, "reward")
+    with following(folder, plan, "dpo") as follower:
+        write_steps(folder, "dpo", 2)
+        follower.look()
+    expected = metrics_of("reward", "dpo")
+    rows = rows_of(reward=5, dpo=8)
+    assert sent(tmp_path, tracker)[-1] == (expected if tracker == "mlflow" else rows)
 
 
 def test_figures_sent_from_a_thread_are_the_same_mlflow_run(

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from rldf_ray.cluster import shared_memory
 from rldf_ray.cluster.placement import Resources
 from rldf_ray.cluster.shared_memory import NoRoomError, place_for
-from rldf_ray.preflight.checks import check_shared_memory
+from rldf_ray.preflight.memory import check_shared_memory
 from rldf_ray.train.ppo.weight_sync import Policy, shared_memory_sync, write_in_place
 from tests.fakes import plan_with
 

@@ -1,9 +1,9 @@
 """Training figures to where a person watches them, from the driver, while a job runs.
 
 To an experiment tracker a run folder is one run, in however many stages and commands it is carried
-out and however often it is killed: each stage opens the run by the same id. A figure is named
-STAGE/FIGURE, and the rows of all stages are numbered, so that the run's own step grows from stage
-to stage.
+out and however often it is killed: each stage opens the run by the same id. A stage that is redone
+begins another. A figure is named STAGE/FIGURE, and the rows of all stages are numbered, so that the
+run's own step grows from stage to stage.
 """
 
 from __future__ import annotations

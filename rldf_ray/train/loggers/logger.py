@@ -17,7 +17,7 @@ class TrackedRun:
 
     Attributes:
         id: the same in all stages of a run folder, which keeps it; a new one where nobody does.
-        rows_before: rows that earlier stages of the run logged.
+        rows_before: rows of the stages that had finished when this one was begun.
     """
 
     id: str = field(default_factory=lambda: secrets.token_hex(8))

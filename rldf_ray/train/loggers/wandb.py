@@ -63,7 +63,7 @@ class OfflineFolders:
     process lacks the last rows or all: it is removed, and its rows are logged again.
 
     Attributes:
-        rows: how many rows the finished folders have together.
+        rows: how many rows of this run the finished folders have together.
     """
 
     def __init__(self, folder: Path, run_id: str) -> None:
@@ -71,7 +71,9 @@ class OfflineFolders:
         self._record = folder / "finished.json"
         record: dict[str, Any] = {"rows": 0, "folders": []}
         if self._record.exists():
-            record = json.loads(self._record.read_text(encoding="utf-8"))
+            found = json.loads(self._record.read_text(encoding="utf-8"))
+            if all(name.endswith(f"-{run_id}") for name in found["folders"]):
+                record = found
         self.rows: int = record["rows"]
         self._finished: list[str] = record["folders"]
         self._unfinished: set[str] = set()

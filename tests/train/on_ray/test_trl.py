@@ -110,7 +110,7 @@ def test_sft_leaves_the_pass_with_the_lowest_loss_on_held_out_examples(
     adapter = (f"train.lora={{rank: {rank}, alpha: 8}}", "train.dtype=float32")
     job = job_of(folders, out, *options, *adapter)
     history = train_sft(job, ignore)
-    measured, best = losses(history), best_pass(history)
+    measured, best = [*losses(history).values()], best_pass(history)
     assert len(measured) == 10 and best is not None and best < 10
     tokenizer = AutoTokenizer.from_pretrained(folders["model"])
     template = ChatTemplate(tokenizer, folders["model"])
@@ -185,6 +185,9 @@ def test_sft_goes_on_from_its_checkpoint_and_ends_where_it_would_have(
     history = train_sft(again, ignore)
     assert (tmp_path / "killed").exists()
     assert [line["step"] for line in history] == [line["step"] for line in expected]
+    for figure in ("loss", "num_tokens"):
+        assert [line.get(figure) for line in history] == [line.get(figure) for line in expected]
+    assert history[-1]["train_loss"] == pytest.approx(expected[-1]["train_loss"])
     ours = weights_in(tmp_path / "run [v2]/again/model")
     theirs = weights_in(tmp_path / "straight/model")
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from rldf_ray.plan import PlanError
+from rldf_ray.plan import PlanError, load_plan
 from rldf_ray.train.ppo.loop import _sample
+from rldf_ray.train.ppo.losses import kl_estimate
 from rldf_ray.train.ppo.metrics import append_answers
 from rldf_ray.train.ppo.prompts import Prompts
 from rldf_ray.train.ppo.rollout import Rollout, RolloutSource
@@ -28,6 +29,7 @@ from tests.train.tiny import (
 )
 
 pytestmark = pytest.mark.usefixtures("alone")
+IN_LOSS = ("ppo.kl_in=loss", "ppo.kl_estimator=k2", "ppo.whiten_advantages=false")
 
 
 def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor], name: str) -> bool:
@@ -150,7 +152,7 @@ def test_advantages_stay_as_they_are_without_whitening(folders: dict[str, str]) 
 
 
 def test_kl_in_the_loss_keeps_it_out_of_the_reward(folders: dict[str, str]) -> None:
-    job = tiny_job(folders, "ppo.kl_in=loss", "ppo.kl_estimator=k2", "ppo.beta=100.0")
+    job = tiny_job(folders, *IN_LOSS, "ppo.beta=100.0")
     ppo = PPO(job)
     with torch.no_grad():
         for parameter in ppo.models.actor.module.parameters():
@@ -171,9 +173,70 @@ def test_k1_in_the_loss_is_refused() -> None:
         plan_with("ppo.kl_in=loss")
 
 
-@pytest.mark.parametrize(("kl_in", "answers"), [("reward", 1), ("loss", 1), ("reward", 8)])
+@pytest.mark.parametrize("estimator", ["k2", "k3"])
+def test_an_estimator_that_a_reward_cannot_have_is_refused(estimator: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=rf"kl_estimator={estimator}.*allowed in the reward: k1"):
+        plan_with(f"ppo.kl_estimator={estimator}")
+    begun = plan_with(*IN_LOSS).to_yaml().replace("kl_in: loss", "kl_in: reward")
+    (tmp_path / "plan.yaml").write_text(begun, encoding="utf-8")
+    assert load_plan(str(tmp_path / "plan.yaml"), saved=True).ppo.kl_in == "reward"
+
+
+def test_rewards_in_another_scale_beside_the_kl_are_refused() -> None:
+    with pytest.raises(PlanError, match=r"kl_in=loss.*set whiten_advantages=false"):
+        plan_with("ppo.kl_in=loss", "ppo.kl_estimator=k2")
+    assert not plan_with(*IN_LOSS).ppo.whiten_advantages
+
+
+def expected_gradient(
+    estimator: Any, place: str, policy: list[float], rewards: list[float], beta: float
+) -> torch.Tensor:
+    """Of E[R] - beta KL in the logits of a policy of one token, to the reference (0.5, 0.5).
+
+    A term in the reward is multiplied by the score function, one in the loss is differentiated.
+    """
+    logits = torch.tensor(policy, dtype=torch.float64).log().requires_grad_()
+    logprobs = torch.log_softmax(logits, -1)
+    reference = torch.full_like(logprobs, 0.5).log()
+    kl = kl_estimate(logprobs, reference, estimator)
+    weighed = torch.tensor(rewards, dtype=torch.float64)
+    chance = logprobs.exp().detach()
+    if place == "reward":
+        objective = (chance * (weighed - beta * kl.detach()) * logprobs).sum()
+    else:
+        objective = (chance * (weighed * logprobs - beta * kl)).sum()
+    (gradient,) = torch.autograd.grad(objective, logits)
+    return gradient
+
+
+@pytest.mark.parametrize(("estimator", "place"), [("k1", "reward"), ("k2", "loss")])
+def test_what_a_plan_may_have_has_its_optimum_where_the_objective_has(
+    estimator: str, place: str
+) -> None:
+    """pi_ref * exp(r / beta), of ten times the rewards with ten times the beta the same."""
+    rewards, beta = torch.tensor([1.0, 0.0], dtype=torch.float64), 0.5
+    best = torch.softmax(rewards / beta, -1).tolist()
+    for scale in (1, 10):
+        there = expected_gradient(estimator, place, best, (scale * rewards).tolist(), beta * scale)
+        torch.testing.assert_close(there, torch.zeros_like(there), rtol=0, atol=1e-9)
+    back = expected_gradient(estimator, place, [0.4, 0.6], [0.0, 0.0], 1.0)
+    assert back[0] > 0 > back[1]
+
+
+@pytest.mark.parametrize("estimator", ["k2", "k3"])
+def test_what_a_plan_may_not_have_leads_away_from_the_reference_or_nowhere(estimator: str) -> None:
+    away = expected_gradient(estimator, "reward", [0.4, 0.6], [0.0, 0.0], 1.0)
+    assert away[0] < 0 < away[1]
+    nowhere = expected_gradient("k1", "loss", [0.4, 0.6], [0.0, 0.0], 1.0)
+    torch.testing.assert_close(nowhere, torch.zeros_like(nowhere), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kl_in", "answers", "scale"),
+    [("reward", 1, 1.0), ("loss", 1, 1.0), ("loss", 1, 10.0), ("reward", 8, 1.0)],
+)
 def test_a_tiny_model_learns_the_liked_word_and_no_more_than_beta_allows(
-    folders: dict[str, str], kl_in: str, answers: int
+    folders: dict[str, str], kl_in: str, answers: int, scale: float
 ) -> None:
     """The optimum is pi_ref * exp(r / beta): the liked word's probability settles there."""
     liked, prompt, beta = 9, (4, 20, 21, 5), 0.5
@@ -181,8 +244,8 @@ def test_a_tiny_model_learns_the_liked_word_and_no_more_than_beta_allows(
         folders,
         "ppo={episodes: 64, rollout_batch: 64, batch_size: 64, micro_batch: 64, dtype: float32, "
         "learning_rate: 0.003, critic_learning_rate: 0.01, epochs: 2, "
-        f"beta: {beta}, kl_in: {kl_in}, kl_estimator: {'k1' if kl_in == 'reward' else 'k2'}, "
-        f"whiten_advantages: false, answers_per_prompt: {answers}}}",
+        f"beta: {beta * scale}, kl_in: {kl_in}, whiten_advantages: false, "
+        f"kl_estimator: {'k1' if kl_in == 'reward' else 'k2'}, answers_per_prompt: {answers}}}",
     )
     ppo, generator = PPO(job), torch.Generator().manual_seed(5)
 
@@ -196,7 +259,7 @@ def test_a_tiny_model_learns_the_liked_word_and_no_more_than_beta_allows(
     late = []
     for step in range(60):
         rollouts = sampled_rollouts(ppo.models.actor.module, prompt, 64, generator)
-        scores = torch.tensor([float(r.answer_ids[0] == liked) for r in rollouts])
+        scores = torch.tensor([scale * (r.answer_ids[0] == liked) for r in rollouts])
         ppo.step(rollouts, scores)
         if step >= 40:
             late.append(chance(ppo.models.actor.module))

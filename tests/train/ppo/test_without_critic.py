@@ -121,3 +121,9 @@ def test_without_a_critic_answers_are_compared_by_reward_less_kl(folders: dict[s
 def test_a_critic_that_is_not_there_cannot_be_warmed_up() -> None:
     with pytest.raises(PlanError, match=r"value_warmup=2 with answers_per_prompt=4.*no critic"):
         plan_with("ppo={answers_per_prompt: 4, value_warmup: 2}")
+
+
+def test_without_a_critic_nothing_can_be_discounted() -> None:
+    with pytest.raises(PlanError, match=r"gamma=0.99 with answers_per_prompt=4.*nothing is disc"):
+        plan_with("ppo.answers_per_prompt=4", "ppo.gamma=0.99")
+    assert plan_with("ppo.gamma=0.99").ppo.gamma == 0.99
