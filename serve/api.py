@@ -46,7 +46,7 @@ from rldf_ray.apps.serve.responses import (
     responses_engine_body,
     tokenize_body,
 )
-from rldf_ray.apps.serve.service import Service, caller_of
+from rldf_ray.apps.serve.service import VERSION_HEADER, Service, caller_of
 from rldf_ray.apps.serve.settings import Settings
 from rldf_ray.apps.serve.store import StoreError
 from rldf_ray.prompts import render
@@ -54,7 +54,6 @@ from rldf_ray.protocols.evince.scale import load_scale, scale_names
 from rldf_ray.topics.bias_type import bias_type, shipped_bias_types
 
 PAGE = Path(__file__).parent / "page"
-VERSION_HEADER = "x-rldf-version"
 # The page loads nothing from elsewhere and runs no script but its own files. Styles may be inline:
 # a report that it shows in a frame brings its own, and the frame inherits this policy.
 PAGE_POLICY = (
@@ -172,10 +171,10 @@ async def _answered(
     """An answer, whole or streamed; errors before its first piece have their own status."""
     caller = caller_of(request)
     if not streams:
-        found = await service.answer(caller, model, kind, told)
-        return JSONResponse(found, headers={VERSION_HEADER: caller.version})
-    events = await service.stream(caller, model, kind, told, wants_usage)
-    return _sse(events, {VERSION_HEADER: caller.version})
+        target, found = await service.answer(caller, model, kind, told)
+        return JSONResponse(found, headers={VERSION_HEADER: target.version})
+    target, events = await service.stream(caller, model, kind, told, wants_usage)
+    return _sse(events, {VERSION_HEADER: target.version})
 
 
 def _card(service: Service, name: str) -> dict[str, Any]:
@@ -190,6 +189,8 @@ def _card(service: Service, name: str) -> dict[str, Any]:
 
 
 def _add_debates(api: FastAPI, service: Service) -> None:
+    corpora = debias.Corpora(service.settings.corpora)
+
     @api.post("/v1/debate", tags=["rldf"], responses=ERRORS)
     async def debate(body: DebateBody, request: Request) -> StreamingResponse:
         found = debates.checked(body, service)
@@ -198,7 +199,7 @@ def _add_debates(api: FastAPI, service: Service) -> None:
     @api.post("/v1/debias", tags=["rldf"], responses=ERRORS)
     async def debiased(body: DebiasBody, request: Request) -> StreamingResponse:
         """A question answered, judged, rewritten and answered again; the steps as they come."""
-        found = debias.checked(body, service)
+        found = await debias.checked(body, service, corpora)
         return _sse(debias.events(body, found, service, caller_of(request)), {})
 
     @api.post("/v1/evince", tags=["rldf"], responses=ERRORS)

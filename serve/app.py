@@ -20,13 +20,13 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from rldf_ray.apps.serve.api import build_guarded, with_cors
-from rldf_ray.apps.serve.engines import Routes
 from rldf_ray.apps.serve.handles import RefereeRewards, RewardScorer, ServeEngines, SharedLimits
 from rldf_ray.apps.serve.keys import KeyRing
 from rldf_ray.apps.serve.limits import Allowances
 from rldf_ray.apps.serve.metrics import Metrics
 from rldf_ray.apps.serve.referees import trained_referee
 from rldf_ray.apps.serve.rollout import Rollouts
+from rldf_ray.apps.serve.routes import Routes
 from rldf_ray.apps.serve.service import Service
 from rldf_ray.apps.serve.settings import Settings, check_address, read_settings
 from rldf_ray.referee.trained import TrainedReferee

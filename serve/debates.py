@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from rldf_ray.apps.serve import unfolding
 from rldf_ray.apps.serve.bodies import DebateBody
 from rldf_ray.apps.serve.body import BodyError
-from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.referees import Judge
 from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service
@@ -121,7 +121,7 @@ async def _hold(
     model = body.model or service.settings.default_model
     speaker = ServedChatModel(service, caller, model)
     prompted = ServedChatModel(service, caller, service.settings.referee_model)
-    judge = Judge.of(service.trained, prompted, body.seed)
+    judge = Judge.of(service.trained, prompted, body.seed, caller)
     identities = found.identities[: body.debaters]
     tell(
         "debate",

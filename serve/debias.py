@@ -5,15 +5,17 @@ solved -> pass ... -> answer -> done      (or error)
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rldf_ray.apps.serve import unfolding
 from rldf_ray.apps.serve.bodies import DebiasBody, content_of
 from rldf_ray.apps.serve.body import BodyError
-from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.protocol_settings import mabrf_settings
 from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service
@@ -29,9 +31,6 @@ from rldf_ray.search.backend import SearchBackend, opened
 
 log = logging.getLogger("rldf.serve")
 
-CORPORA: dict[str, SearchBackend] = {}
-"""Opened once in a process: an index is read-only, and many may ask it."""
-
 
 class CorpusGoneError(UserError):
     """A corpus of the settings cannot be opened; the message says nothing of where it lies."""
@@ -46,7 +45,49 @@ class Checked:
     search: SearchBackend | None
 
 
-def checked(body: DebiasBody, service: Service) -> Checked:
+@dataclass
+class Corpora:
+    """Texts that may be searched: each is opened once, as an index is read-only and many may ask.
+
+    Attributes:
+        where: a corpus or a folder of texts, by the name that the server's settings give it.
+    """
+
+    where: Mapping[str, str]
+    _opening: dict[str, asyncio.Task[SearchBackend]] = field(default_factory=dict)
+
+    async def find(self, name: str) -> SearchBackend:
+        """The corpus of that name; a path of a request is never opened.
+
+        Raises:
+            BodyError: there is none.
+            CorpusGoneError: it could be opened when the server was started, and cannot now.
+        """
+        if name not in self.where:
+            allowed = ", ".join(self.where) or "none are served"
+            raise BodyError(f"corpus: one of {allowed}", "corpus")
+        if name not in self._opening:
+            # All of its texts are read, which takes long: in a thread, for all that wait for it.
+            work = asyncio.to_thread(opened, f"local:{self.where[name]}")
+            self._opening[name] = asyncio.create_task(work)
+            self._opening[name].add_done_callback(partial(self._told, name))
+        try:
+            return await asyncio.shield(self._opening[name])
+        except UserError as error:
+            raise CorpusGoneError(
+                f"the corpus {name} cannot be searched; the server's log has it"
+            ) from error
+
+    def _told(self, name: str, task: asyncio.Task[SearchBackend]) -> None:
+        """What could not be opened is tried again by the next request."""
+        if task.cancelled():
+            del self._opening[name]
+        elif (error := task.exception()) is not None:
+            del self._opening[name]
+            log.error("corpora.%s: %s", name, error)
+
+
+async def checked(body: DebiasBody, service: Service, corpora: Corpora) -> Checked:
     """The item and the settings of its loop.
 
     Raises:
@@ -70,7 +111,7 @@ def checked(body: DebiasBody, service: Service) -> Checked:
             max_tokens=body.max_tokens,
             searches=body.corpus is not None,
         ),
-        search=None if body.corpus is None else _corpus(body.corpus, service),
+        search=None if body.corpus is None else await corpora.find(body.corpus),
     )
 
 
@@ -91,28 +132,6 @@ def _item(body: DebiasBody) -> MabrfItem:
         question=question,
         options=tuple(body.options),
     )
-
-
-def _corpus(name: str, service: Service) -> SearchBackend:
-    """A corpus that the server's settings name; a path of a request is never opened.
-
-    Raises:
-        BodyError: the settings name none such.
-        CorpusGoneError: it could be opened when the server was started, and cannot now.
-    """
-    known = service.settings.corpora
-    if name not in known:
-        allowed = ", ".join(known) or "none are served"
-        raise BodyError(f"corpus: one of {allowed}", "corpus")
-    if name not in CORPORA:
-        try:
-            CORPORA[name] = opened(f"local:{known[name]}")
-        except UserError as error:
-            log.error("corpora.%s: %s", name, error)
-            raise CorpusGoneError(
-                f"the corpus {name} cannot be searched; the server's log has it"
-            ) from error
-    return CORPORA[name]
 
 
 def events(

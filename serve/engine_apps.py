@@ -23,7 +23,11 @@ def engine_application(settings: Settings, name: str, folder: str) -> serve.Appl
         return _vllm_application(settings, name, folder)
     options = {**_deployment_options(settings), "ray_actor_options": {"num_cpus": section.cpus}}
     return serve.deployment(name="engine", **options)(ScriptedServed).bind(
-        name, folder, section.scripted_delay_s, section.messages_per_s
+        name,
+        folder,
+        delay_s=section.scripted_delay_s,
+        messages_per_s=section.messages_per_s,
+        idle_s=settings.limits.idle_s,
     )
 
 
@@ -55,6 +59,7 @@ def _vllm_application(settings: Settings, name: str, folder: str) -> serve.Appli
         override_serve_options={"name": "engine"},
         bind_kwargs={
             "messages_per_s": section.messages_per_s,
+            "idle_s": settings.limits.idle_s,
             "chat_template_kwargs": settings.chat_template_kwargs,
         },
     )

@@ -7,19 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import random
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from rldf_ray.apps.serve.settings import Settings
-from rldf_ray.apps.serve.store import ModelStore, StoreError, Traffic
 from rldf_ray.errors import UserError
 
-LOOK_EVERY_S = 1.0
 FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 2.0
 # The status of an answer by an engine that died before it was asked, and while it answered; 500 is
@@ -27,8 +20,6 @@ LONGEST_WAIT_S = 2.0
 GONE, DIED = 503, 502
 # So many engines die of one request at most.
 MOST_DEATHS = 3
-
-log = logging.getLogger("rldf.serve")
 
 # A piece is a list of server-sent events ("data: ...\n\n") or one whole answer.
 Piece = list[str] | dict[str, Any]
@@ -84,6 +75,11 @@ class Target:
     engine: str
     adapter: Adapter | None = None
 
+    @property
+    def name(self) -> str:
+        """What the engine calls the model in its answers."""
+        return self.engine if self.adapter is None else self.adapter.name
+
 
 @dataclass(frozen=True)
 class EngineRequest:
@@ -125,122 +121,12 @@ class Engines(Protocol):
         ...
 
 
-@dataclass
-class Routes:
-    """Which engine answers for a model: follows the store's pointer, a look a second.
-
-    Attributes:
-        up: whether an engine can answer. Of several versions one that can is chosen; of a single
-            one, requests wait.
-    """
-
-    settings: Settings
-    up: Callable[[str], bool] = lambda engine: True
-    clock: Callable[[], float] = time.monotonic
-    draw: Callable[[], float] = lambda: random.uniform(0, 100)
-    _seen: dict[str, tuple[float, Traffic]] = field(default_factory=dict)
-
-    def target(self, model: str | None) -> Target:
-        """Where a request that names `model` goes now.
-
-        Raises:
-            UnknownModelError: no such model.
-            EngineGoneError: nothing of it is published yet.
-        """
-        name = model or self.settings.default_model
-        source = self.settings.models.get(name)
-        if source is None:
-            known = ", ".join(self.settings.models)
-            raise UnknownModelError(f"the model {name!r} does not exist; there are: {known}")
-        version = ""
-        if source.store:
-            traffic = self.traffic(name)
-            if traffic is None:
-                raise EngineGoneError(f"no version of {name} has been published yet")
-            version = self._able(name, traffic)
-        joined = _joined(name, version)
-        if source.on is None:
-            return Target(name, version, joined)
-        folder = source.folder or str(self._store(name).folder(version))
-        carrier = self.target(source.on).engine
-        return Target(name, version, carrier, Adapter(joined, folder))
-
-    def _able(self, name: str, traffic: Traffic) -> str:
-        drawn = traffic.version(self.draw())
-        able = (v for v in (drawn, *traffic.versions) if self.up(_joined(name, v)))
-        return next(able, drawn)
-
-    def traffic(self, name: str) -> Traffic | None:
-        """The versions of a model from the store; as they were, while it cannot be read.
-
-        Raises:
-            StoreError: it could not be read even once.
-        """
-        now = self.clock()
-        seen = self._seen.get(name)
-        if seen is not None and now - seen[0] < LOOK_EVERY_S:
-            return seen[1]
-        try:
-            found = self._store(name).traffic()
-        except StoreError as error:
-            if seen is None:
-                raise
-            log.error("the versions of %s stay as they are: %s", name, error)
-            found = seen[1]
-        if found is not None:
-            self._seen[name] = (now, found)
-        return found
-
-    def engines(self, name: str) -> dict[str, str]:
-        """Engines that may answer for a model, each with the folder it serves.
-
-        Those of versions that were current before may only while the current one is not up.
-        """
-        source = self.settings.models[name]
-        if source.on is not None:
-            return self.engines(source.on)
-        if not source.store:
-            return {name: source.folder or ""}
-        traffic, store = self.traffic(name), self._store(name)
-        if traffic is None:
-            return {}
-        versions = [traffic.current, *([traffic.next] if traffic.next else ())]
-        if not self.up(_joined(name, traffic.current)):
-            there = set(store.versions())
-            versions += [version for version in traffic.before if version in there]
-        return {_joined(name, version): str(store.folder(version)) for version in versions}
-
-    def wanted(self) -> dict[str, str]:
-        """Engines that have to run, each with the folder it serves.
-
-        Of those that were current before, the last one that is up is wanted until the current one
-        is; where none is up, all are, as one may be on its way back.
-        """
-        found: dict[str, str] = {}
-        for name, source in self.settings.models.items():
-            if source.on is None:
-                found |= self._wanted_for(name)
-        return found
-
-    def _wanted_for(self, name: str) -> dict[str, str]:
-        engines = self.engines(name)
-        traffic = self._seen[name][1] if name in self._seen else None
-        before = [] if traffic is None else [_joined(name, v) for v in traffic.before]
-        there = [engine for engine in before if engine in engines]
-        kept = [engine for engine in there if self.up(engine)][:1] or there
-        return {e: folder for e, folder in engines.items() if e not in before or e in kept}
-
-    def _store(self, name: str) -> ModelStore:
-        assert self.settings.store is not None
-        return ModelStore(Path(self.settings.store), name)
-
-
-def _joined(name: str, version: str) -> str:
-    return f"{name}.{version}" if version else name
+# Where to ask, given where the engine was found gone (None: nowhere yet).
+Choose = Callable[[Target | None], Target]
 
 
 async def begin(
-    engines: Engines, target: Callable[[], Target], request: Callable[[Target], EngineRequest]
+    engines: Engines, target: Choose, request: Callable[[Target], EngineRequest]
 ) -> tuple[Target, Piece, Stream]:
     """The first piece of an answer, and the stream it came from.
 
@@ -253,9 +139,10 @@ async def begin(
         EngineRefusedError: the request is wrong.
         EngineFailedError: the engine cannot answer it.
     """
+    chosen: Target | None = None
     wait_s, deaths = FIRST_WAIT_S, 0
     while True:
-        chosen = target()
+        chosen = target(chosen)
         stream = engines.generate(chosen, request(chosen))
         try:
             return chosen, await anext(stream), stream
@@ -277,7 +164,7 @@ async def begin(
 
 
 async def whole(
-    engines: Engines, target: Callable[[], Target], request: Callable[[Target], EngineRequest]
+    engines: Engines, target: Choose, request: Callable[[Target], EngineRequest]
 ) -> tuple[Target, dict[str, Any]]:
     """The answer to a request that does not stream.
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from rldf_ray.apps.serve import unfolding
 from rldf_ray.apps.serve.bodies import EvinceBody
 from rldf_ray.apps.serve.body import BodyError
-from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.protocol_settings import evince_settings
 from rldf_ray.apps.serve.served_model import ServedChatModel
 from rldf_ray.apps.serve.service import Service

@@ -16,6 +16,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.keys import Key, KeyRing
 from rldf_ray.apps.serve.limits import Limits as KeyLimits
 from rldf_ray.apps.serve.limits import LimitsGoneError
@@ -58,29 +59,6 @@ def error_content(
 ) -> dict[str, Any]:
     """OpenAI's error object."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
-
-
-@dataclass
-class Caller:
-    """Who is asking, and what the answer has cost so far; travels in the request's state.
-
-    Attributes:
-        prompt: tokens of the body, by its length.
-    """
-
-    key: Key | None = None
-    model: str = ""
-    version: str = ""
-    tokens: int = 0
-    prompt: int = 0
-    reserved: int = 0
-    _cut_short: bool = False
-
-    def cut_short(self) -> None:
-        """Count the prompt, once: an engine has read it, and will not tell what it took."""
-        if not self._cut_short:
-            self._cut_short = True
-            self.tokens += self.prompt
 
 
 def _used_up(key: Key, wait_s: float) -> RefusedError:
@@ -239,14 +217,15 @@ class Guard:
         self.metrics.requests.labels(route, str(status)).inc()
         self.metrics.seconds.labels(route).observe(seconds)
         if route not in OPEN_PATHS:
+            asked = next(iter(caller.targets.values()), None)
             log.info(
                 "%s %s status=%d key=%s model=%s version=%s tokens=%d seconds=%.3f",
                 scope["method"],
                 route,
                 status,
                 caller.key.name if caller.key is not None else "-",
-                caller.model or "-",
-                caller.version or "-",
+                (asked and asked.model) or "-",
+                (asked and asked.version) or "-",
                 caller.tokens,
                 seconds,
             )

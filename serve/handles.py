@@ -21,13 +21,13 @@ from rldf_ray.apps.serve.engines import (
     EngineGoneError,
     EngineRefusedError,
     EngineRequest,
-    Routes,
     Stream,
     Target,
     raise_if_error,
 )
 from rldf_ray.apps.serve.keys import Key
 from rldf_ray.apps.serve.limits import LimitsGoneError
+from rldf_ray.apps.serve.routes import Routes
 from rldf_ray.apps.serve.settings import Settings
 from rldf_ray.apps.serve.store import StoreError
 from rldf_ray.apps.serve.together import together
@@ -48,16 +48,20 @@ class ServeEngines:
         self._settings = settings
         self._up: set[str] = set()
         self._handles: dict[str, DeploymentHandle[Any]] = {}
+        self._asking: dict[str, asyncio.Task[DeploymentHandle[Any]]] = {}
 
     async def generate(self, target: Target, request: EngineRequest) -> Stream:
+        handle: DeploymentHandle[Any] | None = None
         response: Any = None
         try:
-            response = self._handle(target.engine).generate.remote(request)
+            handle = await self._handle(target.engine)
+            response = handle.generate.remote(request)
             async for piece in response:
                 raise_if_error(piece)
                 yield piece
         except _GONE as error:
-            self._handles.pop(target.engine, None)
+            if self._handles.get(target.engine) is handle:
+                self._handles.pop(target.engine, None)
             gone = EngineDiedError if isinstance(error, RayActorError) else EngineGoneError
             raise gone(f"the engine of {target.model} is gone") from error
         except RayTaskError as error:
@@ -97,17 +101,40 @@ class ServeEngines:
 
     async def _running(self, name: str) -> int | None:
         try:
-            handle = self._handle(name).options(stream=False)
-            running: int = await asyncio.wait_for(handle.running.remote(), READY_TIMEOUT_S)
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                handle = await self._handle(name)
+                running: int = await handle.options(stream=False).running.remote()
         except (TimeoutError, RayTaskError, *_GONE):
             return None
         return running
 
-    def _handle(self, name: str) -> DeploymentHandle[Any]:
-        if name not in self._handles:
-            app = engine_app_name(self._settings, name)
-            self._handles[name] = serve.get_app_handle(app).options(stream=True)
-        return self._handles[name]
+    async def _handle(self, name: str) -> DeploymentHandle[Any]:
+        """The handle of an engine; Serve is asked for it once, for all that wait.
+
+        A context of its own: Ray ends what a request has begun with it.
+
+        Raises:
+            RayServeException: there is no such engine.
+        """
+        if name in self._handles:
+            return self._handles[name]
+        if name not in self._asking:
+            asking = asyncio.get_running_loop().create_task(self._asked(name), context=Context())
+            self._asking[name] = asking
+            asking.add_done_callback(lambda task: self._told(name, task))
+        return await asyncio.shield(self._asking[name])
+
+    async def _asked(self, name: str) -> DeploymentHandle[Any]:
+        # Serve's own call waits for its controller, and would keep all other requests waiting.
+        handle = await asyncio.to_thread(
+            serve.get_app_handle, engine_app_name(self._settings, name)
+        )
+        return handle.options(stream=True)
+
+    def _told(self, name: str, task: asyncio.Task[DeploymentHandle[Any]]) -> None:
+        del self._asking[name]
+        if not task.cancelled() and task.exception() is None:
+            self._handles[name] = task.result()
 
 
 _GONE = (RayActorError, BackPressureError, DeploymentUnavailableError, RayServeException)
@@ -130,7 +157,7 @@ class RefereeRewards:
                 self._handle.reward.remote(list(prompt), text)
             )
         except (RayTaskError, *_GONE) as error:
-            raise _without_reward(error, "the trained referee is gone") from error
+            raise _without_reward(error, "the trained referee") from error
         return found
 
 
@@ -146,15 +173,17 @@ class RewardScorer:
                 *(_kept(self._handle.score.remote(prompt, text)) for text in texts)
             )
         except (RayTaskError, *_GONE) as error:
-            raise _without_reward(error, "the reward model is gone") from error
+            raise _without_reward(error, "the reward model") from error
 
 
-def _without_reward(error: Exception, gone: str) -> UserError:
-    """What a caller is told: that the text cannot be scored, or that the model is gone."""
-    cause = error.cause if isinstance(error, RayTaskError) else None
-    if isinstance(cause, ChatTemplateError):
-        return EngineRefusedError(400, f"this text cannot be scored: {cause}", "input")
-    return EngineGoneError(gone)
+def _without_reward(error: Exception, model: str) -> UserError:
+    """What a caller is told: that the text cannot be scored, or what has become of the model."""
+    if not isinstance(error, RayTaskError):
+        return EngineGoneError(f"{model} is gone")
+    if isinstance(error.cause, ChatTemplateError):
+        return EngineRefusedError(400, f"this text cannot be scored: {error.cause}", "input")
+    log.error("%s failed", model, exc_info=error)
+    return EngineFailedError(f"{model} failed")
 
 
 class SharedLimits:

@@ -136,8 +136,8 @@ def _wait_until_ready(settings: Settings) -> None:
     import ray
     from ray import serve
 
-    from rldf_ray.apps.serve.engines import Routes
     from rldf_ray.apps.serve.handles import engine_app_name
+    from rldf_ray.apps.serve.routes import Routes
 
     routes = Routes(settings)
     deadline = time.monotonic() + START_DEADLINE_S

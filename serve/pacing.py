@@ -3,13 +3,15 @@
 Every message from an engine passes two more processes on its way out, which costs four to five
 milliseconds of processor time in all (2 cores, Ray 2.60), and an engine on a CPU that computes with
 all cores waits for the one that was taken from it: with a message for every token, 8 streams on 2
-cores had three quarters of bare vLLM's tokens. So a replica sends so many messages a second and no
-more, and tokens of a stream go together.
+cores had three quarters of bare vLLM's tokens. So a replica sends so many messages a second, and
+tokens of a stream go together. It sends more where there are so many streams that each would be
+silent for as long as one whose engine hangs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable
 from contextlib import aclosing
@@ -19,34 +21,49 @@ from rldf_ray.apps.serve.engines import EngineRequest, Piece, Stream, is_error
 
 # A twentieth of the machine, at five milliseconds each.
 MESSAGES_PER_CORE = 10
+# A message may be late by twice as much again before the API takes the engine for one that hangs.
+SHARE_OF_IDLE = 1 / 3
 
 
 @dataclass
 class Pace:
-    """What a replica keeps to; `streams` are those it is sending now."""
+    """What a replica keeps to.
+
+    Attributes:
+        longest_s: no stream is silent for longer while there is something to send.
+        streams: that have begun and have not ended.
+    """
 
     messages_per_s: float
+    longest_s: float = math.inf
     streams: int = 0
 
     @classmethod
-    def of(cls, messages_per_s: float | None) -> Pace:
-        """The pace that the settings ask for, or the one for this machine."""
-        return cls(messages_per_s or MESSAGES_PER_CORE * (os.cpu_count() or 1))
+    def of(cls, messages_per_s: float | None, idle_s: float) -> Pace:
+        """The pace that the settings ask for, or the one for this machine.
+
+        Args:
+            idle_s: the API ends a stream that is silent for so long.
+        """
+        of_machine = MESSAGES_PER_CORE * (os.cpu_count() or 1)
+        return cls(messages_per_s or of_machine, idle_s * SHARE_OF_IDLE)
 
     async def keep(self, pieces: Stream, request: EngineRequest) -> Stream:
         """The pieces of the answer to `request`; a stream's at its share of the messages."""
-        streams = bool(request.body.get("stream"))
-        self.streams += streams
+        streams, begun = bool(request.body.get("stream")), False
         paced_or_not = paced(pieces, self._interval_s) if streams else pieces
         try:
             async with aclosing(paced_or_not) as found:
                 async for piece in found:
+                    if streams and not begun:
+                        begun = True
+                        self.streams += 1
                     yield piece
         finally:
-            self.streams -= streams
+            self.streams -= begun
 
     def _interval_s(self) -> float:
-        return self.streams / self.messages_per_s
+        return min(self.streams / self.messages_per_s, self.longest_s)
 
 
 async def paced(stream: Stream, interval_s: Callable[[], float]) -> Stream:

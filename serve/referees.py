@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rldf_ray.apps.serve.engines import EngineGoneError, EngineRefusedError
+from rldf_ray.apps.serve.caller import Caller
+from rldf_ray.apps.serve.engines import EngineFailedError, EngineGoneError, EngineRefusedError
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, ModelError, Usage
 from rldf_ray.referee.platt import Calibration
 from rldf_ray.referee.prompted import PromptedReferee
@@ -27,6 +28,7 @@ class Rewards(Protocol):
 
         Raises:
             EngineGoneError: the model is gone.
+            EngineFailedError: it lives, and cannot score the text.
             EngineRefusedError: its chat template does not write the text as it is.
         """
         ...
@@ -34,27 +36,38 @@ class Rewards(Protocol):
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """The trained referee's model behind the interface that referees speak with."""
+    """The trained referee's model behind the interface that referees speak with.
+
+    Attributes:
+        caller: who pays for the tokens that it reads.
+    """
 
     rewards: Rewards
     revision: str
     timeout_s: float
+    caller: Caller | None = None
     name: str = TRAINED
 
     async def complete(self, request: ChatRequest) -> tuple[Completion, ...]:
         """The reward of the last message, as text.
 
         Raises:
-            ModelError: the model is gone, took too long, or cannot read the message.
+            ModelError: the model is gone, failed, took too long, or cannot read the message.
         """
+        caller = self.caller or Caller()
         *prompt, last = [{"role": m.role, "content": m.content} for m in request.messages]
         try:
             async with asyncio.timeout(self.timeout_s):
                 reward, tokens = await self.rewards.reward(prompt, last["content"])
         except (EngineGoneError, EngineRefusedError) as error:
             raise ModelError(str(error)) from error
-        except TimeoutError:
-            raise ModelError("the trained referee gave no answer in time") from None
+        except EngineFailedError as error:
+            caller.cut_short()
+            raise ModelError(str(error)) from error
+        except TimeoutError as error:
+            caller.cut_short()
+            raise ModelError("the trained referee gave no answer in time") from error
+        caller.tokens += tokens
         text = "" if reward is None else repr(reward)
         return (
             Completion(
@@ -82,8 +95,12 @@ class Judge:
     model: str
 
     @classmethod
-    def of(cls, trained: TrainedReferee | None, prompted: ChatModel, seed: int) -> Judge:
-        """The trained one where there is one."""
-        if trained is not None:
-            return cls(trained, trained.model.name)
-        return cls(PromptedReferee(prompted, seed), prompted.name)
+    def of(
+        cls, trained: TrainedReferee | None, prompted: ChatModel, seed: int, caller: Caller
+    ) -> Judge:
+        """The trained one where there is one, at the caller's expense as the prompted one is."""
+        if trained is None:
+            return cls(PromptedReferee(prompted, seed), prompted.name)
+        if isinstance(trained.model, TrainedModel):
+            trained = replace(trained, model=replace(trained.model, caller=caller))
+        return cls(trained, trained.model.name)

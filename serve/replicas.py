@@ -57,10 +57,12 @@ class ServedModel(LLMServer):
     async def __init__(  # type: ignore[misc]
         self,
         llm_config: LLMConfig,
+        *,
         messages_per_s: float | None,
+        idle_s: float,
         chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        self._pace = Pace.of(messages_per_s)
+        self._pace = Pace.of(messages_per_s, idle_s)
         self._values = chat_template_kwargs
         loading: Any = llm_config.model_loading_config
         self._folder = str(loading.model_source)
@@ -258,10 +260,16 @@ class ScriptedServed:
     """A replica without a model."""
 
     def __init__(
-        self, name: str, folder: str, delay_s: float, messages_per_s: float | None
+        self,
+        name: str,
+        folder: str,
+        *,
+        delay_s: float,
+        messages_per_s: float | None,
+        idle_s: float,
     ) -> None:
         verify(Path(folder))
-        self._pace = Pace.of(messages_per_s)
+        self._pace = Pace.of(messages_per_s, idle_s)
         self._name = name
         self._engine = ScriptedEngine(delay_s)
 

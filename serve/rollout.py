@@ -1,8 +1,9 @@
 """Starts the engines that the settings and the store's pointer ask for, and ends the others.
 
 A rollout is a change of the pointer (`rldf serve rollout`). This deployment sees it, starts the
-new version's engine beside the old one, and ends an engine once no request is sent to it any more;
-Serve lets it finish what it has begun.
+new version's engine beside the old one, and ends the old one once the new one has come up and no
+request is sent to the old one any more; Serve lets it finish what it has begun. A version that was
+current before is never started again for that.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 from ray import serve
 
 from rldf_ray.apps.serve.engine_apps import engine_application
-from rldf_ray.apps.serve.engines import Routes
 from rldf_ray.apps.serve.handles import engine_app_name
+from rldf_ray.apps.serve.routes import Routes
 from rldf_ray.apps.serve.settings import read_settings
+from rldf_ray.apps.serve.store import VERSION
 
 LOOK_EVERY_S = 1.0
 # Asking Serve takes far longer than reading the pointer; while all is as wanted it is asked seldom.
@@ -33,8 +35,11 @@ class Rollouts:
 
     def __init__(self, args: dict[str, Any]) -> None:
         self._settings = read_settings(args)
-        self._running: set[str] = set()
-        self._routes = Routes(self._settings, lambda engine: self._app(engine) in self._running)
+        # Engines as Serve had them when it was last asked, each with its status.
+        self._found: dict[str, str] = {}
+        # Those that have run: one that dies then is Serve's to bring back.
+        self._came_up: set[str] = set()
+        self._routes = Routes(self._settings, lambda engine: engine in self._came_up)
         self._wanted_at: dict[str, float] = {}
         self._ask_at = 0.0
         self._task = asyncio.get_event_loop().create_task(self._watch())
@@ -52,15 +57,12 @@ class Rollouts:
             await asyncio.sleep(LOOK_EVERY_S)
 
     def _look(self) -> None:
-        wanted, now = self._routes.wanted(), time.monotonic()
-        settled = wanted.keys() == self._wanted_at.keys()
-        self._wanted_at |= dict.fromkeys(wanted, now)
-        if settled and self._running >= set(map(self._app, wanted)) and now < self._ask_at:
+        if self._as_wanted() and time.monotonic() < self._ask_at:
             return
-        self._ask_at = now + ASK_EVERY_S
-        applications = serve.status().applications
-        self._running = {n for n, found in applications.items() if found.status == "RUNNING"}
-        missing = [name for name in wanted if self._app(name) not in applications]
+        self._ask_at = time.monotonic() + ASK_EVERY_S
+        self._ask()
+        wanted = self._wanted()
+        missing = [name for name in wanted if name not in self._found]
         if missing:
             log.info("starting %s", ", ".join(missing))
             serve.run_many(
@@ -73,6 +75,41 @@ class Rollouts:
                 log.info("ending %s", name)
                 serve.delete(self._app(name), _blocking=False)
                 del self._wanted_at[name]
+                self._found.pop(name, None)
+                self._came_up.discard(name)
+
+    def _as_wanted(self) -> bool:
+        """Whether all that is wanted ran when Serve was last asked, and nothing else is to end."""
+        wanted = self._wanted()
+        running = all(self._found.get(name) == "RUNNING" for name in wanted)
+        return running and wanted.keys() == self._wanted_at.keys()
+
+    def _wanted(self) -> dict[str, str]:
+        wanted = self._routes.wanted(self._there())
+        self._wanted_at |= dict.fromkeys(wanted, time.monotonic())
+        return wanted
+
+    def _there(self) -> set[str]:
+        return {name for name, status in self._found.items() if status != "DELETING"}
+
+    def _ask(self) -> None:
+        applications, begins = serve.status().applications, self._app("")
+        self._found = {
+            app.removeprefix(begins): found.status
+            for app, found in applications.items()
+            if app.startswith(begins)
+        }
+        running = {name for name, status in self._found.items() if status == "RUNNING"}
+        self._came_up = running | (self._came_up & self._there())
+        # What a replica of this that has died had started is ended like what this one did.
+        for name in filter(self._is_version, self._there()):
+            self._wanted_at.setdefault(name, time.monotonic())
+
+    def _is_version(self, engine: str) -> bool:
+        name, _, version = engine.rpartition(".")
+        source = self._settings.models.get(name)
+        own = source is not None and source.store and source.on is None
+        return own and VERSION.fullmatch(version) is not None
 
     def _target(self, name: str, folder: str) -> serve.RunTarget:
         application = engine_application(self._settings, name, folder)

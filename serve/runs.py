@@ -20,6 +20,8 @@ from rldf_ray.storage.stages import redo_advice
 PAGE = 50
 TRANSCRIPTS = "data/transcripts.parquet"
 ANSWERS = "eval/answers.parquet"
+# Until its stage has finished, a table is what one that is done anew has left there.
+STAGE_OF = {TRANSCRIPTS: "debates", ANSWERS: "eval"}
 
 log = logging.getLogger("rldf.serve")
 
@@ -171,6 +173,8 @@ _ANSWERED = pa.schema(
 
 def _batches(folder: RunFolder, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The columns of a table, some rows at a time: a run may have more than the memory holds."""
+    if not (folder.root / f"stages/{STAGE_OF[name]}.json").exists():
+        raise RefusedError(404, f"this run has no {name} yet")
     try:
         yield from folder.read_batches(name, schema)
     except UnreadableFileError as error:

@@ -80,7 +80,7 @@ class ScriptedEngines(Engines):
 
     async def generate(self, target: Target, request: EngineRequest) -> Stream:
         engine = self.engines.setdefault(target.engine, ScriptedEngine(self.delay_s))
-        pieces = engine.answer(target.model, request)
+        pieces = engine.answer(target.name, request)
         async with aclosing(self.pace.keep(pieces, request)) as found:
             async for piece in found:
                 raise_if_error(piece)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.engines import EngineFailedError, EngineGoneError, EngineRefusedError
-from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.service import Service
 from rldf_ray.models.base import ChatRequest, Completion, ModelError, Usage
 from rldf_ray.models.thinking import split_thinking
@@ -35,26 +35,28 @@ class ServedChatModel:
             if request.choices is not None and request.choice_probabilities:
                 return (await self._choose(request, messages),)
             body = {**_sampling(request), "messages": messages}
-            found = await self.service.answer(self.caller, self.model, "chat", body)
+            target, found = await self.service.answer(self.caller, self.model, "chat", body)
         except (EngineRefusedError, EngineGoneError, EngineFailedError) as error:
             raise ModelError(f"model {self.model}: {error}") from error
-        except TimeoutError:
-            raise ModelError(f"model {self.model} gave no answer in time") from None
-        return tuple(self._completion(found, i) for i in range(len(found["choices"])))
+        except TimeoutError as error:
+            raise ModelError(f"model {self.model} gave no answer in time") from error
+        return tuple(
+            self._completion(found, i, target.version) for i in range(len(found["choices"]))
+        )
 
     async def _choose(self, request: ChatRequest, messages: list[dict[str, str]]) -> Completion:
         body = {"messages": messages, "choices": list(request.choices or ())}
-        found = await self.service.answer(self.caller, self.model, "choose", body)
+        target, found = await self.service.answer(self.caller, self.model, "choose", body)
         return Completion(
             text=found["text"],
             finish_reason="stop",
             usage=_usage(found),
             model=self.model,
-            revision=self.caller.version,
+            revision=target.version,
             choice_probabilities=found["probabilities"],
         )
 
-    def _completion(self, found: dict[str, Any], i: int) -> Completion:
+    def _completion(self, found: dict[str, Any], i: int, version: str) -> Completion:
         choice = found["choices"][i]
         apart = choice["message"].get("reasoning_content") or choice["message"].get("reasoning")
         said = split_thinking(choice["message"]["content"] or "", apart=apart or "")
@@ -64,7 +66,7 @@ class ServedChatModel:
             finish_reason="stop" if choice["finish_reason"] == "stop" and said.ended else "length",
             usage=_usage(found) if i == 0 else Usage(),
             model=self.model,
-            revision=self.caller.version,
+            revision=version,
         )
 
 

@@ -9,10 +9,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from fastapi import Request
 
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.engines import (
     EngineDiedError,
     EngineFailedError,
@@ -21,19 +23,20 @@ from rldf_ray.apps.serve.engines import (
     Engines,
     Kind,
     Piece,
-    Routes,
     Stream,
     Target,
     begin,
     whole,
 )
-from rldf_ray.apps.serve.guard import Caller, error_content
+from rldf_ray.apps.serve.guard import error_content
 from rldf_ray.apps.serve.metrics import Metrics
+from rldf_ray.apps.serve.routes import Routes
 from rldf_ray.apps.serve.settings import Settings
 from rldf_ray.referee.trained import TrainedReferee
 
 log = logging.getLogger("rldf.serve")
 
+VERSION_HEADER = "x-rldf-version"
 _RESPONSE_ENDS = ("event: response.completed", "event: response.incomplete")
 # What an engine fails or dies of, it has read.
 _READ_IT = (EngineFailedError, EngineDiedError)
@@ -48,6 +51,7 @@ class Scorer(Protocol):
 
         Raises:
             EngineGoneError: the model is gone.
+            EngineFailedError: it lives, and cannot score a text.
             EngineRefusedError: its chat template does not write a text as it is.
         """
         ...
@@ -77,8 +81,8 @@ class Service:
         model: str | None,
         kind: Kind,
         body: dict[str, Any],
-    ) -> dict[str, Any]:
-        """A whole answer.
+    ) -> tuple[Target, dict[str, Any]]:
+        """A whole answer, and where it came from.
 
         Raises:
             TimeoutError: not in time; the generation has been cancelled.
@@ -90,7 +94,7 @@ class Service:
             async with asyncio.timeout_at(self.deadline()):
                 target, found = await whole(
                     self.engines,
-                    lambda: self._target(caller, model),
+                    partial(self._target, caller, model),
                     lambda target: EngineRequest(kind, body, target.adapter),
                 )
         except TimeoutError:
@@ -105,7 +109,7 @@ class Service:
             raise
         self.metrics.first_piece.labels(target.model).observe(time.monotonic() - began)
         self._count(caller, target, found.get("usage"))
-        return {**found, "model": target.model} if "model" in found else found
+        return target, {**found, "model": target.model} if "model" in found else found
 
     async def stream(
         self,
@@ -114,8 +118,8 @@ class Service:
         kind: Kind,
         body: dict[str, Any],
         wants_usage: bool,
-    ) -> AsyncIterator[str]:
-        """Server-sent events of an answer; returns once the first of them is there.
+    ) -> tuple[Target, AsyncIterator[str]]:
+        """Server-sent events of an answer, and where they come from, once the first is there.
 
         Raises:
             TimeoutError: nothing came in time; the generation has been cancelled.
@@ -127,7 +131,7 @@ class Service:
             async with asyncio.timeout_at(deadline):
                 target, first, stream = await begin(
                     self.engines,
-                    lambda: self._target(caller, model),
+                    partial(self._target, caller, model),
                     lambda target: EngineRequest(kind, body, target.adapter),
                 )
         except TimeoutError:
@@ -138,14 +142,18 @@ class Service:
             caller.cut_short()
             raise
         self.metrics.first_piece.labels(target.model).observe(time.monotonic() - began)
-        return self._events(caller, target, first, stream, deadline, wants_usage)
+        return target, self._events(caller, target, first, stream, deadline, wants_usage)
 
     def _idle_deadline(self) -> float:
         return asyncio.get_running_loop().time() + self.settings.limits.idle_s
 
-    def _target(self, caller: Caller, model: str | None) -> Target:
-        target = self.routes.target(model)
-        caller.model, caller.version = target.model, target.version
+    def _target(self, caller: Caller, model: str | None, gone: Target | None) -> Target:
+        """All that one caller asks of a model goes to one version, while its engine is there."""
+        name = model or self.settings.default_model
+        target = caller.targets.get(name)
+        # Where another of its calls has chosen since, this one follows.
+        if target is None or target is gone or not self.routes.stays(target):
+            target = caller.targets[name] = self.routes.target(name)
         return target
 
     async def _events(
@@ -159,6 +167,7 @@ class Service:
     ) -> AsyncIterator[str]:
         """Pieces as they come; what goes wrong now can only be told as an event."""
         usage: dict[str, Any] | None = None
+        named, known = (f'"model":"{name}"' for name in (target.name, target.model))
         pieces, reason, sent = first, "client", 0
         try:
             while True:
@@ -170,7 +179,7 @@ class Service:
                     if event.startswith(_RESPONSE_ENDS):
                         usage = json.loads(event.partition("data: ")[2])["response"]["usage"]
                     sent += 1
-                    yield event
+                    yield event if named == known else event.replace(named, known, 1)
                 async with asyncio.timeout_at(min(deadline, self._idle_deadline())):
                     pieces = await anext(stream)
         except StopAsyncIteration:

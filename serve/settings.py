@@ -75,7 +75,8 @@ class EngineSection(Section):
     )
     messages_per_s: float | None = described(
         None,
-        "pieces of streams that a replica sends; null is 10 for each core of its machine",
+        "pieces of streams that a replica sends; null is 10 for each core of its machine; more "
+        "where a stream would be silent for a third of limits.idle_s",
         gt=0,
     )
     tool_call_parser: str | None = described(

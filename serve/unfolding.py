@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from rldf_ray.apps.serve.guard import Caller
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.service import Service
 from rldf_ray.errors import UserError
 from rldf_ray.prompts import own_prompts

@@ -22,6 +22,8 @@ def write_run(folder: Path) -> Path:
     ]
     run.write_table("data/transcripts.parquet", table_of(statements, STATEMENT_SCHEMA))
     run.write_table("eval/answers.parquet", pa.Table.from_pylist(_answers()))
+    for stage in ("debates", "eval"):
+        run.finish(stage, "key", {})
     run.write_json("report.json", {"run": {"name": "small"}})
     style = "<style>h1 { color: rgb(0, 128, 0) }</style>"
     script = "<script>parent.document.title = 'broken out'</script>"

@@ -13,11 +13,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from rldf_ray.apps.serve.api import build_guarded, with_cors
-from rldf_ray.apps.serve.engines import EngineGoneError, Engines, Routes
+from rldf_ray.apps.serve.engines import EngineGoneError, Engines
 from rldf_ray.apps.serve.guard import Guard
 from rldf_ray.apps.serve.keys import KeyRing
 from rldf_ray.apps.serve.metrics import Metrics
 from rldf_ray.apps.serve.referees import trained_referee
+from rldf_ray.apps.serve.routes import Routes
 from rldf_ray.apps.serve.scripted import ScriptedEngines
 from rldf_ray.apps.serve.service import Service
 from rldf_ray.apps.serve.settings import read_settings

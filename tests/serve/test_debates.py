@@ -10,8 +10,8 @@ import pytest
 
 from rldf_ray.apps.serve import debates
 from rldf_ray.apps.serve.bodies import DebateBody
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.engines import EngineRequest, Stream, Target
-from rldf_ray.apps.serve.guard import Caller
 from rldf_ray.apps.serve.keys import Key, add_key, read_keys
 from rldf_ray.apps.serve.scripted import ScriptedEngines
 from rldf_ray.topics.bias_type import bias_type

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from rldf_ray.apps.serve import debias
@@ -50,7 +53,6 @@ def test_a_corpus_of_the_server_s_settings_is_searched(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(debias, "CORPORA", {})
     texts = tmp_path / "texts"
     texts.mkdir()
     (texts / "a.jsonl").write_text('{"title": "T", "text": "old people taken together"}\n')
@@ -101,7 +103,6 @@ def test_a_corpus_that_is_gone_or_damaged_is_the_request_s_error_and_no_other_s(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(debias, "CORPORA", {})
     damaged = tmp_path / "my.corpus"
     damaged.write_bytes(b"SQLite format 3\0" + bytes(4096))
     server = start(corpora={"gone": str(tmp_path / "gone"), "damaged": str(damaged)})
@@ -112,3 +113,52 @@ def test_a_corpus_that_is_gone_or_damaged_is_the_request_s_error_and_no_other_s(
         assert name in error["message"] and words not in error["message"]
         assert str(tmp_path) not in reply.text
     assert server.client.post("/v1/debias", json={"messages": ASKED}).status_code == 200
+
+
+class Nothing:
+    """A corpus in which nothing is found."""
+
+    name, digest = "local", ""
+
+    async def search(self, query: str, k: int) -> tuple[()]:
+        return ()
+
+
+async def test_the_server_answers_others_while_a_corpus_is_opened(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go, opened = threading.Event(), threading.Event(), []
+
+    def slowly(argument: str) -> Nothing:
+        begun.set()
+        assert go.wait(30), "nothing else made progress"
+        opened.append(argument)
+        return Nothing()
+
+    monkeypatch.setattr(debias, "opened", slowly)
+    transport = httpx.ASGITransport(start(corpora={"mine": "/mine"}).guard)
+    body = {"messages": ASKED, "options": OPTIONS, "corpus": "mine", "max_passes": 1}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        asked = [asyncio.create_task(client.post("/v1/debias", json=body)) for _ in range(3)]
+        while not begun.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        # A client that goes does not take what the others wait for with it.
+        asked[0].cancel()
+        assert (await client.get("/health")).status_code == 200
+        assert not opened
+        go.set()
+        replies = await asyncio.gather(*asked[1:])
+    assert all(found(reply.text)[-1][0] == "done" for reply in replies)
+    assert opened == ["local:/mine"]
+
+
+def test_a_corpus_that_could_not_be_opened_is_tried_again(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "cache"))
+    client = start(corpora={"mine": str(tmp_path / "mine")}).client
+    body = {"messages": ASKED, "options": OPTIONS, "corpus": "mine", "max_passes": 0}
+    assert client.post("/v1/debias", json=body).status_code == 503
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/a.txt").write_text("Some words.", encoding="utf-8")
+    assert client.post("/v1/debias", json=body).status_code == 200

@@ -15,12 +15,12 @@ from rldf_ray.apps.serve.engines import (
     EngineGoneError,
     EngineRefusedError,
     EngineRequest,
-    Routes,
     UnknownModelError,
     error_piece,
     piece_of,
     raise_if_error,
 )
+from rldf_ray.apps.serve.routes import Routes
 from rldf_ray.apps.serve.settings import read_settings
 from rldf_ray.apps.serve.store import ModelStore, StoreError
 
@@ -75,38 +75,78 @@ def test_a_share_goes_to_the_next_version_once_it_is_up(store: ModelStore) -> No
 
 
 def test_the_old_version_answers_until_the_new_one_is_up(store: ModelStore) -> None:
-    up = {"policy.v0001"}
+    there = up = {"policy.v0001"}
     routes, clock = routes_of(store, up)
-    assert set(routes.wanted()) == {"policy.v0001", "base"}
+    assert set(routes.wanted(there)) == {"policy.v0001", "base"}
     store.rollout("v0002", 100)
     assert routes.target("policy").version == "v0001"
     clock.now += 2
     assert routes.target("policy").version == "v0001"
-    assert set(routes.wanted()) == {"policy.v0001", "policy.v0002", "base"}
+    assert set(routes.wanted(there)) == {"policy.v0001", "policy.v0002", "base"}
     up.add("policy.v0002")
     assert routes.target("policy").version == "v0002"
-    assert set(routes.wanted()) == {"policy.v0002", "base"}
+    assert set(routes.wanted(there)) == {"policy.v0002", "base"}
 
 
 def test_who_answers_goes_on_while_versions_that_are_not_up_follow_each_other(
     store: ModelStore,
 ) -> None:
-    up = {"policy.v0001"}
+    there = up = {"policy.v0001"}
     routes, clock = routes_of(store, up, draw=50)
     for version, percent in (("v0002", 100), ("v0002", 100), ("v0003", 10), ("v0003", 100)):
         store.rollout(version, percent)
         clock.now += 2
-        assert "policy.v0001" in routes.wanted()
+        assert "policy.v0001" in routes.wanted(there)
         assert routes.target("policy").version == "v0001"
     # What never came up makes room.
-    assert set(routes.wanted()) == {"policy.v0001", "policy.v0003", "base"}
+    assert set(routes.wanted(there)) == {"policy.v0001", "policy.v0003", "base"}
     up |= {"policy.v0002"}
     assert routes.target("policy").version == "v0002"
-    assert set(routes.wanted()) == {"policy.v0002", "policy.v0003", "base"}
+    assert set(routes.wanted(there)) == {"policy.v0002", "policy.v0003", "base"}
+    there = {"policy.v0001", "policy.v0002"}
     up.clear()
-    assert set(routes.wanted()) >= {"policy.v0001", "policy.v0002"}
+    assert set(routes.wanted(there)) >= there
     up |= {"policy.v0003"}
-    assert set(routes.wanted()) == {"policy.v0003", "base"}
+    assert set(routes.wanted(there)) == {"policy.v0003", "base"}
+
+
+def test_what_was_before_is_not_started_again(store: ModelStore) -> None:
+    for version in ("v0002", "v0003"):
+        store.rollout(version, 100)
+    for up in (set[str](), {"policy.v0003"}):
+        assert set(routes_of(store, up)[0].wanted()) == {"policy.v0003", "base"}
+
+
+def test_more_requests_go_where_one_went_until_its_version_is_replaced(store: ModelStore) -> None:
+    store.rollout("v0002", 30)
+    up = {"policy.v0001", "policy.v0002"}
+    routes, clock = routes_of(store, up, draw=10)
+    new = routes.target("policy")
+    routes.draw = lambda: 99.0
+    old = routes.target("policy")
+    assert (new.version, old.version) == ("v0002", "v0001")
+    assert routes.stays(new) and routes.stays(old) and routes.stays(routes.target("base"))
+    up -= {"policy.v0002"}
+    assert routes.stays(old) and not routes.stays(new)
+    up.clear()
+    assert routes.stays(old) and routes.stays(new)
+    store.rollout("v0002", 100)
+    clock.now += 2
+    assert routes.stays(old) and routes.stays(new)
+    up |= {"policy.v0001", "policy.v0002"}
+    assert routes.stays(new) and not routes.stays(old)
+
+
+def test_an_adapter_stays_with_its_base_s_engine(store: ModelStore) -> None:
+    models = {"policy": {"store": True}, "lora": {"folder": "l", "on": "policy"}}
+    clock = Clock()
+    settings = read_settings({"models": models, "store": str(store.root)})
+    routes = Routes(settings, lambda engine: True, clock)
+    target = routes.target("lora")
+    assert routes.stays(target)
+    store.rollout("v0002", 100)
+    clock.now += 2
+    assert not routes.stays(target) and routes.stays(routes.target("lora"))
 
 
 def test_a_version_whose_folder_was_deleted_is_no_longer_one_that_was_before(

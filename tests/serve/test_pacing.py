@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import selectors
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rldf_ray.apps.serve.caller import Caller
 from rldf_ray.apps.serve.engines import EngineRequest, Piece, Stream
 from rldf_ray.apps.serve.pacing import Pace, paced
+from rldf_ray.apps.serve.scripted import ScriptedEngines
+from tests.serve.conftest import Start
 
 
 class Source:
@@ -136,3 +140,61 @@ async def test_a_whole_answer_is_not_counted_as_a_stream() -> None:
     answer = pace.keep(whole(), EngineRequest("chat", {}))
     assert await anext(answer) == {"choices": []} and pace.streams == 0
     await answer.aclose()
+
+
+async def test_a_stream_that_waits_for_its_first_word_is_not_counted() -> None:
+    began = asyncio.Event()
+
+    async def waiting() -> Stream:
+        began.set()
+        await asyncio.sleep(3600)
+        yield ["never"]
+
+    pace = Pace(10)
+    reading = asyncio.create_task(messages(pace.keep(waiting(), STREAMED)))
+    await began.wait()
+    assert pace.streams == 0
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    assert pace.streams == 0
+
+
+class Skipping(selectors.DefaultSelector):
+    """Time passes by being waited for: nothing takes any that does not sleep."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.now += timeout or 0.0
+        return super().select(0 if timeout else timeout)
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._skipping = Skipping()
+        super().__init__(self._skipping)
+
+    def time(self) -> float:
+        return self._skipping.now
+
+
+@pytest.mark.parametrize("streams", [1, 5, 60])
+def test_streams_that_share_few_messages_are_not_taken_for_ones_that_hang(
+    start: Start, streams: int
+) -> None:
+    engines = ScriptedEngines(delay_s=0.3, pace=Pace.of(1, idle_s=2))
+    service = start(engines, limits={"idle_s": 2}).service
+    body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True, "n": 3}
+
+    async def one() -> list[str]:
+        _, events = await service.stream(Caller(), "policy", "chat", body, False)
+        return [event async for event in events]
+
+    async def all_of_them() -> list[list[str]]:
+        return await asyncio.gather(*(one() for _ in range(streams)))
+
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        found = runner.run(all_of_them())
+        assert runner.get_loop().time() > 2 * 2
+    assert all(events[-1] == "data: [DONE]\n\n" for events in found)
+    assert engines.pace.streams == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +12,19 @@ import pytest
 from ray import serve
 from ray.exceptions import RayTaskError
 
-from rldf_ray.apps.serve.engines import EngineGoneError, EngineRefusedError
+from rldf_ray.apps.serve.engines import (
+    EngineDiedError,
+    EngineFailedError,
+    EngineGoneError,
+    EngineRefusedError,
+    EngineRequest,
+    Stream,
+    Target,
+)
 from rldf_ray.apps.serve.handles import RefereeRewards, RewardScorer
+from rldf_ray.apps.serve.keys import add_key
 from rldf_ray.apps.serve.reward_models import RefereeModel, Reward
+from rldf_ray.apps.serve.scripted import ScriptedEngines
 from rldf_ray.models.chat_template import ChatTemplateError
 from tests.serve.conftest import Start
 from tests.train.tiny import TEMPLATE, save_tiny_models
@@ -98,13 +109,93 @@ async def test_a_text_that_a_trained_referee_cannot_read_is_not_its_end(folder: 
     assert isinstance(reward, float) and tokens > 2
 
 
-async def test_what_else_fails_in_a_replica_is_the_models_end() -> None:
+async def test_what_else_fails_in_a_replica_that_lives_is_a_failure() -> None:
     class Broken:
         async def score(self, prompt: str, text: str) -> float:
             raise ValueError("a bug")
 
-    with pytest.raises(EngineGoneError, match="the reward model is gone"):
-        await RewardScorer(Deployment(Broken())).score("w1", ["w2"])  # type: ignore[arg-type]
+        reward = score
+
+    deployment: Any = Deployment(Broken())
+    with pytest.raises(EngineFailedError, match="the reward model failed"):
+        await RewardScorer(deployment).score("w1", ["w2"])
+    with pytest.raises(EngineFailedError, match="the trained referee failed"):
+        await RefereeRewards(deployment).reward(ASKED, "w2")
+
+
+class Failing:
+    """Both models: what they raise, or how long they take."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self.error = error
+
+    async def reward(self, prompt: Any, text: str) -> tuple[float | None, int]:
+        await asyncio.sleep(0 if self.error else 600)
+        raise self.error or AssertionError
+
+    async def score(self, prompt: str, texts: list[str]) -> list[float | None]:
+        return [(await self.reward(prompt, texts[0]))[0]]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (EngineGoneError("gone"), 503, "engine_lost"),
+        (EngineFailedError("a bug"), 500, "engine_failed"),
+        (None, 504, None),
+    ],
+    ids=["gone", "failed", "slow"],
+)
+@pytest.mark.parametrize("by", ["reward model", "trained referee", "prompted referee"])
+def test_what_went_wrong_is_told_apart(
+    start: Start, fitted: str, by: str, error: Exception | None, status: int, code: str | None
+) -> None:
+    failing: Any = Failing(error)
+    trained = {"trained_referee": fitted} if by == "trained referee" else {}
+    server = start(limits={"request_timeout_s": 30 if error else 0.3}, **trained)
+    if by == "reward model":
+        server.service.scorer = failing
+    elif by == "trained referee":
+        given = server.service.trained
+        assert given is not None
+        model: Any = dataclasses.replace(given.model, rewards=failing, timeout_s=0.3)  # type: ignore[type-var]
+        server.service.trained = dataclasses.replace(given, model=model)
+    else:
+        server.service.engines = Unable(error)
+    reply = server.client.post("/v1/bias", json={"input": "w1", "referee": by != "reward model"})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+
+
+class Unable(ScriptedEngines):
+    """Engines that answer with an error, or not in time."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__()
+        self.error = error
+
+    async def generate(self, target: Target, request: EngineRequest) -> Stream:
+        if isinstance(self.error, EngineGoneError):
+            raise EngineDiedError("died")
+        await Failing(self.error).reward([], "")
+        yield {}
+
+
+def test_a_trained_referee_s_tokens_are_the_caller_s(
+    start: Start, fitted: str, tmp_path: Path
+) -> None:
+    class Reading:
+        async def reward(self, prompt: Any, text: str) -> tuple[float | None, int]:
+            return 0.1, 50
+
+    key = add_key(tmp_path / "keys.json", "ann", tokens_per_minute=10)
+    server = start(trained_referee=fitted, keys=str(tmp_path / "keys.json"))
+    server.service.trained.model.__dict__["rewards"] = Reading()  # type: ignore[union-attr]
+    asked = {"input": "w1", "referee": True}
+    good = {"authorization": f"Bearer {key}"}
+    first, second = (server.client.post("/v1/bias", json=asked, headers=good) for _ in range(2))
+    assert (first.status_code, second.status_code) == (200, 429)
+    # 40 more than there were, at 10 a minute.
+    assert 200 < int(second.headers["retry-after"]) <= 250
 
 
 class Refusing:

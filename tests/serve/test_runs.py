@@ -80,6 +80,18 @@ def test_a_run_that_has_not_come_so_far_says_so(start: Start, tmp_path: Path) ->
         assert reply.status_code == 404 and "yet" in reply.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(("stage", "part"), [("eval", "answers"), ("debates", "statements")])
+def test_what_a_stage_that_is_done_anew_has_left_is_not_shown(
+    start: Start, tmp_path: Path, stage: str, part: str
+) -> None:
+    run = RunFolder(write_run(tmp_path / "small"))
+    run.remove(f"stages/{stage}.json")
+    client = start(runs=[str(run.root)]).client
+    for other in ("answers", "statements"):
+        status = 404 if other == part else 200
+        assert client.get(f"/v1/runs/small/{other}").status_code == status
+
+
 @pytest.mark.parametrize("content", [b"", b"PAR1 half", b"\xff\xfe{"])
 @pytest.mark.parametrize(
     ("part", "name", "what"),
