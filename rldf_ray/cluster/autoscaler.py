@@ -27,17 +27,28 @@ class NodeKind:
     most: int
 
 
-def kinds_to_come(gcs_address: str) -> list[NodeKind]:
-    """The kinds of nodes of the cluster at `gcs_address`; none unless this is its head."""
+@dataclass(frozen=True)
+class Scaling:
+    """The kinds of workers that an autoscaler may start, and how many of all kinds together."""
+
+    kinds: tuple[NodeKind, ...] = ()
+    most: int = 0
+
+
+NO_SCALING = Scaling()
+
+
+def scaling_of(gcs_address: str) -> Scaling:
+    """What scales the cluster at `gcs_address`; nothing is known of it unless this is its head."""
     for command in _commands():
         if f"--gcs-address={gcs_address}" in command:
             file = next((word for word in command if word.startswith(OPTION)), None)
             if file is not None:
-                return kinds_in(Path(file.removeprefix(OPTION)).expanduser())
-    return []
+                return scaling_in(Path(file.removeprefix(OPTION)).expanduser())
+    return NO_SCALING
 
 
-def kinds_in(file: Path) -> list[NodeKind]:
+def scaling_in(file: Path) -> Scaling:
     """The kinds of workers in a cluster's file; of a file that cannot be read, none.
 
     A provider that learns what a machine has when it starts, as that of machines of one's own, says
@@ -47,13 +58,14 @@ def kinds_in(file: Path) -> list[NodeKind]:
         config = read_yaml(file.read_text(encoding="utf-8"))
         kinds: Mapping[str, Any] = config["available_node_types"]
         head, most = config.get("head_node_type"), config.get("max_workers")
-        return [
+        workers = tuple(
             NodeKind(kind["resources"], _least(kind.get("max_workers"), most))
             for name, kind in kinds.items()
             if name != head and kind.get("resources")
-        ]
+        )
+        return Scaling(workers, _least(sum(kind.most for kind in workers), most))
     except (OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError):
-        return []
+        return NO_SCALING
 
 
 def _least(*limits: int | None) -> int:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rldf_ray.cluster.autoscaler import NodeKind, kinds_to_come
+from rldf_ray.cluster.autoscaler import Scaling, scaling_of
 from rldf_ray.cluster.node_shares import on_one_node
 from rldf_ray.cluster.placement import NodeSize, Placement, PlacementError, Resources
 
@@ -26,7 +26,7 @@ def cluster_resources() -> Resources:
     return Resources(
         cpus=reported.get("CPU", 0.0) + sum(node.cpus for node in coming),
         gpus=reported.get("GPU", 0.0) + sum(node.gpus for node in coming),
-        memory_gib=(reported.get("memory", 0.0) + reported.get("object_store_memory", 0.0)) / 2**30,
+        memory_gib=_memory_gib(reported) + sum(node.memory_gib for node in coming),
         nodes=nodes(),
     )
 
@@ -91,23 +91,28 @@ def _here() -> list[Mapping[str, float]]:
 def _to_come(here: Sequence[Mapping[str, float]]) -> list[NodeSize]:
     import ray
 
-    return yet_to_come(kinds_to_come(ray.get_runtime_context().gcs_address), here)
+    return yet_to_come(scaling_of(ray.get_runtime_context().gcs_address), here)
 
 
-def yet_to_come(kinds: Sequence[NodeKind], here: Sequence[Mapping[str, float]]) -> list[NodeSize]:
+def yet_to_come(scaling: Scaling, here: Sequence[Mapping[str, float]]) -> list[NodeSize]:
     """The nodes of an autoscaler's kinds that are not up, as many as can make a difference.
 
     Ray does not say of what kind a node is: each is taken for one of the first kind with its CPUs
-    and GPUs that may have one more, but for the head, which is of none.
+    and GPUs that may have one more, but for the head, which is of none. Where not all kinds can
+    have their most at once, it is those with most GPUs that come: a plan places engines there.
     """
-    up = Counter(_cpus_and_gpus(node) for node in here if HEAD not in node)
+    workers = [node for node in here if HEAD not in node]
+    up = Counter(map(_cpus_and_gpus, workers))
     coming = []
-    for kind in kinds:
+    for kind in scaling.kinds:
         size = _cpus_and_gpus(kind.resources)
         taken = min(kind.most, up[size])
         up[size] -= taken
         coming += [_size(kind.resources)] * min(kind.most - taken, MOST_OF_A_KIND)
-    return coming
+    left = max(0, scaling.most - len(workers))
+    if len(coming) > left:
+        coming.sort(key=lambda node: (node.gpus, node.cpus), reverse=True)
+    return coming[:left]
 
 
 def _cpus_and_gpus(resources: Mapping[str, float]) -> tuple[float, float]:
@@ -115,9 +120,12 @@ def _cpus_and_gpus(resources: Mapping[str, float]) -> tuple[float, float]:
 
 
 def _size(resources: Mapping[str, float]) -> NodeSize:
-    memory = sum(resources.get(name, 0.0) for name in ("memory", "object_store_memory"))
     return NodeSize(
         cpus=resources.get("CPU", 0.0),
         gpus=resources.get("GPU", 0.0),
-        memory_gib=memory / 2**30 if memory else float("inf"),
+        memory_gib=_memory_gib(resources) or float("inf"),
     )
+
+
+def _memory_gib(resources: Mapping[str, float]) -> float:
+    return sum(resources.get(name, 0.0) for name in ("memory", "object_store_memory")) / 2**30

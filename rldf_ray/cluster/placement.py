@@ -9,42 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rldf_ray.errors import UserError
+from rldf_ray.cluster.resources import NodeSize as NodeSize
+from rldf_ray.cluster.resources import PlacementError as PlacementError
+from rldf_ray.cluster.resources import Resources as Resources
+from rldf_ray.cluster.resources import check_engine_nodes
 from rldf_ray.plan import EnginesSection, Plan
 from rldf_ray.plan.speaking import SpeakingPlan
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # vLLM's attention on CPU; on GPUs its kernels have blocks of their own and say so.
 CPU_BLOCK = 32
-
-
-class PlacementError(UserError):
-    """The plan does not fit; the message names the missing resource and the field to change."""
-
-
-@dataclass(frozen=True)
-class NodeSize:
-    """What a node has, in use or not; it may be one that an autoscaler adds. Memory in GiB."""
-
-    cpus: float
-    gpus: float
-    memory_gib: float = float("inf")
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What Ray reports of the cluster: CPUs, GPUs, memory in GiB; its nodes where it has some."""
-
-    cpus: float
-    gpus: float
-    memory_gib: float
-    nodes: tuple[NodeSize, ...] = ()
-
-    @property
-    def node_cpus(self) -> float:
-        """CPUs of the largest node."""
-        # A head alone has none where nodes come and go: theirs are not known yet.
-        return max((node.cpus for node in self.nodes), default=0.0) or float("inf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +89,8 @@ def place(plan: Plan, resources: Resources) -> Placement:
     """Decide for `plan`.
 
     Raises:
-        PlacementError: PPO needs its engines and workers at once, and there is no room for both; or
-            engines on CPU are asked for what they do not have.
+        PlacementError: PPO needs its engines and workers at once, and there is no room for both; an
+            engine finds no node; or engines on CPU are asked for what they do not have.
     """
     engines, workers = plan.engines.count, plan.train.workers
     # Debates need the engines of every model that speaks, PPO those of the policy and its workers.
@@ -143,6 +117,9 @@ def place(plan: Plan, resources: Resources) -> Placement:
             )
         if needed_cpus > resources.cpus:
             raise PlacementError(_too_few_cpus(plan, resources))
+        # Those of the debates, and later those of the policy alone.
+        who = "the debates need" if speaking > engines else "the plan needs"
+        check_engine_nodes(max(speaking, engines), size, resources.nodes, who)
         return Placement(
             device="cuda",
             engines=engines,
@@ -200,6 +177,7 @@ def place_speaking(plan: SpeakingPlan, resources: Resources, together: bool) -> 
                 f"Ray reports {resources.gpus:g}: lower engines.count or engines.tensor_parallel, "
                 "set take_turns=true, or add GPUs"
             )
+        check_engine_nodes(engines, section.tensor_parallel, resources.nodes, "the models need")
     elif engines:
         _check_cpu_engines(section)
     cpus = max(1, engines)

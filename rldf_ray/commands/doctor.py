@@ -25,10 +25,15 @@ from rldf_ray.storage.stages import PIPELINE
 if TYPE_CHECKING:
     from rldf_ray.preflight.doctor import Check
 
+RUNS = Path("runs")
+
 
 def doctor(
     plan: Annotated[str, typer.Argument(metavar="[PLAN]")] = "quickstart",
-    out: Annotated[Path, typer.Option("--out", help="where the run would be")] = Path("runs"),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help=f"where the run would be; else {RUNS}"),
+    ] = None,
     set_: Annotated[
         list[str], typer.Option("--set", metavar="FIELD=VALUE", help="override a field of the plan")
     ] = [],  # noqa: B006
@@ -47,8 +52,11 @@ def doctor(
 ) -> None:
     """What is installed, whether a plan fits, and what its run would take; says what to change."""
     _check_options(study, nodes, like)
+    if nodes is not None and out is not None:
+        raise typer.BadParameter("--out with --nodes: nodes that need not exist have no disk here")
+    where = RUNS if out is None else out
     if study is not None:
-        _examine_study(study, plan, set_, out, as_json)
+        _examine_study(study, plan, set_, where, as_json)
         return
     if nodes is not None:
         _print_arrangement(load_plan(plan, set_), nodes, as_json)
@@ -56,7 +64,7 @@ def doctor(
     from rldf_ray.preflight.doctor import examine
 
     loaded = load_plan(plan, set_)
-    checks = examine(loaded, out)
+    checks = examine(loaded, where)
     # What is to be reckoned with has to be right, which its check says.
     reckonable = all(check.ok for check in checks if check.name in ("protocol", "bias types"))
     earlier = measured(like) if like else None
@@ -107,15 +115,17 @@ def _examine_study(name: str, plan: str, overrides: list[str], out: Path, as_jso
 def _print_arrangement(plan: Plan, nodes: str, as_json: bool) -> None:
     """Where the plan would go on nodes that need not exist."""
     from rldf_ray.models.embedded import resolve_model
-    from rldf_ray.preflight.models import parameters_of
+    from rldf_ray.preflight.models import parameters_of, stored_dtype
 
+    model = resolve_model(plan.model)
     own = Speaker("vllm", plan.model)
     speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]
     arrangement = arrange(
         plan,
         parse_nodes(nodes),
-        parameters_of(resolve_model(plan.model)),
+        parameters_of(model),
         [parameters_of(resolve_model(other.model)) for other in speaking if other != own],
+        stored_dtype(model),
     )
     lines = "\n".join([*arrangement.nodes, arrangement.memory])
     write(json_text(asdict(arrangement), indent=2) if as_json else lines)

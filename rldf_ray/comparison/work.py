@@ -44,12 +44,9 @@ from rldf_ray.evaluate.judge.run import (
 from rldf_ray.models.base import ModelError
 from rldf_ray.models.limits import spent_together
 from rldf_ray.plan import Plan, PlanError
-from rldf_ray.preflight.checks import (
-    check_inputs,
-    check_policy_memory,
-    check_shared_memory,
-)
+from rldf_ray.preflight.checks import check_inputs
 from rldf_ray.preflight.disk import check_room, kept_gib, passing_gib
+from rldf_ray.preflight.memory import check_policy_memory, check_shared_memory
 from rldf_ray.prompts import own_prompts
 from rldf_ray.records import Topic
 from rldf_ray.report.comparison import write_figures

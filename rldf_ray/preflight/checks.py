@@ -6,27 +6,29 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 
-from rldf_ray.cluster.address import joined_address
-from rldf_ray.cluster.memory_room import check_memory
-from rldf_ray.cluster.placement import BYTES, Resources
 from rldf_ray.cluster.session_folder import check_session_folder
-from rldf_ray.cluster.shared_memory import SHARED, place_for
 from rldf_ray.dataset import filters
 from rldf_ray.engines.checks import PreflightError, check_endpoint, check_model
 from rldf_ray.evaluate.bbq.run_models import load_items
 from rldf_ray.evaluate.multirole.data import load_multirole
-from rldf_ray.models.embedded import resolve_model
 from rldf_ray.plan import Plan
 from rldf_ray.plan.agreement import check_answers, check_batches, check_ppo
 from rldf_ray.plan.speaking import speaks_here
 from rldf_ray.preflight.debate_room import check_debate_room, crowded
 from rldf_ray.preflight.disk import check_disk
-from rldf_ray.preflight.models import check_templates, parameters_of
+from rldf_ray.preflight.models import check_templates
 from rldf_ray.preflight.unsent_prompts import unsent_prompts
-from rldf_ray.protocols.known import ProtocolError, protocol_named, source_names
-from rldf_ray.protocols.source import SourceError, check_source
+from rldf_ray.protocols.known import (
+    ProtocolError,
+    protocol_named,
+    source_names,
+    study_named,
+)
+from rldf_ray.protocols.searches import open_searches
+from rldf_ray.protocols.source import SEARCHES, SourceError, check_source, source_settings
 from rldf_ray.referee.fit import fit_statements, judged_kinds
 from rldf_ray.referee.labelled_statements import LABELLED
+from rldf_ray.search.backend import SearchError
 from rldf_ray.storage.folders import visible
 from rldf_ray.storage.stages import PIPELINE, whole_run
 from rldf_ray.topics.bias_type import bias_type
@@ -57,6 +59,7 @@ def check_inputs(
         check_protocol,
         check_bias_types,
         *((check_seed_scenes,) if "topics" in stages else ()),
+        *((check_searches,) if "debates" in stages else ()),
         check_language,
         *((check_model, check_templates) if computing else ()),
         check_referee,
@@ -118,6 +121,18 @@ def check_protocol(plan: Plan) -> str:
             f"with {', '.join(source_names())}"
         )
     return plan.debate.protocol
+
+
+def check_searches(plan: Plan) -> str:
+    """What the plan's source searches can be opened; names what that is."""
+    name = plan.debate.protocol
+    if name not in source_names():
+        return "nothing is searched"
+    try:
+        backends = open_searches(study_named(name), source_settings(plan), SEARCHES)
+    except SearchError as error:
+        raise PreflightError(str(error)) from error
+    return ", ".join(f"{arm}: {one.name}" for arm, one in backends.items()) or "nothing is searched"
 
 
 def check_bias_types(plan: Plan) -> str:
@@ -233,28 +248,3 @@ def check_items(plan: Plan) -> str:
             raise PreflightError(f"evaluate.multirole: {error}") from error
     why = f"; no bias scores: {items.why_no_bias_scores}" if items.why_no_bias_scores else ""
     return f"{len(items.items)} items of {items.source}{why}"
-
-
-def check_policy_memory(plan: Plan, resources: Resources) -> str:
-    """What trains the policy fits in memory on CPU.
-
-    Raises:
-        PlacementError: it does not; says what to change.
-    """
-    return check_memory(plan, parameters_of(resolve_model(plan.model)), resources)
-
-
-def check_shared_memory(plan: Plan, resources: Resources) -> str:
-    """The policy has room on its way from PPO's trainer to the engines, on this machine.
-
-    Raises:
-        NoRoomError: it has none; says what to change.
-    """
-    if joined_address() is not None:
-        return "that of the node where PPO will run"
-    if resources.gpus and plan.train.lora.rank:
-        return "adapters alone are handed to the engines"
-    size = parameters_of(resolve_model(plan.model)) * BYTES[plan.ppo.dtype]
-    place = place_for(round(size))
-    slower = "" if place == SHARED else f", slower, as {SHARED} has too little room"
-    return f"{size / 2**30:.2f} GiB of weights go to the engines through {place}{slower}"

@@ -22,15 +22,15 @@ from rldf_ray.preflight.checks import (
     check_items,
     check_language,
     check_loggers,
-    check_policy_memory,
     check_protocol,
     check_referee,
     check_rewards,
+    check_searches,
     check_seed_scenes,
-    check_shared_memory,
 )
 from rldf_ray.preflight.debate_room import described
 from rldf_ray.preflight.disk import check_disk
+from rldf_ray.preflight.memory import check_policy_memory, check_shared_memory
 from rldf_ray.preflight.models import check_templates
 from rldf_ray.preflight.unsent_prompts import unsent_prompts
 
@@ -52,6 +52,7 @@ def examine(plan: Plan, out: Path) -> list[Check]:
     return [
         checked("packages", lambda: packages_of(IMPORTED)),
         checked("protocol", lambda: check_protocol(plan)),
+        *([checked("searches", lambda: check_searches(plan))] if plan.debate.settings else []),
         checked("bias types", lambda: f"{check_bias_types(plan)}; {check_seed_scenes(plan)}"),
         checked("language", lambda: check_language(plan)),
         checked("model", lambda: check_model(plan)),

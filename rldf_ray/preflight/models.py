@@ -116,6 +116,13 @@ def parameters_of(model: str) -> float:
         named = re.search(r"(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", model.rpartition("/")[2].lower())
         return float(named[1]) * BILLIONS[named[2]] if named else LARGE
     size = sum(file.stat().st_size for file in weights)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    dtype = config.get("dtype") or config.get("torch_dtype") or "float32"
-    return size / (4 if dtype == "float32" else 2)
+    return size / (4 if stored_dtype(model) == "float32" else 2)
+
+
+def stored_dtype(model: str) -> str | None:
+    """Precision of the weights in a model folder, as its configuration says; None of a hub id."""
+    config = Path(model) / "config.json"
+    if not config.is_file():
+        return None
+    given: dict[str, str | None] = json.loads(config.read_text(encoding="utf-8"))
+    return given.get("dtype") or given.get("torch_dtype") or "float32"

@@ -16,6 +16,7 @@ from rldf_ray.cluster.placement import (
     Resources,
     place,
 )
+from rldf_ray.cluster.worker_memory import ppo_memory, sft_memory
 from rldf_ray.plan import Plan
 
 SYNTAX = (
@@ -80,13 +81,18 @@ def _group(group: str) -> list[Node]:
 
 
 def arrange(
-    plan: Plan, nodes: Sequence[Node], parameters: float, others: Sequence[float] = ()
+    plan: Plan,
+    nodes: Sequence[Node],
+    parameters: float,
+    others: Sequence[float] = (),
+    stored: str | None = None,
 ) -> Arrangement:
     """Place a plan on nodes that need not exist.
 
     Args:
         parameters: of the plan's model.
         others: parameters of the other models that speak on engines.
+        stored: precision of the plan's model in its files; None where it is not known.
 
     Raises:
         PlacementError: what is missing where.
@@ -104,11 +110,11 @@ def arrange(
     with_ppo = "ppo" in plan.train.after
     shares = (ppo_shares if with_ppo else worker_shares)(placement, sizes)
     if not gpus:
-        needed = check_memory(plan, parameters, resources) if ram != _UNKNOWN else ""
+        needed = check_memory(plan, parameters, resources, stored) if ram != _UNKNOWN else ""
         line = f"{len(nodes)} node(s) without GPU: {placement.describe()}"
         return Arrangement((line,), needed)
     _check_gpu_memory(plan, nodes, placement, parameters, others)
-    debating = _debating(plan, nodes, shares)
+    debating = _debating(plan, sizes, shares)
     lines = []
     for number, (node, engines) in enumerate(zip(nodes, debating, strict=True), start=1):
         parts = _parts(plan, placement, shares[number - 1])
@@ -135,24 +141,17 @@ def _parts(plan: Plan, placement: Placement, share: NodeShare) -> list[str]:
     return [f"{whose}{' and '.join(said)}"] if said else []
 
 
-def _debating(plan: Plan, nodes: Sequence[Node], shares: Sequence[NodeShare]) -> list[int]:
-    """How many of the debates' engines fit on each node, those of training filled first.
+def _debating(plan: Plan, sizes: Sequence[NodeSize], shares: Sequence[NodeShare]) -> list[int]:
+    """How many of the debates' engines each node has, those of training filled first.
 
-    Each is on one node. Training begins when the debates have ended, so its nodes are free.
+    Training begins when the debates have ended, so its nodes are free.
     """
     speaking = [speaker for speaker in plan.speakers() if speaker.local and speaker.on_engines]
-    left = wanted = plan.engines.count * len(speaking)
-    counts = [0] * len(nodes)
-    for index in sorted(range(len(nodes)), key=lambda i: shares[i] == NodeShare()):
-        counts[index] = min(left, nodes[index].gpus // plan.engines.tensor_parallel)
+    left = plan.engines.count * len(speaking)
+    counts = [0] * len(sizes)
+    for index in sorted(range(len(sizes)), key=lambda i: shares[i] == NodeShare()):
+        counts[index] = min(left, sizes[index].engines(plan.engines.tensor_parallel))
         left -= counts[index]
-    if left:
-        raise PlacementError(
-            f"the debates need {wanted} engines ({plan.engines.count} each of "
-            f"{len(speaking)} speakers) of {plan.engines.tensor_parallel} GPUs on one node, and "
-            f"there is room for {wanted - left}: lower engines.count or engines.tensor_parallel, "
-            "or add a node"
-        )
     return counts
 
 
@@ -164,28 +163,17 @@ def _engine_gb(plan: Plan, parameters: float, dtype: str) -> float:
 def gpu_memory_gb(plan: Plan, parameters: float) -> tuple[float, float]:
     """GB that training takes on a worker's GPU before activations, and weights on an engine's GPU.
 
-    In PPO a worker has its part of actor and critic, if there is one (weights, gradients, Adam's
-    moments and, below float32, a float32 copy of the weights), which ZeRO 1, 2, 3 split over all
-    workers one after the other, and reference and reward model whole; without PPO, its part of the
-    policy alone. Offload keeps the optimizer's part in RAM. With adapters all share one frozen
-    base; what the adapters take is small beside it. An engine's weights are of `ppo.dtype` in PPO,
-    and of `engines.dtype` in debates and evaluation.
+    A worker's are of the hungriest stage (`cluster/worker_memory.py`); offload keeps the
+    optimizer's part in RAM. An engine's weights are of `ppo.dtype` in PPO, and of `engines.dtype`
+    in debates and evaluation.
     """
     train, with_ppo = plan.train, "ppo" in plan.train.after
     dtypes = {plan.engines.dtype, plan.ppo.dtype} if with_ppo else {plan.engines.dtype}
     engine = max(_engine_gb(plan, parameters, dtype) for dtype in dtypes)
-    size = BYTES[plan.ppo.dtype if with_ppo else train.dtype]
-    if train.lora.rank:
-        return size * parameters / 1e9, engine
-    optimizer = 0 if train.offload and train.zero_stage >= 2 else (8 if size == 4 else 12)
-    parts = (
-        (optimizer, train.zero_stage >= 1),
-        (size, train.zero_stage >= 2),
-        (size, train.zero_stage == 3),
-    )
-    trained = sum(part / (train.workers if split else 1) for part, split in parts)
-    models, frozen = (plan.ppo.models_trained, 2 * size) if with_ppo else (1, 0)
-    return (models * trained + frozen) * parameters / 1e9, engine
+    stages = [sft_memory(train, offload=train.offload)]
+    if with_ppo:
+        stages.append(ppo_memory(plan, None, offload=train.offload))
+    return max(stage.whole for stage in stages) * parameters / 1e9, engine
 
 
 def _check_gpu_memory(

@@ -43,9 +43,12 @@ def fits_together(plan: StudyPlan, resources: Resources) -> tuple[bool, str]:
         return True, "one local model" if local else "none is loaded here"
     section = plan.engines
     if resources.gpus >= 1:
-        engines = section.count * section.tensor_parallel * len(local)
-        fit = engines <= resources.gpus
-        return fit, _said(fit, f"{engines} GPUs for all, {resources.gpus:g} there are")
+        engines, size = section.count * len(local), section.tensor_parallel
+        held = resources.engines(size)
+        reckoned = f"{engines * size} GPUs for all, {resources.gpus:g} there are"
+        if held < engines and engines * size <= resources.gpus:
+            reckoned += f" on nodes that hold {held} of {engines} engines"
+        return engines <= held, _said(engines <= held, reckoned)
     needed = sum(
         section.count
         * (

@@ -22,6 +22,8 @@ from rldf_ray.storage.run_folder import RunFolder
 
 PARTS = ("debate", "referee", "topics")
 """What the settings of a source call the plan's models."""
+SEARCHES = "debate.settings.searches"
+"""The field of a plan that names what its source searches."""
 TALKING = ("prompted", "debate", "meta")
 """Kinds of referees whose model answers in words; a fitted one gives scores alone."""
 

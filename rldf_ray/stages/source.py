@@ -13,10 +13,16 @@ from rldf_ray.models.one_prompt_refused import OnePromptRefused
 from rldf_ray.protocols.hold import hold_each
 from rldf_ray.protocols.known import source_named, study_named
 from rldf_ray.protocols.multirole import items as instances_of
-from rldf_ray.protocols.source import SourceError, check_source, source_items, source_settings
+from rldf_ray.protocols.searches import open_searches
+from rldf_ray.protocols.source import (
+    SEARCHES,
+    SourceError,
+    check_source,
+    source_items,
+    source_settings,
+)
 from rldf_ray.protocols.study import TURN_SCHEMA, Held, StudyCast
 from rldf_ray.records import TOPIC_SCHEMA, Debate, topics_of
-from rldf_ray.search.backend import SearchBackend, opened
 from rldf_ray.search.journaled import JournaledSearch
 from rldf_ray.stages.run import Run, StageError, tokens_since
 from rldf_ray.storage.kept import Kept
@@ -45,6 +51,7 @@ def held_source(run: Run) -> DebatesResult:
 
     Raises:
         StageError: the topics do not suffice, or are no items of this protocol.
+        SearchError: what the settings search cannot be opened.
         ModelError: a model could not answer; nothing is made up in its place.
     """
     before = run.speakers.usage, run.speakers.paid_usage
@@ -68,7 +75,7 @@ def held_source(run: Run) -> DebatesResult:
             },
             searches={
                 arm: JournaledSearch(backend, run.speakers.journal)
-                for arm, backend in _searches(study, settings).items()
+                for arm, backend in open_searches(study, settings, SEARCHES).items()
             },
         )
         kept = open_.enter_context(closing(Kept(run.folder.path(ENDED_ITEMS), len(items))))
@@ -102,8 +109,3 @@ def held_source(run: Run) -> DebatesResult:
 
 def _batch(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(rows), schema=schema)
-
-
-def _searches(study: Any, settings: Any) -> dict[str, SearchBackend]:
-    named = getattr(study, "searches", None)
-    return {} if named is None else {arm: opened(what) for arm, what in named(settings).items()}

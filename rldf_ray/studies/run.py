@@ -19,6 +19,7 @@ from rldf_ray.plan.study import StudyPlan
 from rldf_ray.preflight.study import check_study
 from rldf_ray.prompts import own_prompts
 from rldf_ray.protocols.known import study_named
+from rldf_ray.protocols.searches import open_searches
 from rldf_ray.protocols.study import Summary
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
@@ -26,12 +27,7 @@ from rldf_ray.storage.yaml_text import read_yaml
 from rldf_ray.studies.holding import HELD, hold_items
 from rldf_ray.studies.plans import LoadedStudy
 from rldf_ray.studies.reporting import report_study
-from rldf_ray.studies.searches import (
-    Searched,
-    changed_search,
-    open_searches,
-    searched_by,
-)
+from rldf_ray.studies.searches import Searched, changed_search, searched_by
 
 
 def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progress) -> Summary:

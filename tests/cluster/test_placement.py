@@ -159,6 +159,44 @@ def test_without_ppo_engines_and_workers_need_room_one_after_the_other() -> None
         place(alone, Resources(cpus=3, gpus=0, memory_gib=64))
 
 
+def test_an_engine_that_no_node_holds_is_refused_however_many_gpus_there_are() -> None:
+    """It would wait for a node for ever, in the last stage alone where endpoints debate."""
+    wide = plan_with("train.after=[dpo]", "teacher=openai:m", "engines={tensor_parallel: 8}")
+    halves = Resources(64, 8, 256, (NodeSize(0, 0), NodeSize(32, 4), NodeSize(32, 4)))
+    with pytest.raises(PlacementError, match=r"needs 1 engine.s. of 8 GPUs.* 4 GPUs\)") as refused:
+        place(wide, halves)
+    assert "engines.tensor_parallel" in str(refused.value)
+    assert place(wide, Resources(64, 8, 256, (NodeSize(64, 8),))).engine_gpus == 8
+    # Nobody knows the nodes.
+    assert place(wide, Resources(64, 8, 256)).engine_gpus == 8
+
+
+@given(
+    count=st.integers(1, 4),
+    size=st.integers(1, 4),
+    gpus=st.lists(st.integers(0, 8), min_size=1, max_size=4),
+)
+@settings(deadline=None)
+def test_engines_that_are_placed_are_on_one_node_each(
+    count: int, size: int, gpus: list[int]
+) -> None:
+    asked = plan_with(
+        "train.after=[dpo]",
+        "teacher=openai:m",
+        f"engines={{count: {count}, tensor_parallel: {size}}}",
+    )
+    nodes = tuple(NodeSize(64, number) for number in gpus)
+    reported = Resources(64.0 * len(nodes), sum(gpus), 256, nodes)
+    held = sum(number // size for number in gpus)
+    if sum(gpus) == 0:
+        return
+    if held >= count:
+        assert place(asked, reported).engines == count
+    else:
+        with pytest.raises(PlacementError):
+            place(asked, reported)
+
+
 def test_where_endpoints_answer_nothing_is_placed() -> None:
     assert ELSEWHERE.describe() == "no engine and no worker: nothing is computed here"
 
@@ -186,11 +224,12 @@ def test_memory_grows_with_the_model_the_cache_and_the_engines() -> None:
 
 
 def test_memory_counts_trained_and_frozen_weights_of_ppo() -> None:
-    """Actor and critic at 16 bytes a parameter; reference, reward model and engine in their own."""
+    """Actor and critic at 16 bytes a parameter; reference and engine in theirs; and the reward
+    model in that of its own training, bfloat16."""
     for dtype, size in (("float32", 4), ("bfloat16", 2)):
-        asked = plan_with(f"ppo.dtype={dtype}", "engines={dtype: bfloat16}")
+        asked = plan_with(f"ppo.dtype={dtype}", "train.zero_stage=2", "engines={dtype: bfloat16}")
         grown = memory_needed_gib(asked, 2e9) - memory_needed_gib(asked, 1e9)
-        assert grown == pytest.approx((2 * 16 + 3 * size) * 1e9 / 2**30)
+        assert grown == pytest.approx((2 * 16 + 2 * size + 2) * 1e9 / 2**30)
         alone = asked.model_copy(
             update={"ppo": asked.ppo.model_copy(update={"answers_per_prompt": 4})}
         )

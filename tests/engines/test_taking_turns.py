@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rldf_ray.cluster.placement import PlacementError, Resources, place_speaking
+from rldf_ray.cluster.placement import NodeSize, PlacementError, Resources, place_speaking
 from rldf_ray.console import Progress
 from rldf_ray.engines.backend import SpeakerContext
 from rldf_ray.engines.backends import vllm
@@ -18,7 +18,7 @@ from rldf_ray.engines.plan_engines import at_once
 from rldf_ray.engines.speakers import Speakers
 from rldf_ray.engines.taking_turns import TakingTurns
 from rldf_ray.models.base import ChatModel, ChatRequest, Completion, Message, ModelError, Usage
-from rldf_ray.plan import Speaker
+from rldf_ray.plan import EnginesSection, Speaker
 from rldf_ray.plan.study import StudyPlan
 from rldf_ray.preflight.study import fits_together
 from rldf_ray.storage.run_folder import RunFolder
@@ -162,6 +162,21 @@ def test_models_are_loaded_at_once_where_memory_or_gpus_suffice() -> None:
         True,
         "none is loaded here",
     )
+
+
+def test_models_take_turns_where_no_node_holds_the_engines_of_all() -> None:
+    wide = StudyPlan(
+        models={"one": "vllm:x-1b", "two": "vllm:y-1b"}, engines=EnginesSection(tensor_parallel=4)
+    )
+    nodes = (NodeSize(64, 6), NodeSize(64, 2))
+    reported = Resources(cpus=128, gpus=8, memory_gib=64, nodes=nodes)
+    fit, why = fits_together(wide, reported)
+    assert not fit and why.endswith(
+        "(8 GPUs for all, 8 there are on nodes that hold 1 of 2 engines)"
+    )
+    assert place_speaking(wide, reported, together=fit).engine_gpus == 4
+    with pytest.raises(PlacementError, match=r"the models need 2 engine\(s\) of 4 GPUs"):
+        place_speaking(wide, reported, together=True)
 
 
 def test_where_they_do_not_suffice_the_placement_says_what_to_do() -> None:

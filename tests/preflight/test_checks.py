@@ -13,8 +13,9 @@ from rldf_ray.engines.checks import PreflightError, check_model
 from rldf_ray.models.chat_template import chat_template
 from rldf_ray.plan import load_plan
 from rldf_ray.preflight import checks as preflight
-from rldf_ray.preflight.checks import check_inputs
+from rldf_ray.preflight.checks import check_inputs, check_searches
 from rldf_ray.preflight.disk import check_disk
+from rldf_ray.preflight.doctor import checked
 from rldf_ray.preflight.models import check_templates, parameters_of
 
 
@@ -142,6 +143,30 @@ def test_a_missing_input_is_named(
 ) -> None:
     with pytest.raises(PreflightError, match=named):
         check_inputs(plan_of(model_folder, override), tmp_path / "out")
+
+
+def searching(model: Path, what: str):  # type: ignore[no-untyped-def]
+    """A plan whose source searches."""
+    settings = f'{{searches: {{without: none, web: "{what}"}}}}'
+    return plan_of(model, f"debate={{protocol: mabrf, settings: {settings}}}")
+
+
+def test_a_search_that_cannot_be_opened_is_named_before_topics_are_written(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    wrong = searching(model_folder, "local:/nowhere/typo")
+    with pytest.raises(PreflightError, match=r"debate\.settings\.searches\.web: .*/nowhere/typo"):
+        check_inputs(wrong, tmp_path / "out")
+    # Of what has been held, nothing is searched again.
+    check_inputs(wrong, tmp_path / "out", ("data", "sft"))
+    found = checked("searches", lambda: check_searches(wrong))
+    assert not found.ok and "debate.settings.searches.web" in found.found
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/one.txt").write_text("A text about judges.", encoding="utf-8")
+    right = searching(model_folder, f"local:{tmp_path / 'texts'}")
+    check_inputs(right, tmp_path / "out")
+    assert check_searches(right) == "web: local"
+    assert check_searches(plan_of(model_folder)) == "nothing is searched"
 
 
 def test_a_missing_key_names_its_variable(
