@@ -33,8 +33,10 @@ def decide(
     from rldf_ray.protocols.evince.folder import take_in
 
     folder = RunFolder.at(study)
+    # Before it is locked, which makes a folder.
+    loaded = _plan(folder, [])
     with folder.locked():
-        loaded, results = _finished(folder, [])
+        results = _results(folder, loaded)
         decided = take_in(folder, results, sheet, loaded.plan.name)
     if as_json:
         write(json_text([dict(row) for row in decided], indent=2))
@@ -62,7 +64,7 @@ def replay(
 ) -> None:
     """How the recorded dialogues end, and at what levels, under other rules; no model is asked."""
     folder = RunFolder.at(study)
-    _, results = _finished(folder, set_)
+    results = _results(folder, _plan(folder, set_))
     rows = _replayed(results)
     if as_json:
         write(json_text(rows, indent=2))
@@ -110,10 +112,16 @@ def _replayed(results: Results) -> list[dict[str, Any]]:
     return rows
 
 
-def _finished(folder: RunFolder, overrides: list[str]) -> tuple[LoadedStudy, Results]:
-    """A finished study's plan, with other rules where there are any, and what it holds."""
-    from rldf_ray.protocols.evince.folder import results_in
+def _plan(folder: RunFolder, overrides: list[str]) -> LoadedStudy:
+    """A finished study's plan, with other rules where there are any."""
     from rldf_ray.studies.finished import finished_study
 
     _, loaded = finished_study(folder, ["evince"], overrides)
-    return loaded, results_in(folder, loaded.settings, loaded.plan.seed)
+    return loaded
+
+
+def _results(folder: RunFolder, loaded: LoadedStudy) -> Results:
+    """What a finished study holds."""
+    from rldf_ray.protocols.evince.folder import results_in
+
+    return results_in(folder, loaded.settings, loaded.plan.seed)

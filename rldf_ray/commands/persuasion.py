@@ -11,7 +11,6 @@ from rldf_ray.console import write
 from rldf_ray.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from rldf_ray.protocols.persuasion.folder import StudyData
     from rldf_ray.studies.plans import LoadedStudy
 
 app = typer.Typer(help="A finished study of persuasion.", no_args_is_help=True)
@@ -36,8 +35,10 @@ def sheet(
     from rldf_ray.evaluate.people import debates
     from rldf_ray.protocols.item_sets import ranked
     from rldf_ray.protocols.persuasion.finished import finished
+    from rldf_ray.protocols.persuasion.folder import study_data
 
-    folder, _, held = _finished(study)
+    folder, _ = _finished(study)
+    held = study_data(folder)
     taken = {item.item_id for item in ranked(held.items, seed)[:questions]}
     dialogues = finished(held.items, held.tables).values()
     made = debates.debate_sheet(
@@ -63,11 +64,14 @@ def verdicts(
     """Take in what people said; tables and figures get their column. Twice changes nothing."""
     from rldf_ray.evaluate.people import debates
     from rldf_ray.protocols.persuasion.finished import finished
+    from rldf_ray.protocols.persuasion.folder import study_data
     from rldf_ray.protocols.persuasion.records import PEOPLE
     from rldf_ray.studies.reporting import report_again
 
-    folder, loaded, held = _finished(study)
+    # Before it is locked, which makes a folder.
+    folder, loaded = _finished(study)
     with folder.locked():
+        held = study_data(folder)
         codes = debates.read_debate_key(key, _key(folder))
         now = debates.read_verdicts(files, codes, finished(held.items, held.tables))
         place = "data/people.parquet"
@@ -82,15 +86,15 @@ def verdicts(
     write(f"{every.num_rows} verdicts of people; report: {folder.address('report.html')}")
 
 
-def _finished(study: str) -> tuple[RunFolder, LoadedStudy, StudyData]:
-    """A finished study's folder, its plan, and what it holds."""
-    from rldf_ray.protocols.persuasion.folder import study_data
-    from rldf_ray.studies.plans import load_study
+def _finished(study: str) -> tuple[RunFolder, LoadedStudy]:
+    """A finished study's folder, and its plan."""
+    from rldf_ray.studies.finished import finished_study
 
     folder = RunFolder.at(study)
-    loaded = load_study("persuasion", str(folder.fetched("plan.yaml")))
-    return folder, loaded, study_data(folder)
+    _, loaded = finished_study(folder, ["persuasion"])
+    return folder, loaded
 
 
 def _key(folder: RunFolder) -> str:
+    folder.fetched("study.json")
     return str(folder.read_object("study.json", ("key",))["key"])

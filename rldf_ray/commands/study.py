@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +29,12 @@ Estimate = Annotated[
     bool, typer.Option("--estimate", help="print calls, tokens and cost at most; ask nothing")
 ]
 AsJSON = Annotated[bool, typer.Option("--json", help="print JSON instead of tables")]
+TAKEN: Mapping[str, Mapping[str, str]] = {
+    "list": {},
+    "fields": {"PLAN": "NAME"},
+    "rows": {"PLAN": "DIR", "--out": "--out"},
+}
+"""What stands in a study's place: what it takes beside `--json`, and by which name."""
 
 
 def study(
@@ -44,6 +50,8 @@ def study(
     `list` names the studies, `fields NAME` lists a plan's fields, and `rows DIR --out OUT` writes
     training rows of a finished study: sft.jsonl and pairs.jsonl.
     """
+    if name in TAKEN:
+        _check_taken(name, {"PLAN": plan, "--out": out, "--set": set_, "--estimate": estimate})
     if name == "list":
         _list(as_json)
         return
@@ -74,6 +82,16 @@ def study(
     console = table_console()
     for table in summary.tables:
         _print(console, table.title, table.columns, table.rows)
+
+
+def _check_taken(name: str, given: Mapping[str, object]) -> None:
+    """Nothing is given that would be ignored."""
+    ignored = [what for what, value in given.items() if value and what not in TAKEN[name]]
+    if ignored:
+        takes = " and ".join(TAKEN[name].values()) or "nothing more"
+        raise typer.BadParameter(
+            f"`rldf study {name}` takes {takes}, and not {', '.join(ignored)}: leave it out"
+        )
 
 
 def _print(

@@ -13,8 +13,8 @@ from rldf_ray.preflight.doctor import Check, checked, endpoint_answers, packages
 from rldf_ray.preflight.study import check_study, fits_together
 from rldf_ray.protocols.item_sets import left_out_of
 from rldf_ray.protocols.known import study_named
+from rldf_ray.protocols.searches import open_searches
 from rldf_ray.studies.plans import LoadedStudy
-from rldf_ray.studies.searches import open_searches
 
 COMPUTING = ("ray", "torch", "transformers", "vllm")
 

@@ -1,36 +1,21 @@
-"""What a study searches: opened before anything is asked, and the same until it has ended."""
+"""What a study searches: the same texts until it has ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from rldf_ray.errors import UserError
+from rldf_ray.protocols.searches import named_searches
 from rldf_ray.protocols.study import Study, StudyTable
-from rldf_ray.search.backend import SearchBackend, SearchError, opened
+from rldf_ray.search.backend import SearchBackend
 
 Searched = Mapping[str, Mapping[str, str]]
 """By the study's own names of them: what its plan says is searched, and the digest of that."""
 
 
-def open_searches(study: Study, settings: Any) -> dict[str, SearchBackend]:
-    """The backends that a study's `searches` names; most studies search nothing.
-
-    Raises:
-        SearchError: one cannot be opened; names the field of the plan.
-    """
-    backends = {}
-    for name, what in _named(study, settings).items():
-        try:
-            backends[name] = opened(what)
-        except UserError as error:
-            raise SearchError(f"settings.searches.{name}: {error}") from error
-    return backends
-
-
 def searched_by(study: Study, settings: Any, backends: Mapping[str, SearchBackend]) -> Searched:
     """What `backends` search, for the study's folder."""
-    named = _named(study, settings)
+    named = named_searches(study, settings)
     return {
         name: {"search": named[name], "digest": backend.digest}
         for name, backend in backends.items()
@@ -62,8 +47,3 @@ def searched_table(searched: Searched) -> StudyTable | None:
             for name, one in searched.items()
         ],
     )
-
-
-def _named(study: Study, settings: Any) -> Mapping[str, str]:
-    named = getattr(study, "searches", None)
-    return {} if named is None else named(settings)

@@ -83,6 +83,7 @@ def test_of_a_plan_that_cannot_be_held_the_checks_are_printed_and_no_estimate(
         ["--study", "judges", "--nodes", "1x 8 cpus"],
         ["--study", "judges", "--like", "run"],
         ["--nodes", "1x 8 cpus", "--like", "run"],
+        ["--out", "runs", "--nodes", "1x 8 cpus"],
     ],
 )
 def test_options_that_would_be_ignored_are_refused(options: list[str]) -> None:

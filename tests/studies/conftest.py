@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -16,6 +17,20 @@ from rldf_ray.plan import Speaker
 from rldf_ray.studies import holding
 
 Played = Callable[[ChatModel], None]
+Stored = Callable[[Path], str]
+
+
+@pytest.fixture
+def stored(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Stored:
+    """Put a study's folder into a store, and go on as a machine that has no copy of it."""
+
+    def store(folder: Path) -> str:
+        apart = tmp_path_factory.mktemp("apart")
+        shutil.copytree(folder, apart / "bucket", ignore=shutil.ignore_patterns("journal", ".*"))
+        monkeypatch.setenv("RLDF_CACHE", str(apart / "cache"))
+        return (apart / "bucket").as_uri()
+
+    return store
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from rldf_ray.storage.run_folder import RunFolderError
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
 from tests.protocols.evince.script import Script, percent, turn
-from tests.studies.conftest import Played
+from tests.studies.conftest import Played, Stored
 
 TEXT = "The mayor opened the bridge on Monday. Critics call the bill a scandal, and it was late."
 PLAN = """
@@ -232,6 +232,36 @@ def test_training_rows(out: Path) -> None:
     # A's misquoted argument, made twice, against the four that hold, in each of four texts.
     assert len(pairs) == 4 * 4
     assert "no such words" in pairs[0]["rejected"][0]["content"]
+
+
+def test_a_study_in_a_store_is_read_as_its_folder_is(out: Path, stored: Stored) -> None:
+    rldf("evince", "decide", out, keeping(out))
+    address = stored(out)
+    there = json.loads(rldf("evince", "replay", address, "--json"))
+    assert there == json.loads(rldf("evince", "replay", out, "--json"))
+    for study, name in ((out, "here"), (address, "there")):
+        rldf("study", "rows", study, "--out", out.parent / name)
+    for file in ("sft.jsonl", "pairs.jsonl"):
+        here, there = ((out.parent / name / file).read_bytes() for name in ("here", "there"))
+        assert here == there
+
+
+def test_a_folder_that_holds_no_study_is_not_made(out: Path, tmp_path: Path) -> None:
+    typo = tmp_path / "typo"
+    done = CliRunner().invoke(app, ["evince", "decide", str(typo), str(out / "review.csv")])
+    assert "holds no study; needed: a finished study of evince" in str(done.exception)
+    assert not typo.exists()
+
+
+def keeping(out: Path) -> Path:
+    """The study's sheet, with a decision on its first text."""
+    rows = list(csv.DictReader((out / "review.csv").read_text(encoding="utf-8-sig").splitlines()))
+    path = out.parent / "kept.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows([{**rows[0], "decision": "change"}, *rows[1:]])
+    return path
 
 
 SCALE = """

@@ -18,11 +18,12 @@ from rldf_ray.evaluate.bbq.run_models import SCENES
 from rldf_ray.models.base import ChatRequest, Completion
 from rldf_ray.protocols.known import study_named
 from rldf_ray.search.backend import SearchError, opened
-from rldf_ray.storage.run_folder import RunFolderError
+from rldf_ray.storage.run_folder import RunFolder, RunFolderError
+from rldf_ray.studies.finished import write_training_rows
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
 from tests.protocols.mabrf.script import Script, verdict
-from tests.studies.conftest import Played
+from tests.studies.conftest import Played, Stored
 
 
 def otherwise(place: str) -> str:
@@ -175,6 +176,18 @@ def test_training_rows_are_written_and_pairs_can_be_imported(data: Path, played_
     assert [(pair.topic, len(pair.preference.prompt)) for pair in pairs] == [
         (f"q{n}", 1) for n in range(3)
     ]
+
+
+def test_rows_of_a_study_in_a_store_are_those_of_its_folder(
+    data: Path, played_by: Played, stored: Stored
+) -> None:
+    played_by(Script({}, otherwise))
+    studied(data, data / "out", "none")
+    there = write_training_rows(RunFolder.at(stored(data / "out")), data / "there")
+    here = write_training_rows(RunFolder.at(data / "out"), data / "here")
+    assert list(there.values()) == list(here.values()) == [3, 3]
+    for one, other in zip(there, here, strict=True):
+        assert one.read_bytes() == other.read_bytes()
 
 
 def test_what_is_left_out_of_one_s_own_file_is_said_at_the_start_and_in_the_report(

@@ -16,11 +16,13 @@ from rldf_ray.cli import app
 from rldf_ray.console import Progress
 from rldf_ray.dataset.given_files import read_rows
 from rldf_ray.dataset.imported import PairRow
+from rldf_ray.errors import UserError
 from rldf_ray.models.base import ChatRequest, Completion, ModelError
+from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.studies.plans import load_study
 from rldf_ray.studies.run import run_study
 from tests.protocols.persuasion.script import FALSE, Script, honest, trusts_quotes
-from tests.studies.conftest import Played
+from tests.studies.conftest import Played, Stored
 
 SHORT = "{words: 8, least: 3, most: 30}"
 STORY = "The grandfather repaired the telephone while his grandson read the manual aloud twice."
@@ -152,23 +154,76 @@ def test_training_rows_are_of_the_form_that_training_takes(held: Path, tmp_path:
     assert {pair.preference.rejected.content for pair in pairs} == {FALSE}
 
 
-def test_what_people_say_of_debates_gets_its_column_once(held: Path, tmp_path: Path) -> None:
+def test_a_study_in_a_store_is_read_as_its_folder_is(
+    held: Path, tmp_path: Path, stored: Stored
+) -> None:
+    address = stored(held)
+    for study_, name in ((str(held), "here"), (address, "there")):
+        rldf("study", "rows", study_, "--out", str(tmp_path / name))
+        rldf("persuasion", "sheet", study_, "--out", str(tmp_path / name / "people"))
+    for file in ("sft.jsonl", "pairs.jsonl", "people/for_raters/sheet.csv", "people/key.parquet"):
+        assert (tmp_path / "here" / file).read_bytes() == (tmp_path / "there" / file).read_bytes()
+
+
+@pytest.mark.parametrize("fetched", [True, False])
+def test_verdicts_are_taken_into_a_study_in_a_store(
+    held: Path, tmp_path: Path, stored: Stored, fetched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     people = tmp_path / "people"
-    output = rldf("persuasion", "sheet", str(held), "--out", str(people))
-    # One of the debate and the two consultancies of each of two questions.
-    assert output.startswith("2 debates")
-    sheet = people / "for_raters/sheet.csv"
+    rldf("persuasion", "sheet", str(held), "--out", str(people))
+    sheet = filled(people / "for_raters/sheet.csv")
+    address = stored(held)
+    if fetched:
+        rldf("study", "rows", address, "--out", str(tmp_path / "rows"))
+    for command in (str(held), address):
+        output = rldf(
+            "persuasion", "verdicts", command, sheet, "--key", str(people / "key.parquet")
+        )
+        assert "2 verdicts of people" in output
+    # Another machine reads what this one has written.
+    monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "third"))
+    there = RunFolder.at(address)
+    there.fetched("data")
+    table = there.read_table("data/people.parquet")
+    assert table.equals(pq.read_table(held / "data/people.parquet"))
+
+
+def test_what_is_no_finished_study_is_refused_by_name(held: Path, tmp_path: Path) -> None:
+    def refused(*words: str) -> str:
+        done = CliRunner().invoke(app, ["persuasion", *words])
+        assert isinstance(done.exception, UserError), done.output
+        return str(done.exception)
+
+    key = ("--key", str(tmp_path / "key.parquet"))
+    needed = "holds no study; needed: a finished study of persuasion"
+    assert needed in refused("sheet", str(tmp_path / "typo"), "--out", str(tmp_path / "people"))
+    assert needed in refused("verdicts", str(tmp_path / "typo"), "sheet.csv", *key)
+    assert not (tmp_path / "typo").exists()
+    (held / "stages/hold.json").unlink()
+    assert "has not ended" in refused("verdicts", str(held), "sheet.csv", *key)
+
+
+def filled(sheet: Path) -> str:
+    """A sheet with a verdict on every debate; its path."""
     text = sheet.read_text(encoding="utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     with sheet.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows({**row, "rater": "ann", "verdict": "A"} for row in rows)
+    return str(sheet)
+
+
+def test_what_people_say_of_debates_gets_its_column_once(held: Path, tmp_path: Path) -> None:
+    people = tmp_path / "people"
+    output = rldf("persuasion", "sheet", str(held), "--out", str(people))
+    # One of the debate and the two consultancies of each of two questions.
+    assert output.startswith("2 debates")
     command = [
         "persuasion",
         "verdicts",
         str(held),
-        str(sheet),
+        filled(people / "for_raters/sheet.csv"),
         "--key",
         str(people / "key.parquet"),
     ]

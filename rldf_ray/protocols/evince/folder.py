@@ -31,11 +31,12 @@ MARK = "\ufeff"
 
 
 def results_in(folder: RunFolder, settings: EvinceSettings, seed: int) -> Results:
-    """What a finished study holds.
+    """What a finished study holds, also of one in an object store.
 
     Raises:
         UserError: the study is not finished, or its files are not to be read.
     """
+    folder.fetched("data")
     schemas = {"outcomes": OUTCOMES, "rounds": ROUNDS, "arguments": ARGUMENTS, "turns": TURNS}
     names = folder.table_metadata(ITEMS).schema.to_arrow_schema().names
     more = [field for field in (VOTES, LABELS) if field.name in names]

@@ -10,11 +10,12 @@ from rldf_ray.storage.run_folder import RunFolder
 
 
 def results_in(folder: RunFolder, settings: MabrfSettings, seed: int) -> Results:
-    """What a finished study holds.
+    """What a finished study holds, also of one in an object store.
 
     Raises:
         UserError: the study is not finished, or its files are not to be read.
     """
+    folder.fetched("data")
     schemas = {"outcomes": OUTCOMES, "passes": PASSES}
     return Results(
         items=items_of(folder.read_table("data/items.parquet", ITEM_SCHEMA)),

@@ -27,11 +27,12 @@ class StudyData:
 
 
 def study_data(folder: RunFolder) -> StudyData:
-    """The data of a finished study.
+    """The data of a finished study, also of one in an object store.
 
     Raises:
         RunFolderError: the study is not finished; its files are not to be read.
     """
+    folder.fetched("data")
     schemas = {"turns": TURN_SCHEMA, **TABLES}
     return StudyData(
         items=items_of(folder.read_table("data/items.parquet", ITEM_SCHEMA)),
