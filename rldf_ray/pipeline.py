@@ -10,7 +10,7 @@ goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,12 +27,8 @@ from rldf_ray.loops import check_cancelled
 from rldf_ray.models.journaled import EarlierCalls
 from rldf_ray.plan import Plan
 from rldf_ray.plan.saved import settle_plan
-from rldf_ray.preflight.checks import (
-    check_inputs,
-    check_policy_memory,
-    check_shared_memory,
-    computes_here,
-)
+from rldf_ray.preflight.checks import check_inputs, computes_here
+from rldf_ray.preflight.memory import check_policy_memory, check_shared_memory
 from rldf_ray.prompts import own_prompts
 from rldf_ray.referee.labelled_statements import given_statements
 from rldf_ray.report.build import write_report
@@ -123,7 +119,7 @@ def run(
 
 def _do(
     todo: Sequence[str],
-    anew: Collection[str],
+    anew: Sequence[str],
     plan: Plan,
     folder: RunFolder,
     progress: Progress,

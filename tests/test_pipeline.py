@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from rldf_ray.console import Progress
 from rldf_ray.engines.checks import PreflightError
 from rldf_ray.plan import Plan, load_plan
 from rldf_ray.stages.order import (
+    GOES_ON_FROM,
     audited_on_given,
     check_order,
     forget,
@@ -104,6 +106,48 @@ def test_a_stage_done_again_takes_what_depends_on_it_along(tmp_path: Path) -> No
     forget(folder, depending_on(["data"]))
     left = [name for name in PPO if folder.manifest(name) is not None]
     assert left == ["referee", "topics", "audit", "debates"]
+
+
+class KilledError(Exception):
+    """What the run is ended by."""
+
+
+def test_a_redo_that_is_killed_as_it_empties_the_first_folder_leaves_nothing_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_with(tmp_path, *PPO)
+
+    def killed(*given: Any) -> Path:
+        raise KilledError
+
+    monkeypatch.setattr(RunFolder, "fresh_folder", killed)
+    anew = depending_on(["sft"])
+    with pytest.raises(KilledError):
+        forget(folder, anew)
+    assert unfinished(folder, PPO) == anew == ["sft", "reward", "ppo", "eval"]
+
+
+@pytest.mark.parametrize("after", AFTER, ids="-".join)
+@pytest.mark.parametrize("first", ["referee", "topics", "data", "sft", "reward"])
+def test_whatever_a_killed_redo_leaves_is_of_what_is_still_there(
+    monkeypatch: pytest.MonkeyPatch, first: str, after: tuple[str, ...]
+) -> None:
+    """Before each of its removals, of manifests or of what training goes on from."""
+    removed: list[str] = []
+    for does in ("remove", "fresh_folder"):
+        monkeypatch.setattr(RunFolder, does, lambda _, name: removed.append(name))
+    forget(RunFolder(Path("run")), depending_on([first], after))
+    stages = pipeline(after)
+    manifests = [f"stages/{name}.json" for name in stages]
+    kept = [f"{n}/{file}" for n in stages for file in GOES_ON_FROM if stages[n].trains]
+    for gone in (removed[:place] for place in range(len(removed) + 1)):
+        there = {*manifests, *kept} - {*gone}
+        for cause in stages:
+            if f"stages/{cause}.json" in there:
+                continue
+            for later in depending_on([cause], after):
+                assert later == cause or f"stages/{later}.json" not in there
+                assert later == cause or not [n for n in there if n.startswith(f"{later}/")]
 
 
 def test_what_is_done_anew_has_not_finished(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rldf_ray.storage.folders import visible
+from rldf_ray.storage.left_over import left_over
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 if TYPE_CHECKING:
@@ -22,13 +23,17 @@ def _data_set(where: str, name: str) -> Dataset:
     """A Parquet file of a folder, or of its address, in memory.
 
     Raises:
-        RunFolderError: there is none; says which there are.
+        RunFolderError: there is none; says which there are. Or its stage has not finished since.
         UnreadableFileError: it is not Parquet.
     """
     from datasets import Dataset
 
     folder = RunFolder.at(where)
     path = folder.fetched(name)
+    for known in ("plan.yaml", "stages"):
+        folder.fetched(known)
+    if why := left_over(folder.root, name):
+        raise RunFolderError(f"{why}: `rldf run` does it")
     if not path.is_file():
         part = str(PurePath(name).parent)
         folder.fetched(part)

@@ -10,6 +10,7 @@ import typer
 
 from rldf_ray.console import Progress
 from rldf_ray.plan import PlanError
+from rldf_ray.storage.left_over import left_over
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.run_folder import RunFolder, local_copy
 
@@ -42,8 +43,12 @@ def figures(
     drawn_from = (ITEMS, *RESULTS, *TEXTS)
     if is_address(folder) and out is None:
         raise PlanError(f"rldf eval figures {folder}: give --out, a folder of this machine")
-    source = RunFolder(local_copy(folder, *drawn_from, SUMMARY).resolve())
-    there = [name for name in drawn_from if (source.root / name).exists()]
+    source = RunFolder(local_copy(folder, "plan.yaml", "stages", *drawn_from, SUMMARY).resolve())
+    there = [
+        name
+        for name in drawn_from
+        if (source.root / name).exists() and not left_over(source.root, name)
+    ]
     if not there:
         raise PlanError(f"{folder} has nothing to draw: needed is one of {', '.join(drawn_from)}")
     items = _items(source) if ITEMS in there else []

@@ -20,6 +20,7 @@ from rldf_ray.protocols.known import source_names
 from rldf_ray.protocols.transcripts import ENDED_DEBATES, ended_so_far
 from rldf_ray.records import STATEMENT_SCHEMA, Label, Statement, statements_of
 from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.left_over import left_over
 from rldf_ray.storage.run_folder import RunFolder, RunFolderError
 
 TRANSCRIPTS = "data/transcripts.parquet"
@@ -190,9 +191,16 @@ class Contents:
 
 
 def _ended_debates(folder: RunFolder) -> list[Statement] | None:
-    """The statements of a run whose debates have not all ended; None where they have."""
+    """The statements of a run whose debates have not all ended; None where they have.
+
+    Raises:
+        RunFolderError: they are to be held again, and none has ended since.
+    """
     transcripts, ended = folder.fetched(TRANSCRIPTS), folder.root / ENDED_DEBATES
-    if transcripts.exists() or not ended.exists():
+    why = left_over(folder.root, TRANSCRIPTS)
+    if why and not ended.exists():
+        raise RunFolderError(f"{why}: `rldf debate` does it")
+    if not ended.exists() or (transcripts.exists() and not why):
         return None
     write(
         f"{folder.where}: its debates have not finished; these have, in the order of their end",

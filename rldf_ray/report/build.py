@@ -23,7 +23,7 @@ from rldf_ray.report.parts import Manifests, read_parts
 from rldf_ray.report.samples import sample_debates, sampled, shown
 from rldf_ray.storage.results import Finish, ResultError, Tokens, finish_of
 from rldf_ray.storage.run_folder import RunFolder
-from rldf_ray.storage.stages import PIPELINE, pipeline
+from rldf_ray.storage.stages import PIPELINE, pipeline, writer_of
 
 SCHEMA = 1
 TRANSCRIPTS = "data/transcripts.parquet"
@@ -42,12 +42,12 @@ METRIC_SCHEMA = pa.schema(
 def write_report(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """Write report.json, metrics.parquet and report.html; returns the report."""
     manifests = _manifests(folder, plan)
-    statements = _table(folder, TRANSCRIPTS, COUNTED, COUNTED)
+    statements = _table(folder, manifests, TRANSCRIPTS, COUNTED, COUNTED)
     places = sampled(statements)
     rows = folder.read_rows(TRANSCRIPTS, shown(places)).to_pylist() if places else []
     debates = sample_debates(places, rows)
-    answers = _table(folder, "eval/answers.parquet", ANSWER_SCHEMA)
-    items = _table(folder, "eval/items.parquet", ITEM_SCHEMA)
+    answers = _table(folder, manifests, "eval/answers.parquet", ANSWER_SCHEMA)
+    items = _table(folder, manifests, "eval/items.parquet", ITEM_SCHEMA)
     metrics = metrics_table(manifests)
     report = build_report(plan, manifests, statements)
     folder.write_table("metrics.parquet", metrics)
@@ -60,8 +60,9 @@ def report_so_far(folder: RunFolder, plan: Plan) -> dict[str, Any]:
     """The content of report.json by what has finished; nothing is written."""
     for name in ("stages", TRANSCRIPTS):
         folder.fetched(name)
-    statements = _table(folder, TRANSCRIPTS, COUNTED, COUNTED)
-    return build_report(plan, _manifests(folder, plan), statements)
+    manifests = _manifests(folder, plan)
+    statements = _table(folder, manifests, TRANSCRIPTS, COUNTED, COUNTED)
+    return build_report(plan, manifests, statements)
 
 
 def _manifests(folder: RunFolder, plan: Plan) -> dict[str, dict[str, Any]]:
@@ -129,10 +130,15 @@ def _history(manifest: Mapping[str, Any], stage: str) -> list[dict[str, float | 
 
 
 def _table(
-    folder: RunFolder, name: str, schema: pa.Schema, columns: pa.Schema | None = None
+    folder: RunFolder,
+    manifests: Manifests,
+    name: str,
+    schema: pa.Schema,
+    columns: pa.Schema | None = None,
 ) -> pa.Table:
-    exists = (folder.root / name).exists()
-    return folder.read_table(name, columns) if exists else schema.empty_table()
+    """A stage's table; empty where the stage has not finished, whatever lies there."""
+    finished = writer_of(name) in manifests and (folder.root / name).exists()
+    return folder.read_table(name, columns) if finished else schema.empty_table()
 
 
 def _stage(plan: Plan, name: str, finish: Finish) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from rldf_ray.storage.folders import foreign_file, visible
 from rldf_ray.storage.hub import Files, HubError
 from rldf_ray.storage.hub_card import CardError, check_card, is_hub_id
 from rldf_ray.storage.json_text import json_text
+from rldf_ray.storage.left_over import left_over
 from rldf_ray.storage.object_store import is_address
 from rldf_ray.storage.run_folder import RunFolder
 
@@ -63,6 +64,8 @@ def _of_run(folder: RunFolder, adapter: bool) -> tuple[Path, dict[str, Path | by
             f"{folder.where} has no adapter: train.lora.rank is {plan.train.lora.rank}; without "
             "--adapter the whole model is published"
         )
+    if why := left_over(folder.root, f"{plan.train.last}/adapter"):
+        raise HubError(f"{why}: `rldf train {plan.train.last} {folder.where}`")
     base = base_model(plan.model).hub_id
     if base is None:
         raise _not_on_hub(source, plan.model)

@@ -88,8 +88,8 @@ def _accuracy(history: History, held_out: int, right: Right | None) -> Part:
     """The share of held-out pairs that are told apart at the end, with its interval.
 
     Args:
-        right: None of a run of an earlier version, which logged the share alone; its interval takes
-            pairs as independent.
+        right: None of a run of an earlier version, which logged the share alone, a reward model's
+            as the mean of those of batches; its interval takes pairs as independent.
     """
     logged = _logged(history, "eval_accuracy")
     if right is not None:

@@ -30,9 +30,9 @@ def debates(run: Run, protocol: StatementProtocol | None = None) -> DebatesResul
         StageError: the topics do not suffice for the protocol, or a bias type's file has changed
             since they were gathered.
     """
+    _check_bias_types(run)
     if protocol is None and run.plan.debate.protocol in source_names():
         return held_source(run)
-    _check_bias_types(run)
     before = run.speakers.usage, run.speakers.paid_usage
     protocol = protocol or protocol_named(run.plan.debate.protocol)
     try:

@@ -8,9 +8,13 @@ from rldf_ray.dataset.origin import is_given
 from rldf_ray.plan import Plan
 from rldf_ray.protocols.known import source_names
 from rldf_ray.stages.run import StageError
+from rldf_ray.stages.training import TRACKING
 from rldf_ray.storage.results import AuditResult, DebatesResult, if_recorded, stage_result
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.storage.stages import PIPELINE, needed_by, pipeline
+
+GOES_ON_FROM = ("trained.json", "trainer", "checkpoints")
+"""What a training stage that was cut off goes on from, in its folder."""
 
 
 def unfinished(folder: RunFolder, names: Sequence[str], anew: Collection[str] = ()) -> list[str]:
@@ -92,13 +96,26 @@ def audited_on_given(folder: RunFolder) -> bool:
     return bool(summary and summary.get("file"))
 
 
-def forget(folder: RunFolder, names: Collection[str]) -> None:
-    """Drop the manifests of the stages `names`, and the models that they trained."""
-    for name in names:
+def forget(folder: RunFolder, names: Sequence[str]) -> None:
+    """Drop the manifests of the stages `names`, and the models that they trained.
+
+    What is killed meanwhile leaves no stage that looks finished, or that goes on from what it had
+    trained, after one that is to be done anew: manifests go first, those of later stages before
+    those of earlier ones.
+
+    Args:
+        names: in the order of the pipeline.
+    """
+    trained = [name for name in reversed(names) if PIPELINE[name].trains]
+    if trained:
+        # A tracker takes the place of no figure that it has: what is done anew is a run of its own.
+        folder.remove(TRACKING)
+    for name in reversed(names):
         folder.remove(f"stages/{name}.json")
-        if PIPELINE[name].trains:
-            # Its checkpoints are of what is now to be done anew.
-            folder.fresh_folder(name)
+        for left in GOES_ON_FROM if name in trained else ():
+            folder.remove(f"{name}/{left}")
+    for name in trained:
+        folder.fresh_folder(name)
 
 
 def freed_gib(folder: RunFolder, names: Collection[str]) -> float:

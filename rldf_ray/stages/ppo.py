@@ -81,3 +81,5 @@ def _settle_rewards(run: Run, texts: Mapping[str, str]) -> None:
             )
     if now:
         run.folder.write_json(REWARDS, now)
+        # At once: what this machine alone has is dropped when it begins again.
+        run.folder.shared(REWARDS)

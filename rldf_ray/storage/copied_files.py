@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,3 +52,11 @@ def is_object(stat: os.stat_result, info: ObjectInfo | None) -> bool:
     if info is None:
         return False
     return stat.st_size == info.size and stat.st_mtime_ns == info.written_s * 10**9
+
+
+def discard(path: Path) -> None:
+    """Remove a file or a folder, if there is one."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rldf_ray.errors import UserError
+from rldf_ray.storage.copied_files import discard
 from rldf_ray.storage.file_lock import file_lock
 from rldf_ray.storage.json_text import json_text
 from rldf_ray.storage.lock import LOCK, RunInUseError
@@ -270,13 +270,10 @@ class RunFolder:
 
     def remove(self, name: str) -> None:
         """Remove a file or folder, if there is one."""
-        path = self.root / name
         if self.mirror:
             self.mirror.remove(name)
-        elif path.is_dir():
-            shutil.rmtree(path)
         else:
-            path.unlink(missing_ok=True)
+            discard(self.root / name)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

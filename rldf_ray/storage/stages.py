@@ -137,11 +137,7 @@ def depending_on(names: Collection[str], after: Sequence[str] = ("ppo",)) -> lis
 def redo_advice(name: str) -> str:
     """What to do about a broken file of a run folder: which stage, or command, writes it again."""
     top, _, below = name.partition("/")
-    if top == "stages":
-        writer = below.removesuffix(".json")
-    else:
-        files = {file: stage.name for stage in PIPELINE.values() for file in stage.files}
-        writer = files.get(name, files.get(top, ""))
+    writer = below.removesuffix(".json") if top == "stages" else writer_of(name)
     if writer in PIPELINE:
         return f"do the stage {writer} again (delete stages/{writer}.json, then `rldf run`)"
     return (
@@ -149,10 +145,21 @@ def redo_advice(name: str) -> str:
     )
 
 
+def writer_of(name: str) -> str | None:
+    """The stage that writes a file of a run folder; None where none does."""
+    files = {file: stage.name for stage in PIPELINE.values() for file in stage.files}
+    return files.get(name, files.get(name.partition("/")[0]))
+
+
 def is_large(name: str) -> bool:
-    """Whether an object of a run is a log, or a part of a model or of a checkpoint.
+    """Whether an object of a run is a log, or a part of a model or of a checkpoint."""
+    return name.partition("/")[0] == "logs" or is_of_model(name)
+
+
+def is_of_model(name: str) -> bool:
+    """Whether an object of a run is a part of a model or of a checkpoint.
 
     What lies directly in the folder of a training stage is small and is read by later stages.
     """
     top, _, below = name.partition("/")
-    return top in ("model", "logs") or (top in TRAINING and "/" in below)
+    return top == "model" or (top in TRAINING and "/" in below)

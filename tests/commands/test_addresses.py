@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 import rldf_ray
 from rldf_ray import cli, pipeline
 from rldf_ray.plan import load_plan
+from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.journal_segments import JOURNAL
 from rldf_ray.storage.object_store import ObjectStoreError, local_path
 from rldf_ray.storage.run_folder import RunFolder
 from tests.commands.conftest import Rldf
@@ -105,19 +107,30 @@ def test_an_audit_of_several_seeds_is_in_the_bucket(
     rldf: Rldf, buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = {"auc": 0.7, "verdict": "It separates.", "bag_of_words": None}
+    asked: list[str] = []
 
     def run(plan: Any, where: str, progress: Any, **options: Any) -> None:
         folder = RunFolder.at(where)
         with folder.locked():
+            folder.write_text("plan.yaml", plan.to_yaml())
+            journal = Journal(folder.path(JOURNAL))
+            if journal.get("audit/1") is None:
+                asked.append(where)
+                journal.append("audit/1", {})
+            journal.close()
             row = {"context": "c", "text": "t", "score": 1.0, "expected_score": 1.0}
             folder.write_table("eval/referee.parquet", pa.Table.from_pylist([row]))
             folder.write_json("audit.json", found)
 
     monkeypatch.setattr(pipeline, "run", run)
     command = ("referee", "audit", "smoke", "--out", RUN, "--seeds", "2", "--json")
-    status, out, err = rldf(*command)
-    assert status == 0, err
-    assert json.loads(out)["seeds"]["aucs"] == [0.7, 0.7]
+    # Once more here, and where nothing of it is.
+    for cache in ("cache", "cache", "elsewhere"):
+        monkeypatch.setenv("RLDF_CACHE", str(tmp_path / cache))
+        status, out, err = rldf(*command)
+        assert status == 0, err
+        assert json.loads(out)["seeds"]["aucs"] == [0.7, 0.7]
+    assert len(asked) == 2
     objects = buckets.objects["bucket"]
     assert json.loads(objects["runs/one/audit.json"][0])["seeds"]["aucs"] == [0.7, 0.7]
     seed = load_plan("smoke").seed + 1

@@ -107,6 +107,7 @@ def test_whose_answers_they_are_is_told_by_their_run_and_by_no_other_plan(
     run = RunFolder(tmp_path / "run-0.1")
     run.write_text("plan.yaml", plan_with("teacher=openai:m").to_yaml())
     run.write_table("eval/answers.parquet", answers_table(answers))
+    run.finish("eval", "key", {})
     words = ["--judge", "openai:m", "--set", f"endpoint.base_url={endpoint}", "--json"]
     words += ["--plan", "quickstart", "--audit-pairs", "0"]
     for source, same in (

@@ -196,6 +196,11 @@ class TestRefusedBeforeTheHubIsAsked:
         assert "has no model yet: `rldf train ppo" in refused(rldf, HubError, *words)
         assert "train.lora.rank is 0" in refused(rldf, HubError, *words, "--adapter")
 
+    def test_an_adapter_that_is_to_be_trained_again(self, run: RunFolder, rldf: Rldf) -> None:
+        with_adapter(run).remove("stages/ppo.json")
+        words = (run.root, "me/mine", "--to", "hub", "--adapter")
+        assert "ppo/adapter is left over" in refused(rldf, HubError, *words)
+
     def test_an_adapter_of_a_folder(self, tmp_path: Path, rldf: Rldf) -> None:
         base = tmp_path / "base"
         base.mkdir()

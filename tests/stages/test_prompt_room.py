@@ -15,7 +15,12 @@ from rldf_ray.models.chat_template import ChatTemplate, chat_template
 from rldf_ray.plan import load_plan, presets
 from rldf_ray.records import PROMPT_SCHEMA, TopicKind
 from rldf_ray.stages.data import check_splits
-from rldf_ray.stages.prompt_room import check_answered, check_prompts, check_scored
+from rldf_ray.stages.prompt_room import (
+    answers_cut,
+    check_answered,
+    check_prompts,
+    check_scored,
+)
 from rldf_ray.stages.run import StageError
 from rldf_ray.storage.run_folder import RunFolder
 from rldf_ray.topics.bias_type import bias_type
@@ -38,6 +43,46 @@ def test_a_prompt_of_which_no_answer_would_be_read_is_counted_with_its_length() 
     with pytest.raises(StageError, match=rf"of 2 of the 3 prompts .* takes {begun + 3} tokens"):
         check_scored(rows_of(3, 10, 13), template, plan_with(f"reward.max_length={begun}"))
     check_scored([], template, plan_with())
+
+
+def test_prompts_whose_answers_are_not_read_to_their_end_are_counted() -> None:
+    template = ChatTemplate(tiny_tokenizer())
+    around = len(template.answer_begins(rows_of(10)[0]["prompt"])) + len(template.closing)
+    whole = plan_with(f"reward.max_length={around + 32}", "ppo.max_tokens=32")
+    assert answers_cut(rows_of(3, 10), template, whole, "ppo") is None
+    cut = plan_with(f"reward.max_length={around + 31}", "ppo.max_tokens=32")
+    said = answers_cut(rows_of(3, 10), template, cut, "ppo")
+    assert said is not None and "to 1 of 2 PPO prompts" in said
+    assert f"another run with reward.max_length={around + 32}" in said
+    evaluated = plan_with(f"reward.max_length={around + 31}", "evaluate.max_tokens=32")
+    said = answers_cut(rows_of(3, 10), template, evaluated, "evaluate")
+    assert said is not None and "of 2 held-out prompts" in said and "evaluate.max_tokens=32" in said
+
+
+@pytest.mark.parametrize(
+    ("stages", "rewards", "number"),
+    [
+        (("reward", "ppo"), "[{model: reward}]", 1),
+        (("reward", "ppo", "eval"), "[{model: reward}]", 2),
+        (("ppo",), "[{python: 'm.py:f'}]", 0),
+        (("eval",), "[{model: reward}]", 0),
+    ],
+)
+def test_a_run_says_whose_answers_a_reward_model_does_not_read_whole(
+    stages: tuple[str, ...], rewards: str, number: int, tmp_path: Path
+) -> None:
+    folder = RunFolder(tmp_path)
+    topics = [opinion(0, split="ppo"), opinion(1, split="eval")]
+    folder.write_table("data/prompts.parquet", prompts_table(topics))
+    plan = plan_with(
+        "reward.max_length=128", "ppo.max_tokens=120", "evaluate.max_tokens=120",
+        f"ppo.rewards={rewards}",
+    )  # fmt: skip
+    said: list[str] = []
+    run: Any = SimpleNamespace(folder=folder, plan=plan, progress=SimpleNamespace(say=said.append))
+    check_prompts(run, stages)
+    assert len(said) == number
+    assert all(line.startswith("  warning: reward.max_length=128") for line in said)
 
 
 def test_one_more_token_than_is_refused_can_be_told_apart() -> None:
@@ -77,6 +122,8 @@ def test_presets_leave_room_for_answers_to_their_own_seeds() -> None:
         check_scored(prompts, template, plan)
         check_answered(prompts, template, plan, "ppo")
         check_answered(prompts, template, plan, "evaluate")
+        assert answers_cut(prompts, template, plan, "ppo") is None
+        assert answers_cut(prompts, template, plan, "evaluate") is None
 
 
 @pytest.mark.parametrize(

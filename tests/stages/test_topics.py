@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -109,6 +110,9 @@ def test_a_bias_type_of_ones_own_that_has_changed_is_not_debated(tmp_path: Path)
     bias_type.cache_clear()
     with pytest.raises(StageError, match=rf"bias_types: {path} has changed since this run's"):
         debates(run)
+    source = plan_with(*changes, "debate.protocol=mabrf")
+    with pytest.raises(StageError, match=rf"bias_types: {path} has changed since this run's"):
+        debates(replace(run, plan=source))
     path.write_text(text, encoding="utf-8")
     debates(run)
 

@@ -15,7 +15,8 @@ SOURCES = Path(__file__).resolve().parents[2]
 OWN = {
     "rldf_ray/storage/folders.py",
     "rldf_ray/storage/copied_files.py",
-    "rldf_ray/storage/mirror.py",
+    "rldf_ray/storage/copy_folder.py",
+    "rldf_ray/storage/nested_runs.py",
     "rldf_ray/cluster/shared_memory.py",
     "rldf_ray/dataset/export.py",
     "rldf_ray/engines/sent.py",

@@ -7,7 +7,6 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,22 +14,14 @@ import pyarrow as pa
 import pytest
 
 from rldf_ray.storage.journal import Journal
+from rldf_ray.storage.journal_segments import JOURNAL
 from rldf_ray.storage.lock import LOCK, RunInUseError, StoreLock
-from rldf_ray.storage.mirror import JOURNAL, Mirror, copy_of, local_folder
+from rldf_ray.storage.mirror import Mirror, copy_of, local_folder
 from rldf_ray.storage.object_store import ObjectInfo, ObjectStore, ObjectStoreError
 from rldf_ray.storage.run_folder import RunFolder
-from tests.s3_server import Buckets, as_environment, s3_server
+from tests.s3_server import Buckets
 
 RUN = "s3://bucket/runs/one"
-
-
-@pytest.fixture
-def buckets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Buckets]:
-    with s3_server("bucket") as (url, buckets):
-        for name, value in as_environment(url).items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("RLDF_CACHE", str(tmp_path / "here"))
-        yield buckets
 
 
 def names(buckets: Buckets) -> set[str]:

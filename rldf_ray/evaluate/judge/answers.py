@@ -19,6 +19,7 @@ from rldf_ray.dataset.preference_data import topic_of_prompt
 from rldf_ray.errors import UserError
 from rldf_ray.storage.digest import digest
 from rldf_ray.storage.json_lines import parsed_lines, problems_of, refuse
+from rldf_ray.storage.left_over import left_over
 from rldf_ray.storage.parquet import given_table
 
 RUN_ANSWERS = "eval/answers.parquet"
@@ -77,8 +78,8 @@ def read_answers(source: Path) -> list[FreeAnswer]:
     """The answers of a run's folder, or of a .parquet or .jsonl file, in their order.
 
     Raises:
-        AnswersError: no such file, a wrong row, no row, or two answers of one method and repeat to
-            one prompt.
+        AnswersError: no such file, a run whose evaluation has not finished, a wrong row, no row, or
+            two answers of one method and repeat to one prompt.
         LinesError, ParquetError: wrong lines, all of them named, or no Parquet file.
     """
     path = source / RUN_ANSWERS if source.is_dir() else source
@@ -88,6 +89,8 @@ def read_answers(source: Path) -> list[FreeAnswer]:
             f"{path} does not exist{hint}; needed: a run's folder, or a .parquet or .jsonl file "
             "with method, prompt_id, bias_type, prompt and answer in each row"
         )
+    if source.is_dir() and (why := left_over(source, RUN_ANSWERS)):
+        raise AnswersError(f"{why}: `rldf eval {source}` first; or name the file for what it holds")
     rows = _parquet_rows(path) if path.suffix == ".parquet" else _line_rows(path)
     answers = [FreeAnswer(**row.model_dump()) for row in rows]
     if not answers:

@@ -34,7 +34,7 @@ def export(
     from rldf_ray.evaluate.people import run as work
 
     names = None if methods is None else [name.strip() for name in methods.split(",")]
-    work.export(local_copy(source, RUN_ANSWERS), out, prompts, names, seed)
+    work.export(local_copy(source, "plan.yaml", "stages", RUN_ANSWERS), out, prompts, names, seed)
 
 
 @app.command("import")
