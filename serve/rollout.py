@@ -37,9 +37,7 @@ class Rollouts:
         self._settings = read_settings(args)
         # Engines as Serve had them when it was last asked, each with its status.
         self._found: dict[str, str] = {}
-        # Those that have run: one that dies then is Serve's to bring back.
-        self._came_up: set[str] = set()
-        self._routes = Routes(self._settings, lambda engine: engine in self._came_up)
+        self._routes = Routes(self._settings, lambda engine: self._found.get(engine) == "RUNNING")
         self._wanted_at: dict[str, float] = {}
         self._ask_at = 0.0
         self._task = asyncio.get_event_loop().create_task(self._watch())
@@ -76,7 +74,6 @@ class Rollouts:
                 serve.delete(self._app(name), _blocking=False)
                 del self._wanted_at[name]
                 self._found.pop(name, None)
-                self._came_up.discard(name)
 
     def _as_wanted(self) -> bool:
         """Whether all that is wanted ran when Serve was last asked, and nothing else is to end."""
@@ -99,8 +96,6 @@ class Rollouts:
             for app, found in applications.items()
             if app.startswith(begins)
         }
-        running = {name for name, status in self._found.items() if status == "RUNNING"}
-        self._came_up = running | (self._came_up & self._there())
         # What a replica of this that has died had started is ended like what this one did.
         for name in filter(self._is_version, self._there()):
             self._wanted_at.setdefault(name, time.monotonic())

@@ -68,7 +68,12 @@ class Routes:
 
         Not once its version has been replaced, nor while its engine is down and another is up.
         """
-        name = self.settings.models[target.model].on or target.model
+        source = self.settings.models[target.model]
+        if source.store and source.on is not None:
+            own = self.traffic(target.model)
+            if own is not None and target.version not in (own.current, own.next):
+                return False
+        name = source.on or target.model
         traffic = self.traffic(name) if self.settings.models[name].store else None
         if traffic is None:
             return True

@@ -149,6 +149,18 @@ def test_an_adapter_stays_with_its_base_s_engine(store: ModelStore) -> None:
     assert not routes.stays(target) and routes.stays(routes.target("lora"))
 
 
+def test_an_adapter_of_the_store_is_left_once_it_is_replaced(store: ModelStore) -> None:
+    models = {"base": {"folder": "b"}, "policy": {"store": True, "on": "base"}}
+    clock = Clock()
+    settings = read_settings({"models": models, "store": str(store.root)})
+    routes = Routes(settings, lambda engine: True, clock)
+    target = routes.target("policy")
+    assert routes.stays(target)
+    store.rollout("v0002", 100)
+    clock.now += 2
+    assert not routes.stays(target) and routes.stays(routes.target("policy"))
+
+
 def test_a_version_whose_folder_was_deleted_is_no_longer_one_that_was_before(
     store: ModelStore,
 ) -> None:

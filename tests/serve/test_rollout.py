@@ -164,6 +164,22 @@ async def test_the_old_engine_stays_until_the_new_one_has_come_up(
     assert fake.started == [V[2]] and fake.there == {V[2]}
 
 
+async def test_the_old_engine_stays_while_it_answers_for_one_that_came_up_and_died(
+    store: ModelStore, fake: FakeServe, begin: Callable[[], Look]
+) -> None:
+    fake.applications[V[1]] = "RUNNING"
+    look = begin()
+    look()
+    store.rollout("v0002", 100)
+    look()
+    fake.applications[V[2]] = "RUNNING"
+    look()
+    fake.applications[V[2]] = "UNHEALTHY"
+    for _ in range(60):
+        look()
+    assert fake.started == [V[2]] and fake.there == {V[1], V[2]}
+
+
 async def test_a_version_that_never_comes_up_makes_room_and_the_old_one_stays(
     store: ModelStore, fake: FakeServe, begin: Callable[[], Look], clock: Clock
 ) -> None:
