@@ -80,6 +80,24 @@ def test_another_plan_is_answered_with_how_to_keep_what_was_asked(tmp_path: Path
         settle_plan(OTHER, folder)
 
 
+@pytest.mark.parametrize(
+    "field", ["endpoint.base_url=http://127.0.0.1:2/v1", "engines.dtype=float32"]
+)
+def test_a_journal_of_models_elsewhere_is_not_advised(tmp_path: Path, field: str) -> None:
+    folder = run_of(tmp_path, PLAN, "topics")
+    with pytest.raises(RunFolderError, match=f"differs in {field.partition('=')[0]}.*") as refused:
+        settle_plan(load_plan("smoke", [field]), folder)
+    assert "journal/" not in str(refused.value)
+
+
+@pytest.mark.parametrize("left", ["logs/run.log", "journal/calls.jsonl"])
+def test_a_plan_that_failed_before_anything_was_done_gives_way(tmp_path: Path, left: str) -> None:
+    folder = run_of(tmp_path, PLAN)
+    folder.write_text(left, "" if left.startswith("journal") else "it failed")
+    settle_plan(OTHER, folder)
+    assert saved_plan(folder) == OTHER
+
+
 def test_a_stage_that_was_taken_and_an_evaluation_may_be_of_another_plan(tmp_path: Path) -> None:
     folder = run_of(tmp_path, PLAN, "topics", "debates")
     folder.finish("topics", OTHER.digest(), {"taken_from": "other"})

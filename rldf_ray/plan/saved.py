@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from rldf_ray.plan.counted import RUNTIME_FIELDS, with_added_fields
@@ -15,6 +15,8 @@ from rldf_ray.storage.yaml_text import read_yaml
 
 PLAN = "plan.yaml"
 KEPT_CALLS = "with a copy of this one's journal/ in it no model is asked the same twice"
+OTHER_MODELS = ("endpoint.base_url", "engines.dtype")
+"""Fields that make models of the same names others: a journal does not answer for those."""
 
 
 def another_run(change: str) -> str:
@@ -22,8 +24,24 @@ def another_run(change: str) -> str:
     return f"begin another run with {change} (another --out; {KEPT_CALLS})"
 
 
+def other_plan(differing: Collection[str]) -> str:
+    """What to do where a folder holds what was begun with a plan that differs in these fields."""
+    what = f"(differs in {', '.join(sorted(differing))})"
+    advice = "give the plan it was begun with (its plan.yaml), or another --out"
+    kept = "" if {*OTHER_MODELS} & {*differing} else f"; {KEPT_CALLS}"
+    return f"{what}: {advice}{kept}"
+
+
+def has_work(folder: RunFolder, *within: str) -> bool:
+    """Whether anything was written into these folders of a run: else it has a plan and no more."""
+    files = (path for name in within for path in (folder.root / name).rglob("*"))
+    return any(path.is_file() and path.stat().st_size for path in files)
+
+
 def settle_plan(plan: Plan, folder: RunFolder) -> None:
-    """Make `plan` the folder's own; a folder of another plan is refused, not overwritten.
+    """Make `plan` the folder's own; a run of another plan is refused, not overwritten.
+
+    A plan that failed its checks before anything was done is in nobody's way.
 
     Raises:
         PlanError: the folder's plan cannot be read.
@@ -36,11 +54,9 @@ def settle_plan(plan: Plan, folder: RunFolder) -> None:
         _load(path)
         saved = with_added_fields(read_yaml(path.read_text(encoding="utf-8")))
         differing = set(_differences(saved, plan.model_dump(mode="json"))) - set(RUNTIME_FIELDS)
-        if differing:
+        if differing and has_work(folder, "journal", "data", "stages"):
             raise RunFolderError(
-                f"{folder.where} holds a run of another plan (differs in "
-                f"{', '.join(sorted(differing))}): give the plan it was begun with (its "
-                f"plan.yaml), or another --out; {KEPT_CALLS}"
+                f"{folder.where} holds a run of another plan {other_plan(differing)}"
             )
     check_stages(plan, folder)
     folder.write_text(PLAN, plan.to_yaml())

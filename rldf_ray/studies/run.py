@@ -14,7 +14,7 @@ from typing import Any
 
 from rldf_ray.console import Progress
 from rldf_ray.plan.counted import STUDY_RUNTIME_FIELDS
-from rldf_ray.plan.saved import KEPT_CALLS
+from rldf_ray.plan.saved import has_work, other_plan
 from rldf_ray.plan.study import StudyPlan
 from rldf_ray.preflight.study import check_study
 from rldf_ray.prompts import own_prompts
@@ -68,27 +68,25 @@ def run_study(name: str, loaded: LoadedStudy, out: str | Path, progress: Progres
 def _settle(
     name: str, plan: StudyPlan, keys: tuple[str, str], searched: Searched, folder: RunFolder
 ) -> None:
-    """Make plan and data the folder's own; a folder of others is refused, not overwritten.
+    """Make plan and data the folder's own; a study of others is refused, not overwritten.
 
     Args:
         keys: of plan and data, and what an earlier version has for it.
     """
     before: dict[str, Any] = {}
     path = folder.root / "plan.yaml"
-    if path.exists():
+    if path.exists() and has_work(folder, "journal", "stages"):
         saved = read_yaml(path.read_text(encoding="utf-8"))
         given = {"study": name, **plan.model_dump(mode="json")}
-        differing = sorted(set(_differing(saved, given)) - set(STUDY_RUNTIME_FIELDS))
+        differing = set(_differing(saved, given)) - set(STUDY_RUNTIME_FIELDS)
         if differing:
-            raise RunFolderError(
-                f"{folder.where} holds another study (differs in {', '.join(differing)}): give the "
-                f"plan it was begun with (its plan.yaml), or another --out; {KEPT_CALLS}"
-            )
+            raise RunFolderError(f"{folder.where} holds another study {other_plan(differing)}")
         before = folder.read_object("study.json", ("key",))
         if before["key"] not in keys:
             raise RunFolderError(
-                f"{folder.where} was begun on other items: the data at settings.data has changed; "
-                "put it back, or give another --out"
+                f"{folder.where} was begun on other items: the data at settings.data has changed, "
+                "or an earlier version drew its sample otherwise; put the data back, go on with "
+                "that version, or give another --out"
             )
         if problem := changed_search(before.get("searched", {}), searched):
             raise RunFolderError(f"{folder.where} {problem}")

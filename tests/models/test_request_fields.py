@@ -147,6 +147,7 @@ async def test_calls_with_other_fields_are_other_calls(tmp_path: Path) -> None:
 def test_a_run_goes_on_with_its_own_alone(tmp_path: Path) -> None:
     folder = RunFolder.at(str(tmp_path / "run"))
     settle_plan(plan_with(), folder)
+    folder.write_text("journal/calls.jsonl", "{}\n")
     settle_plan(plan_with(), folder)
     with pytest.raises(RunFolderError, match="chat_template_kwargs"):
         settle_plan(plan_with(QUIET), folder)

@@ -22,6 +22,7 @@ OWN = {
     "rldf_ray/engines/sent.py",
     "rldf_ray/eval_logs/forms.py",
     "rldf_ray/models/limits.py",
+    "rldf_ray/plan/saved.py",
     "rldf_ray/prompts/own.py",
     "rldf_ray/stages/order.py",
     "rldf_ray/storage/run_folder.py",
