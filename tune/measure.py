@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rldf_ray.cluster.placement import place
 from rldf_ray.cluster.ray_cluster import ray_cluster, remote
+from rldf_ray.evaluate.bbq.summary import items_digest
 from rldf_ray.plan import Plan
 from rldf_ray.records import PAIR_SCHEMA
 from rldf_ray.storage.results import EvaluationResult, recorded, stage_result
@@ -62,6 +63,15 @@ def sft_accuracy(plan: Plan, folder: RunFolder) -> dict[str, float]:
             found |= ray.get(reference)
     scores = [found[i] for i in range(len(items.items))]
     return accuracies(plan, summarise(items, scores, plan.seed))
+
+
+def items_drawn(plan: Plan) -> str | None:
+    """A hash of the plan's sample of items; None of a plan that asks all of them, or none."""
+    from rldf_ray.evaluate.bbq.run_models import load_items
+
+    if plan.evaluate.items_per_category is None:
+        return None
+    return items_digest(load_items(plan).items)
 
 
 def accuracies(plan: Plan, summary: dict[str, Any]) -> dict[str, float]:

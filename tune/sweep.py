@@ -17,6 +17,7 @@ from typing import Any, Literal
 from rldf_ray.apps.tune.cleanup import clear_ended_trials
 from rldf_ray.apps.tune.grids import Sweep, Trial
 from rldf_ray.apps.tune.halving import Halved, halve
+from rldf_ray.apps.tune.measure import items_drawn
 from rldf_ray.apps.tune.trainable import SweepError, trainable_of
 from rldf_ray.apps.tune.trial import OUT_OF_BUDGET, out_of_budget, result_of
 from rldf_ray.cluster.ray_cluster import ray_cluster
@@ -68,6 +69,7 @@ def carry_out(sweep: Sweep, settings: SweepSettings) -> None:
     if _measured(trials, settings, settings.rungs[-1]):
         return
     _check_rungs(trials, settings)
+    _check_items(trials, settings)
     if all(_measured(_going(sweep, settings, rung), settings, rung) for rung in settings.rungs):
         return
     _quiet_tune()
@@ -134,6 +136,25 @@ def _check_rungs(trials: Sequence[Trial], settings: SweepSettings) -> None:
             f"--scheduler none, or begin another --out with --store {settings.store}, which has "
             "their debates and what was trained on them"
         )
+
+
+def _check_items(trials: Sequence[Trial], settings: SweepSettings) -> None:
+    """Trials that were measured have answered the items that the others will be asked.
+
+    Raises:
+        SweepError: they have not, as an earlier version drew samples otherwise.
+    """
+    for trial in trials:
+        result = result_of(settings.folder(trial.key))
+        if result is None or not {"sft", "eval"} & {*result["measured"]}:
+            continue
+        if result.get("items") != items_drawn(trial.plan):
+            raise SweepError(
+                f"trial {trial.key} of this sweep was measured on other items than are drawn now "
+                "(evaluate.items_per_category; an earlier version drew them otherwise): begin "
+                f"another --out with --store {settings.store}, which has the debates and what was "
+                "trained on them"
+            )
 
 
 def _tuner(trials: Sequence[Trial], rung: str, sweep: Sweep, settings: SweepSettings) -> Any:

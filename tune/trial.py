@@ -20,7 +20,12 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 from rldf_ray.apps.tune.keys import debates_key, referee_key, reward_key, sft_key, topics_key
-from rldf_ray.apps.tune.measure import pairs_by_type, sft_accuracy, trained_accuracy
+from rldf_ray.apps.tune.measure import (
+    items_drawn,
+    pairs_by_type,
+    sft_accuracy,
+    trained_accuracy,
+)
 from rldf_ray.apps.tune.orphan import end_with_parent
 from rldf_ray.apps.tune.prefix import begin_with
 from rldf_ray.apps.tune.store import KnownCalls, Store, generated_tokens
@@ -178,6 +183,7 @@ def main(
         {
             "key": trial.plan.digest(),
             "measured": {**before["measured"], until: measured},
+            "items": None if until == "data" else items_drawn(trial.plan),
             "tokens": tokens_of(folder),
             "fetched": fetched,
             "seconds": _seconds(folder, fetched),
@@ -188,7 +194,7 @@ def main(
 def _plans(sweep: Path) -> Iterator[Plan]:
     """Of all trials: a budget is the whole sweep's."""
     for path in visible(sweep / "trials", "*/trial.yaml"):
-        yield load_plan(str(path))
+        yield load_plan(str(path), saved=True)
 
 
 def result_of(folder: RunFolder) -> dict[str, Any] | None:

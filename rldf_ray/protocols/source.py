@@ -30,7 +30,13 @@ TALKING = ("prompted", "debate", "meta")
 
 UNREAD = (
     *("debate.debaters", "debate.rounds", "debate.order", "debate.layout", "debate.examples"),
-    *("debate.answers", "debate.max_tokens", "debate.temperature", "debate.top_p"),
+    *(
+        "debate.show_marks",
+        "debate.answers",
+        "debate.max_tokens",
+        "debate.temperature",
+        "debate.top_p",
+    ),
     "data.min_gap",
 )
 """Fields of a plan that no source reads: its own settings have what there is of them."""

@@ -67,7 +67,10 @@ def test_a_wrong_axis_is_named(over: list[str], message: str) -> None:
         sweep_of("smoke", [], over, repeats=1)
 
 
-@pytest.mark.parametrize("over", ["rounds", "debate.top_p=0.5,0.9", "data.min_gap=0,1"])
+@pytest.mark.parametrize(
+    "over",
+    ["rounds", "debate.top_p=0.5,0.9", "data.min_gap=0,1", "debate.show_marks=true,false"],
+)
 def test_what_a_protocol_does_not_read_is_no_axis(over: str) -> None:
     with pytest.raises(PlanError, match=r"is not read with debate\.protocol=mabrf"):
         sweep_of("smoke", ["debate.protocol=mabrf"], [over], repeats=1)

@@ -15,7 +15,8 @@ from rldf_ray.apps.tune import ablations
 from rldf_ray.apps.tune import sweep as sweeps
 from rldf_ray.apps.tune.grids import Sweep, Trial, sweep_of
 from rldf_ray.apps.tune.halving import halve
-from rldf_ray.apps.tune.sweep import SweepSettings, carry_out, halved
+from rldf_ray.apps.tune.measure import items_drawn
+from rldf_ray.apps.tune.sweep import SweepError, SweepSettings, carry_out, halved
 from rldf_ray.plan import Plan
 from rldf_ray.storage.json_text import json_text
 
@@ -123,9 +124,9 @@ class Measures:
             self.did.append((rung, trial.plan.debate.rounds, trial.plan.seed))
             measured = {**result["measured"], rung: {"overall": self.figure(trial.plan, rung)}}
             tokens = {"held": 2, "made": 1}
+            about = {"measured": measured, "items": items_drawn(trial.plan)}
             folder.write_json(
-                "result.json",
-                {"measured": measured, "tokens": tokens, "fetched": [], "seconds": 1.0},
+                "result.json", {**about, "tokens": tokens, "fetched": [], "seconds": 1.0}
             )
 
 
@@ -176,6 +177,18 @@ def test_a_sweep_that_is_killed_goes_on_as_if_it_had_not_been(
     measures.killed_after = None
     carry_out(sweep, settings_in(tmp_path / "killed"))
     assert measures.did == whole
+
+
+def test_trials_measured_on_other_items_are_not_compared(
+    measures: Measures, tmp_path: Path
+) -> None:
+    """An earlier version drew another sample by the same seed."""
+    sweep = sweep_over((1, 2))
+    carry_out(sweep, settings_in(tmp_path, budget_trials=1))
+    folder = settings_in(tmp_path).folder(sweep.trials[0].key)
+    folder.write_json("result.json", {**folder.read_json("result.json"), "items": "others"})
+    with pytest.raises(SweepError, match="measured on other items than are drawn now"):
+        carry_out(sweep, settings_in(tmp_path))
 
 
 def test_values_that_a_budget_leaves_out_keep_the_others_waiting(
