@@ -31,6 +31,9 @@ class KeepBestPass(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """The checkpoint at the end of a pass is written before the pass is measured."""
+        best = best_pass(state.log_history)
+        if best is not None and state.is_world_process_zero:
+            _take_over(self._out, best)
         done = state.epoch or 0
         if done and done == int(done) and int(done) not in losses(state.log_history):
             self._trainer.evaluate()
@@ -59,6 +62,13 @@ class KeepBestPass(TrainerCallback):
             for folder in visible(self._out / TRAINER, f"{PASS}*"):
                 if folder != folder_of(self._out, best):
                     shutil.rmtree(folder)
+
+
+def _take_over(out: Path, best: int) -> None:
+    """Where an earlier version saved the best pass, whichever that was: under the pass's name."""
+    before = out / TRAINER / "best-pass"
+    if before.exists() and not folder_of(out, best).exists():
+        before.rename(folder_of(out, best))
 
 
 def folder_of(out: Path, number: int) -> Path:

@@ -94,6 +94,18 @@ def test_a_job_that_was_killed_at_the_end_of_a_pass_keeps_the_best(
     assert second.kept() == str(figures.index(min(figures)) + 1)
 
 
+def test_what_an_earlier_version_saved_of_the_best_pass_is_taken_over(tmp_path: Path) -> None:
+    trainer = Trainer(tmp_path, [1.0, 2.0])
+    saved = folder_of(tmp_path, 1).with_name("best-pass")
+    saved.mkdir(parents=True)
+    (saved / "pass").write_text("1", encoding="utf-8")
+    trainer.state.log_history = [measured(1, 1.0)]
+    trainer.begin()
+    trainer.end_pass(2)
+    trainer.evaluate()
+    assert trainer.kept() == "1"
+
+
 def test_in_the_middle_of_a_pass_nothing_is_measured(tmp_path: Path) -> None:
     trainer = Trainer(tmp_path, [])
     trainer.state.epoch, trainer.state.global_step = 1.5, 3
