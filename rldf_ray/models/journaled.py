@@ -111,7 +111,11 @@ class JournaledModel:
             if samples is not None:
                 return samples
             self._skip(address)
-        known = None if self._earlier is None else self._earlier.samples(request)
+        if self._earlier is None:
+            return None
+        known = self._earlier.samples(request)
+        if known is None and earlier_request:
+            known = self._earlier.samples(earlier_request)
         return completions(known)
 
     def _skip(self, address: str) -> None:

@@ -494,6 +494,17 @@ async def test_what_another_run_asked_is_not_asked_again(tmp_path: Path) -> None
     assert model.usage.generated > said.usage.generated
 
 
+async def test_what_an_earlier_version_wrote_down_by_name_alone_is_found_too(
+    tmp_path: Path,
+) -> None:
+    other = Journal(tmp_path / "other.jsonl")
+    (said,) = await JournaledModel(ScriptedModel(), other).complete(REQUEST)
+    for once, made in ((True, 0), (False, 1)):
+        own = Journal(tmp_path / f"{once}.jsonl")
+        model = JournaledModel(ScriptedModel(), own, Earlier(other), "here", once_by_name=once)
+        assert await model.complete(REQUEST) == (said,) and model.made == made
+
+
 @pytest.mark.parametrize(
     "spoilt",
     [
