@@ -146,11 +146,11 @@ def _last(debate: Debate, plan: Plan, template: ChatTemplate) -> int:
     section = plan.debate
     answering = answering_of(debate, plan)
     statement = _longest_statement(answering, plan, template)
+    score = 10.0 if section.show_marks else None
     turns = [
-        SimpleNamespace(identity=i.name, text="", score=10.0, rank=1) for i in debate.identities
+        SimpleNamespace(identity=i.name, text="", score=score, rank=1) for i in debate.identities
     ]
-    shown = render("round", number=section.rounds, turns=turns, marks=section.show_marks)
-    heading = _tokens(template, f"\n\n{shown}")
+    heading = _tokens(template, "\n\n" + render("round", number=section.rounds, turns=turns))
     before = (section.rounds - 1) * (heading + len(turns) * statement)
     if section.order == "sequential":
         before += heading + (len(turns) - 1) * statement

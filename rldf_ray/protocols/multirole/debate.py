@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rldf_ray.models.base import ChatModel, Completion
@@ -98,11 +98,10 @@ class MultiRoleDebate:
             )
             transcript.append(turns)
             on_round(len(turns))
-            heard = [turn for turn in turns if turn.text]
+            heard = [turn if self.show_marks else replace(turn, score=None) for turn in turns]
+            heard = [turn for turn in heard if turn.text]
             if heard:
-                discussion += "\n\n" + render(
-                    "round", number=number, turns=heard, marks=self.show_marks
-                )
+                discussion += "\n\n" + render("round", number=number, turns=heard)
         return transcript
 
     async def _round(
