@@ -23,17 +23,12 @@ from rldf_ray.apps.serve.engines import (
 from rldf_ray.apps.serve.routes import Routes
 from rldf_ray.apps.serve.settings import read_settings
 from rldf_ray.apps.serve.store import ModelStore, StoreError
+from tests.serve.a_store import published
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> ModelStore:
-    model = tmp_path / "model"
-    model.mkdir()
-    (model / "config.json").write_text("{}", encoding="utf-8")
-    store = ModelStore(tmp_path / "store", "policy")
-    for _ in range(3):
-        store.publish(model)
-    return store
+    return published(tmp_path, 3)
 
 
 class Clock:

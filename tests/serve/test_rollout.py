@@ -13,6 +13,7 @@ from ray.serve.schema import ApplicationStatus
 from rldf_ray.apps.serve import rollout
 from rldf_ray.apps.serve.rollout import KEEP_S, Rollouts
 from rldf_ray.apps.serve.store import ModelStore
+from tests.serve.a_store import published
 
 V = [f"rldf-policy.v000{number}" for number in range(10)]
 
@@ -70,13 +71,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def store(tmp_path: Path) -> ModelStore:
-    model = tmp_path / "model"
-    model.mkdir()
-    (model / "config.json").write_text("{}", encoding="utf-8")
-    store = ModelStore(tmp_path / "store", "policy")
-    for _ in range(6):
-        store.publish(model)
-    return store
+    return published(tmp_path, 6)
 
 
 Look = Callable[[], None]

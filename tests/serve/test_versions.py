@@ -11,6 +11,7 @@ import pytest
 from rldf_ray.apps.serve.engines import EngineGoneError, EngineRequest, Stream, Target
 from rldf_ray.apps.serve.scripted import ScriptedEngines
 from rldf_ray.apps.serve.store import ModelStore
+from tests.serve.a_store import published
 from tests.serve.conftest import Server, Start, events
 
 CHAT = "/v1/chat/completions"
@@ -24,12 +25,7 @@ DIALOGUES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def store(tmp_path: Path) -> ModelStore:
-    model = tmp_path / "model"
-    model.mkdir()
-    (model / "config.json").write_text("{}", encoding="utf-8")
-    store = ModelStore(tmp_path / "store", "policy")
-    for _ in range(2):
-        store.publish(model)
+    store = published(tmp_path, 2)
     store.rollout("v0002", 50)
     return store
 
